@@ -1,0 +1,160 @@
+//! Something odd about a line or a session: where, what, how bad, and what would mend it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::Position;
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Severity {
+    /// Worth knowing; nothing is lost by it.
+    Note,
+    /// Something is missing or would be lost on resume.
+    Warning,
+    /// The line or session cannot be used as it is.
+    Error,
+}
+
+impl Severity {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $variant:ident = $id:literal $name:literal $severity:ident $repair:literal),* $(,)?) => {
+        /// What is wrong, as a code that stays the same between releases.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum Code {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Code {
+            /// Every code, in order.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// The stable number, such as `F09`.
+            pub fn id(self) -> &'static str {
+                match self { $(Self::$variant => $id,)* }
+            }
+
+            /// The stable name, such as `broken-line`.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// How bad such a finding is unless its maker knows better.
+            pub fn severity(self) -> Severity {
+                match self { $(Self::$variant => Severity::$severity,)* }
+            }
+
+            /// What would mend it.
+            pub fn repair(self) -> &'static str {
+                match self { $(Self::$variant => $repair,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    /// A tool call without a result.
+    OrphanCall = "F01" "orphan-call" Warning "add an error result that says it was interrupted, or drop the call",
+    /// A tool result without a call.
+    OrphanResult = "F02" "orphan-result" Warning "drop the result",
+    /// A parent that stands nowhere in the file.
+    DanglingParent = "F03" "dangling-parent" Warning "relink to the line before",
+    /// A parent that is written only later.
+    LateParent = "F04" "late-parent" Warning "relink past it to the nearest earlier conversation line",
+    /// The conversation goes on below a line that compaction had closed.
+    StaleTip = "F05" "stale-tip" Warning "relink to the summary of the newest compaction",
+    /// A prompt hangs below an API error while the retry that succeeded hangs beside it.
+    LostRetry = "F06" "lost-retry" Warning "relink the prompt to the end of the reply",
+    /// A uuid that two lines carry.
+    DuplicateUuid = "F07" "duplicate-uuid" Warning "drop the copy, or give it a uuid of its own",
+    /// Two processes wrote to the session at the same time.
+    ForkedWriters = "F08" "forked-writers" Warning "choose a branch, or split the session",
+    /// A line that is no JSON object, or holds more than one.
+    BrokenLine = "F09" "broken-line" Warning "set the line aside; glued objects go on lines of their own",
+    /// A thinking block whose text is gone while its signature stayed.
+    HollowThinking = "F10" "hollow-thinking" Warning "remove the block",
+    /// A thinking block without a signature.
+    BadSignature = "F11" "bad-signature" Warning "remove the block",
+    /// Half of a surrogate pair, which is no text.
+    LoneSurrogate = "F12" "lone-surrogate" Warning "replace it with U+FFFD",
+    /// An image larger than the API takes.
+    LargeImage = "F13" "large-image" Warning "scale it down, or replace it with text",
+    /// A message without content, or an empty text block.
+    EmptyContent = "F14" "empty-content" Warning "drop the block; drop the line and relink if nothing is left",
+    /// A line so long that readers choke on it.
+    HugeLine = "F15" "huge-line" Warning "trim `toolUseResult`; drop progress",
+    /// `sessions-index.json` does not tell what is there.
+    StaleIndex = "F16" "stale-index" Warning "delete the index; it is made anew",
+    /// The first line hides the session from the picker.
+    HiddenFromPicker = "F17" "hidden-from-picker" Warning "move the line behind the first prompt",
+    /// The folder's name does not fit the working directory in the lines.
+    FolderMismatch = "F18" "folder-mismatch" Warning "move the session to the folder of its working directory",
+    /// The working directory changes within the file.
+    MovedCwd = "F19" "moved-cwd" Note "nothing to mend",
+    /// A backup that a snapshot names is gone.
+    HistoryGap = "F20" "history-gap" Warning "nothing brings the backup back; rewinding to it will not work",
+    /// Side data of a session that is gone.
+    OrphanSideData = "F21" "orphan-side-data" Warning "delete it",
+    /// Claude Code is about to delete the session.
+    Retention = "F22" "retention" Note "raise `cleanupPeriodDays`, or copy the session",
+    /// The session ends in an API error.
+    ErrorTail = "F23" "error-tail" Warning "drop the error lines at the end",
+    /// Claude Code's own configuration is torn.
+    TornConfig = "F24" "torn-config" Warning "restore it from a backup beside it",
+    /// A conversation line without timestamp or uuid.
+    MissingField = "F25" "missing-field" Warning "fill it in",
+    /// A secret in plain text.
+    Secret = "F26" "secret" Warning "redact it",
+    /// Parents that lead in a circle.
+    Cycle = "F27" "cycle" Error "relink the first of them to the line before",
+    /// Bytes that do not belong in a log: a mark at the start, NUL, text that is no UTF-8, carriage returns.
+    OddBytes = "F28" "odd-bytes" Warning "rewrite the line as plain UTF-8",
+    /// A key that an object has twice.
+    DuplicateKey = "F29" "duplicate-key" Warning "keep the last one",
+    /// Values nested deeper than most readers follow.
+    DeepNesting = "F30" "deep-nesting" Warning "set the line aside",
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.id(), self.name())
+    }
+}
+
+/// Something odd, and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What is wrong.
+    pub code: Code,
+    /// How much it matters here.
+    pub severity: Severity,
+    /// The line it was found on, if it is about a line.
+    pub at: Option<Position>,
+    /// One sentence, lower case, without a full stop.
+    pub message: Cow<'static, str>,
+}
+
+impl Finding {
+    /// A finding about the line at `at`, as bad as its code usually is.
+    pub fn new(code: Code, at: Position, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { code, severity: code.severity(), at: Some(at), message: message.into() }
+    }
+
+    /// The same finding, no more than worth knowing.
+    #[must_use]
+    pub fn as_note(mut self) -> Self {
+        self.severity = Severity::Note;
+        self
+    }
+}

@@ -1,0 +1,132 @@
+//! The fields of conversation lines: what all of them share, and what each kind adds.
+
+use std::borrow::Cow;
+
+use super::{AttachmentBody, Json, List, Message, Moment, ProgressBody, ToolUseResult, lens};
+
+lens! {
+    /// What `user`, `assistant`, `system`, `progress` and `attachment` lines have in common.
+    Envelope {
+        kind: Cow<'a, str> = "type",
+        uuid: Cow<'a, str> = "uuid",
+        parent_uuid: Cow<'a, str> = "parentUuid",
+        /// What a line continues in the reader's eyes, across a compaction.
+        logical_parent_uuid: Cow<'a, str> = "logicalParentUuid",
+        session_id: Cow<'a, str> = "sessionId",
+        /// The same again, as some lines of 2.1.325 write it.
+        session_id_too: Cow<'a, str> = "session_id",
+        timestamp: Moment = "timestamp",
+        is_sidechain: bool = "isSidechain",
+        is_meta: bool = "isMeta",
+        user_type: Cow<'a, str> = "userType",
+        entrypoint: Cow<'a, str> = "entrypoint",
+        cwd: Cow<'a, str> = "cwd",
+        version: Cow<'a, str> = "version",
+        git_branch: Cow<'a, str> = "gitBranch",
+        /// The name that a plan file would get.
+        slug: Cow<'a, str> = "slug",
+        /// The sub-agent that wrote the line.
+        agent_id: Cow<'a, str> = "agentId",
+        agent_name: Cow<'a, str> = "agentName",
+        team_name: Cow<'a, str> = "teamName",
+        /// `bg` for a session that runs in the background.
+        session_kind: Cow<'a, str> = "sessionKind",
+        forked_from: ForkedFrom<'a> = "forkedFrom",
+    }
+
+    /// Where a copied line came from.
+    ForkedFrom {
+        session_id: Cow<'a, str> = "sessionId",
+        message_uuid: Cow<'a, str> = "messageUuid",
+    }
+
+    /// What `user` lines add.
+    User {
+        message: Message<'a> = "message",
+        tool_use_result: ToolUseResult<'a> = "toolUseResult",
+        /// The line that holds the call this result answers.
+        source_tool_assistant_uuid: Cow<'a, str> = "sourceToolAssistantUUID",
+        /// The call that made Claude Code write this text (a skill).
+        source_tool_use_id: Cow<'a, str> = "sourceToolUseID",
+        permission_mode: Cow<'a, str> = "permissionMode",
+        permission_decision: PermissionDecision<'a> = "permissionDecision",
+        prompt_id: Cow<'a, str> = "promptId",
+        prompt_source: Cow<'a, str> = "promptSource",
+        origin: Origin<'a> = "origin",
+        turn_origin: Json<'a> = "turnOrigin",
+        turn_position: Json<'a> = "turnPosition",
+        is_compact_summary: bool = "isCompactSummary",
+        is_visible_in_transcript_only: bool = "isVisibleInTranscriptOnly",
+        thinking_metadata: ThinkingMetadata<'a> = "thinkingMetadata",
+        todos: List<'a, Json<'a>> = "todos",
+        plan_content: Cow<'a, str> = "planContent",
+        image_paste_ids: List<'a, Json<'a>> = "imagePasteIds",
+        classifier_meta_lines: Cow<'a, str> = "classifierMetaLines",
+        tool_denial_kind: Cow<'a, str> = "toolDenialKind",
+        queue_skip_attachments: bool = "queueSkipAttachments",
+        sandboxed: Json<'a> = "sandboxed",
+    }
+
+    /// How a permission was granted or refused.
+    PermissionDecision {
+        decision: Cow<'a, str> = "decision",
+        reason_type: Cow<'a, str> = "reasonType",
+        source: Cow<'a, str> = "source",
+    }
+
+    /// Who caused a prompt: `human`, `task-notification` …
+    Origin {
+        kind: Cow<'a, str> = "kind",
+        producer: Cow<'a, str> = "producer",
+        run_id: Cow<'a, str> = "runId",
+    }
+
+    /// How much the model was asked to think.
+    ThinkingMetadata {
+        max_thinking_tokens: u64 = "maxThinkingTokens",
+        level: Cow<'a, str> = "level",
+        disabled: bool = "disabled",
+        triggers: List<'a, Json<'a>> = "triggers",
+    }
+
+    /// What `assistant` lines add.
+    Assistant {
+        message: Message<'a> = "message",
+        request_id: Cow<'a, str> = "requestId",
+        is_api_error_message: bool = "isApiErrorMessage",
+        /// `rate_limit`, `invalid_request`, `authentication_failed`, `unknown` …
+        error: Json<'a> = "error",
+        api_error_status: u64 = "apiErrorStatus",
+        effort: Cow<'a, str> = "effort",
+        per_turn_effort: Json<'a> = "perTurnEffort",
+        attribution_agent: Cow<'a, str> = "attributionAgent",
+        attribution_skill: Cow<'a, str> = "attributionSkill",
+        attribution_plugin: Cow<'a, str> = "attributionPlugin",
+        attribution_mcp_server: Cow<'a, str> = "attributionMcpServer",
+        attribution_mcp_tool: Cow<'a, str> = "attributionMcpTool",
+        api_block_index: u64 = "apiBlockIndex",
+        made_by: Json<'a> = "madeBy",
+        prompt_cache_requested: Json<'a> = "promptCacheRequested",
+        request_ref: Json<'a> = "requestRef",
+        requested_model: Cow<'a, str> = "requestedModel",
+        thinking_display: Json<'a> = "thinkingDisplay",
+        thinking_duration_ms: f64 = "thinkingDurationMs",
+        tool_input_stream_ms: Json<'a> = "toolInputStreamMs",
+    }
+
+    /// What `progress` lines add.
+    Progress {
+        data: ProgressBody<'a> = "data",
+        tool_use_id: Cow<'a, str> = "toolUseID",
+        parent_tool_use_id: Cow<'a, str> = "parentToolUseID",
+    }
+
+    /// What `attachment` lines add.
+    AttachmentLine {
+        attachment: AttachmentBody<'a> = "attachment",
+        /// What the model saw of it (from 2.1.2xx).
+        rendered: Json<'a> = "rendered",
+        rendered_role: Cow<'a, str> = "renderedRole",
+        rendered_beside_tool_result: Json<'a> = "renderedBesideToolResult",
+    }
+}

@@ -1,0 +1,203 @@
+//! Messages as the API has them: role, content blocks, usage.
+
+use std::borrow::Cow;
+
+use super::{Drift, FromJson, Json, JsonKind, List, Object, lens};
+use crate::lens::Lens;
+
+lens! {
+    /// A message of the user or the model.
+    Message {
+        id: Cow<'a, str> = "id",
+        /// Always `message`.
+        kind: Cow<'a, str> = "type",
+        role: Cow<'a, str> = "role",
+        model: Cow<'a, str> = "model",
+        content: Content<'a> = "content",
+        stop_reason: Cow<'a, str> = "stop_reason",
+        stop_sequence: Cow<'a, str> = "stop_sequence",
+        stop_details: Json<'a> = "stop_details",
+        usage: Usage<'a> = "usage",
+        container: Json<'a> = "container",
+        context_management: Json<'a> = "context_management",
+        diagnostics: Json<'a> = "diagnostics",
+    }
+
+    /// The token counts of one reply.
+    Usage {
+        input_tokens: u64 = "input_tokens",
+        output_tokens: u64 = "output_tokens",
+        cache_creation_input_tokens: u64 = "cache_creation_input_tokens",
+        cache_read_input_tokens: u64 = "cache_read_input_tokens",
+        /// The cache writes by how long they are kept.
+        cache_creation: CacheCreation<'a> = "cache_creation",
+        server_tool_use: ServerToolUse<'a> = "server_tool_use",
+        service_tier: Cow<'a, str> = "service_tier",
+        inference_geo: Cow<'a, str> = "inference_geo",
+        speed: Cow<'a, str> = "speed",
+        /// The same figures for each step on the server; never to be added to the others.
+        iterations: List<'a, Iteration<'a>> = "iterations",
+        output_tokens_details: OutputTokensDetails<'a> = "output_tokens_details",
+        fallback_credit: Json<'a> = "fallback_credit",
+    }
+
+    /// Cache writes by how long they are kept.
+    CacheCreation {
+        ephemeral_5m_input_tokens: u64 = "ephemeral_5m_input_tokens",
+        ephemeral_1h_input_tokens: u64 = "ephemeral_1h_input_tokens",
+    }
+
+    /// Tools that ran on the server.
+    ServerToolUse {
+        web_search_requests: u64 = "web_search_requests",
+        web_fetch_requests: u64 = "web_fetch_requests",
+    }
+
+    /// What the output was spent on.
+    OutputTokensDetails {
+        thinking_tokens: u64 = "thinking_tokens",
+    }
+
+    /// One step on the server within a reply.
+    Iteration {
+        kind: Cow<'a, str> = "type",
+        model: Cow<'a, str> = "model",
+        input_tokens: u64 = "input_tokens",
+        output_tokens: u64 = "output_tokens",
+        cache_creation_input_tokens: u64 = "cache_creation_input_tokens",
+        cache_read_input_tokens: u64 = "cache_read_input_tokens",
+        cache_creation: CacheCreation<'a> = "cache_creation",
+    }
+
+    /// A content block of any type. Which fields it has depends on [`Block::kind`].
+    Block {
+        kind: Cow<'a, str> = "type",
+        text: Cow<'a, str> = "text",
+        thinking: Cow<'a, str> = "thinking",
+        signature: Cow<'a, str> = "signature",
+        /// Of `redacted_thinking`.
+        data: Cow<'a, str> = "data",
+        id: Cow<'a, str> = "id",
+        name: Cow<'a, str> = "name",
+        input: Json<'a> = "input",
+        caller: Json<'a> = "caller",
+        tool_use_id: Cow<'a, str> = "tool_use_id",
+        is_error: bool = "is_error",
+        content: Content<'a> = "content",
+        source: Source<'a> = "source",
+        title: Cow<'a, str> = "title",
+        context: Json<'a> = "context",
+        citations: Json<'a> = "citations",
+        /// Of `tool_reference`.
+        tool_name: Cow<'a, str> = "tool_name",
+        /// Of `fallback`: the models before and after.
+        from: Json<'a> = "from",
+        to: Json<'a> = "to",
+        cache_control: Json<'a> = "cache_control",
+        server_name: Cow<'a, str> = "server_name",
+    }
+
+    /// The bytes of an image or document.
+    Source {
+        kind: Cow<'a, str> = "type",
+        media_type: Cow<'a, str> = "media_type",
+        data: Cow<'a, str> = "data",
+        url: Cow<'a, str> = "url",
+        file_id: Cow<'a, str> = "file_id",
+        content: Json<'a> = "content",
+    }
+}
+
+/// The block types that we know.
+pub const BLOCK_TYPES: &[&str] = &[
+    "text",
+    "thinking",
+    "redacted_thinking",
+    "tool_use",
+    "tool_result",
+    "image",
+    "document",
+    "tool_reference",
+    "fallback",
+    "server_tool_use",
+    "web_search_tool_result",
+    "web_fetch_tool_result",
+    "web_search_result",
+    "mcp_tool_use",
+    "mcp_tool_result",
+    "code_execution_tool_result",
+    "container_upload",
+    "search_result",
+];
+
+/// The content of a message or a tool result: a string, or a list of blocks.
+#[derive(Clone, Copy, Debug)]
+pub struct Content<'a>(Json<'a>);
+
+impl<'a> Content<'a> {
+    /// The content as it stands.
+    pub fn json(self) -> Json<'a> {
+        self.0
+    }
+
+    /// The string, where the content is one.
+    pub fn as_str(self) -> Option<Cow<'a, str>> {
+        self.0.as_str()
+    }
+
+    /// The blocks, where the content is a list.
+    pub fn blocks(self) -> impl Iterator<Item = Block<'a>> {
+        self.0.items().filter_map(Block::from_json)
+    }
+
+    /// All text in it, one block below the other.
+    pub fn text(self) -> Cow<'a, str> {
+        if let Some(text) = self.as_str() {
+            return text;
+        }
+        let mut texts = self.blocks().filter(|block| block.is("text")).filter_map(Block::text);
+        let Some(mut all) = texts.next() else { return Cow::Borrowed("") };
+        for text in texts {
+            let all = all.to_mut();
+            all.push('\n');
+            all.push_str(&text);
+        }
+        all
+    }
+}
+
+impl<'a> FromJson<'a> for Content<'a> {
+    fn from_json(json: Json<'a>) -> Option<Self> {
+        matches!(json.kind(), JsonKind::String | JsonKind::Array).then_some(Self(json))
+    }
+
+    fn drift(json: Json<'_>, drift: &mut Drift<'_>) {
+        for item in json.items() {
+            match item.get("type").and_then(Json::as_str) {
+                Some(kind) if BLOCK_TYPES.contains(&&*kind) => drift.at(&kind, |drift| Block::drift(item, drift)),
+                Some(kind) => drift.report(&kind),
+                None => {}
+            }
+        }
+    }
+}
+
+impl Block<'_> {
+    /// Whether the block is of this type.
+    pub fn is(self, kind: &str) -> bool {
+        self.object().get("type").is_some_and(|json| json.is_str(kind))
+    }
+}
+
+impl<'a> Message<'a> {
+    /// The blocks of the content; none where it is a string.
+    pub fn blocks(self) -> impl Iterator<Item = Block<'a>> {
+        self.content().into_iter().flat_map(Content::blocks)
+    }
+}
+
+impl<'a> From<Json<'a>> for Message<'a> {
+    fn from(json: Json<'a>) -> Self {
+        Self::over(Object::new(json))
+    }
+}

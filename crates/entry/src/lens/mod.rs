@@ -1,0 +1,272 @@
+//! Typed lenses: what each kind of line says, read from its bytes when asked.
+//!
+//! A lens is an object seen as a set of known fields. It owns nothing and checks nothing in advance:
+//! a field that is missing, or of another kind than expected, is `None`. The tables in this folder
+//! are the one place that knows the names of the format, so [`drift`] can tell what they do not know.
+
+mod attachment;
+mod envelope;
+mod message;
+mod progress;
+mod record;
+mod system;
+mod tool;
+
+use std::borrow::Cow;
+use std::marker::PhantomData;
+
+pub use attachment::*;
+pub use envelope::*;
+pub use message::*;
+pub use progress::*;
+pub use record::*;
+pub use system::*;
+pub use tool::*;
+
+use crate::entry::{self, Field};
+use crate::json::{Json, JsonKind, Key};
+use crate::kind::Kind;
+use crate::timestamp::{self, Millis};
+use crate::{Entry, Items};
+
+/// An object to look at. The object of a whole line knows where its members stand.
+#[derive(Clone, Copy, Debug)]
+pub struct Object<'a> {
+    json: Json<'a>,
+    index: Option<(&'a str, &'a [Field])>,
+}
+
+impl<'a> Object<'a> {
+    /// An object inside a line.
+    pub fn new(json: Json<'a>) -> Self {
+        Self { json, index: None }
+    }
+
+    /// The object of a line, with the index that was made of it.
+    pub(crate) fn indexed(json: Json<'a>, text: &'a str, fields: &'a [Field]) -> Self {
+        Self { json, index: Some((text, fields)) }
+    }
+
+    /// The text of it.
+    pub fn json(self) -> Json<'a> {
+        self.json
+    }
+
+    /// The value of `key`; `null` counts as missing.
+    pub fn get(self, key: &str) -> Option<Json<'a>> {
+        let value = match self.index {
+            Some((text, fields)) => entry::field(text, fields, key),
+            None => self.json.get(key),
+        };
+        value.filter(|value| !value.is_null())
+    }
+}
+
+/// A set of known fields over an object.
+pub trait Lens<'a>: Copy {
+    /// The names of the fields, as the format writes them.
+    const KEYS: &'static [&'static str];
+
+    /// Looks at `object` through this lens.
+    fn over(object: Object<'a>) -> Self;
+
+    /// The object that is looked at.
+    fn object(self) -> Object<'a>;
+
+    /// If this lens knows `key`, looks for what is unknown inside its value and answers `true`.
+    fn knows(key: Key<'_>, value: Json<'_>, drift: &mut Drift<'_>) -> bool;
+}
+
+/// A value that a lens can read from a field.
+pub trait FromJson<'a>: Sized {
+    /// The value, if it is of the expected kind.
+    fn from_json(json: Json<'a>) -> Option<Self>;
+
+    /// Reports what is unknown inside the value.
+    fn drift(_json: Json<'_>, _drift: &mut Drift<'_>) {}
+}
+
+impl<'a> FromJson<'a> for Cow<'a, str> {
+    fn from_json(json: Json<'a>) -> Option<Self> {
+        json.as_str()
+    }
+}
+
+impl<'a> FromJson<'a> for u64 {
+    fn from_json(json: Json<'a>) -> Option<Self> {
+        json.as_u64()
+    }
+}
+
+impl<'a> FromJson<'a> for f64 {
+    fn from_json(json: Json<'a>) -> Option<Self> {
+        json.as_f64()
+    }
+}
+
+impl<'a> FromJson<'a> for bool {
+    fn from_json(json: Json<'a>) -> Option<Self> {
+        json.as_bool()
+    }
+}
+
+impl<'a> FromJson<'a> for Json<'a> {
+    fn from_json(json: Self) -> Option<Self> {
+        Some(json)
+    }
+}
+
+/// A moment, read as milliseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(pub Millis);
+
+impl<'a> FromJson<'a> for Moment {
+    fn from_json(json: Json<'a>) -> Option<Self> {
+        timestamp::parse(&json.as_str()?).map(Self)
+    }
+}
+
+/// An array whose items are read one by one.
+#[derive(Clone, Copy, Debug)]
+pub struct List<'a, T>(Json<'a>, PhantomData<fn() -> T>);
+
+impl<'a, T: FromJson<'a>> List<'a, T> {
+    /// The items that are of the expected kind.
+    pub fn iter(self) -> impl Iterator<Item = T> + use<'a, T> {
+        self.0.items().filter_map(T::from_json)
+    }
+
+    /// The items as they stand.
+    pub fn items(self) -> Items<'a> {
+        self.0.items()
+    }
+
+    /// How many there are.
+    pub fn len(self) -> usize {
+        self.0.items().count()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(self) -> bool {
+        self.0.items().next().is_none()
+    }
+}
+
+impl<'a, T: FromJson<'a>> FromJson<'a> for List<'a, T> {
+    fn from_json(json: Json<'a>) -> Option<Self> {
+        (json.kind() == JsonKind::Array).then_some(Self(json, PhantomData))
+    }
+
+    fn drift(json: Json<'_>, drift: &mut Drift<'_>) {
+        for item in json.items() {
+            T::drift(item, drift);
+        }
+    }
+}
+
+/// Walks through an entry and tells what no lens knows.
+pub struct Drift<'s> {
+    path: String,
+    sink: &'s mut dyn FnMut(&str),
+}
+
+impl Drift<'_> {
+    /// Runs `inner` one level down.
+    pub(crate) fn at(&mut self, name: &str, inner: impl FnOnce(&mut Self)) {
+        let length = self.path.len();
+        self.path.push('.');
+        self.path.push_str(name);
+        inner(self);
+        self.path.truncate(length);
+    }
+
+    /// Reports a name that is unknown here.
+    pub(crate) fn report(&mut self, name: &str) {
+        self.at(name, |drift| (drift.sink)(&drift.path));
+    }
+
+    /// Reports the members of `json` that none of `lenses` knows.
+    pub(crate) fn members(&mut self, json: Json<'_>, lenses: &[Knows]) {
+        for (key, value) in json.members() {
+            if !lenses.iter().any(|knows| knows(key, value, self)) {
+                self.report(&key.name());
+            }
+        }
+    }
+}
+
+/// A lens' [`Lens::knows`].
+pub(crate) type Knows = fn(Key<'_>, Json<'_>, &mut Drift<'_>) -> bool;
+
+/// Calls `sink` with the path of each key in `entry` that no lens knows, such as `user.message.mood`.
+///
+/// An entry whose type is unknown has nothing but unknown keys, so it is not looked into.
+pub fn drift(entry: &Entry, sink: &mut dyn FnMut(&str)) {
+    let (Some(object), Some(lenses)) = (entry.object(), lenses_of(entry.kind())) else { return };
+    let mut drift = Drift { path: entry.kind().name().unwrap_or_default().to_owned(), sink };
+    drift.members(object.json(), &lenses);
+}
+
+/// The lenses that together know the lines of a kind.
+fn lenses_of(kind: Kind) -> Option<Vec<Knows>> {
+    let own: &[Knows] = match kind {
+        Kind::User => &[User::knows],
+        Kind::Assistant => &[Assistant::knows],
+        Kind::System => SYSTEM,
+        Kind::Progress => &[Progress::knows],
+        Kind::Attachment => &[AttachmentLine::knows],
+        _ => return record_lenses(kind).map(|own| vec![own, Record::knows]),
+    };
+    Some(own.iter().copied().chain([Envelope::knows as Knows]).collect())
+}
+
+/// Defines lenses: a type, its fields, what each is read as, and the name that the format gives it.
+macro_rules! lens {
+    ($($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty = $key:literal,)* })*) => {$(
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name<'a>(crate::lens::Object<'a>);
+
+        #[expect(clippy::allow_attributes, reason = "not every lens has lifetimes that can be left out")]
+        #[allow(missing_docs, reason = "a field is named after the key it reads, or says what differs")]
+        impl<'a> $name<'a> {
+            $(
+                $(#[$field_meta])*
+                pub fn $field(self) -> Option<$type> {
+                    self.0.get($key).and_then(<$type as crate::lens::FromJson<'a>>::from_json)
+                }
+            )*
+        }
+
+        impl<'a> crate::lens::Lens<'a> for $name<'a> {
+            const KEYS: &'static [&'static str] = &[$($key),*];
+
+            fn over(object: crate::lens::Object<'a>) -> Self {
+                Self(object)
+            }
+
+            fn object(self) -> crate::lens::Object<'a> {
+                self.0
+            }
+
+            fn knows(key: crate::json::Key<'_>, value: crate::json::Json<'_>, drift: &mut crate::lens::Drift<'_>) -> bool {
+                match &*key.name() {
+                    $($key => drift.at($key, |drift| <$type as crate::lens::FromJson<'_>>::drift(value, drift)),)*
+                    _ => return false,
+                }
+                true
+            }
+        }
+
+        impl<'a> crate::lens::FromJson<'a> for $name<'a> {
+            fn from_json(json: crate::json::Json<'a>) -> Option<Self> {
+                json.is_object().then(|| Self(crate::lens::Object::new(json)))
+            }
+
+            fn drift(json: crate::json::Json<'_>, drift: &mut crate::lens::Drift<'_>) {
+                drift.members(json, &[<Self as crate::lens::Lens<'_>>::knows]);
+            }
+        }
+    )*};
+}
+pub(crate) use lens;

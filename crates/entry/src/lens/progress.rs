@@ -1,0 +1,58 @@
+//! `progress` lines: what ran while a tool, hook or agent was at work.
+
+use std::borrow::Cow;
+
+use super::{Json, List, lens};
+
+lens! {
+    /// The body of a `progress` line. Which fields it has depends on [`ProgressBody::kind`].
+    ProgressBody {
+        kind: Cow<'a, str> = "type",
+
+        /// `bash_progress`: the newest lines of output.
+        output: Cow<'a, str> = "output",
+        full_output: Cow<'a, str> = "fullOutput",
+        elapsed_time_seconds: f64 = "elapsedTimeSeconds",
+        total_lines: u64 = "totalLines",
+        total_bytes: u64 = "totalBytes",
+        timeout_ms: u64 = "timeoutMs",
+        task_id: Cow<'a, str> = "taskId",
+
+        /// `hook_progress`.
+        hook_event: Cow<'a, str> = "hookEvent",
+        hook_name: Cow<'a, str> = "hookName",
+        command: Cow<'a, str> = "command",
+
+        /// `agent_progress`: a line of the sub-agent, as it would stand in its own file.
+        message: Json<'a> = "message",
+        normalized_messages: List<'a, Json<'a>> = "normalizedMessages",
+        agent_id: Cow<'a, str> = "agentId",
+        prompt: Cow<'a, str> = "prompt",
+        resume: Json<'a> = "resume",
+
+        /// `mcp_progress`.
+        server_name: Cow<'a, str> = "serverName",
+        tool_name: Cow<'a, str> = "toolName",
+        status: Cow<'a, str> = "status",
+        elapsed_time_ms: f64 = "elapsedTimeMs",
+
+        /// `waiting_for_task`.
+        task_description: Cow<'a, str> = "taskDescription",
+        task_type: Cow<'a, str> = "taskType",
+
+        /// `query_update`, `search_results_received`.
+        query: Cow<'a, str> = "query",
+        result_count: u64 = "resultCount",
+    }
+}
+
+/// The progress types that we know.
+pub const PROGRESS_TYPES: &[&str] = &[
+    "bash_progress",
+    "hook_progress",
+    "agent_progress",
+    "mcp_progress",
+    "waiting_for_task",
+    "query_update",
+    "search_results_received",
+];

@@ -1,0 +1,212 @@
+//! Lines that are no part of the conversation: titles, queues, snapshots, bookkeeping.
+
+use std::borrow::Cow;
+
+use super::{Json, Knows, List, Moment, lens};
+use crate::kind::Kind;
+use crate::lens::Lens;
+
+lens! {
+    /// What such lines have in common.
+    Record {
+        kind: Cow<'a, str> = "type",
+        session_id: Cow<'a, str> = "sessionId",
+        session_id_too: Cow<'a, str> = "session_id",
+        timestamp: Moment = "timestamp",
+        uuid: Cow<'a, str> = "uuid",
+        agent_id: Cow<'a, str> = "agentId",
+        version: Cow<'a, str> = "version",
+        cwd: Cow<'a, str> = "cwd",
+    }
+
+    /// `summary`: a title for the conversation that ends at a leaf, perhaps of another file.
+    Summary {
+        summary: Cow<'a, str> = "summary",
+        leaf_uuid: Cow<'a, str> = "leafUuid",
+    }
+
+    /// `file-history-snapshot`.
+    FileHistorySnapshot {
+        message_id: Cow<'a, str> = "messageId",
+        snapshot: Snapshot<'a> = "snapshot",
+        is_snapshot_update: bool = "isSnapshotUpdate",
+    }
+
+    /// The files as they were at a prompt.
+    Snapshot {
+        message_id: Cow<'a, str> = "messageId",
+        timestamp: Moment = "timestamp",
+        /// Path to [`Backup`].
+        tracked_file_backups: Json<'a> = "trackedFileBackups",
+    }
+
+    /// Where a file's former content is kept; no name if the file did not exist.
+    Backup {
+        backup_file_name: Cow<'a, str> = "backupFileName",
+        version: u64 = "version",
+        backup_time: Moment = "backupTime",
+        real_parent_dir: Cow<'a, str> = "realParentDir",
+    }
+
+    /// `file-history-delta`: one more backup for a snapshot.
+    FileHistoryDelta {
+        message_id: Cow<'a, str> = "messageId",
+        snapshot_message_id: Cow<'a, str> = "snapshotMessageId",
+        tracking_path: Cow<'a, str> = "trackingPath",
+        backup: Backup<'a> = "backup",
+    }
+
+    /// `queue-operation`.
+    QueueOperation {
+        /// `enqueue`, `dequeue`, `remove` or `popAll`.
+        operation: Cow<'a, str> = "operation",
+        content: Json<'a> = "content",
+    }
+
+    /// `last-prompt`.
+    LastPrompt {
+        last_prompt: Cow<'a, str> = "lastPrompt",
+        leaf_uuid: Cow<'a, str> = "leafUuid",
+    }
+
+    /// `custom-title`.
+    CustomTitle {
+        custom_title: Cow<'a, str> = "customTitle",
+    }
+
+    /// `ai-title`.
+    AiTitle {
+        ai_title: Cow<'a, str> = "aiTitle",
+    }
+
+    /// `tag`.
+    Tag {
+        tag: Cow<'a, str> = "tag",
+    }
+
+    /// `agent-name`, `agent-color`, `agent-setting`.
+    AgentSetup {
+        agent_name: Cow<'a, str> = "agentName",
+        agent_color: Cow<'a, str> = "agentColor",
+        agent_setting: Json<'a> = "agentSetting",
+    }
+
+    /// `mode`.
+    Mode {
+        mode: Cow<'a, str> = "mode",
+    }
+
+    /// `permission-mode`.
+    PermissionMode {
+        permission_mode: Cow<'a, str> = "permissionMode",
+    }
+
+    /// `pr-link`.
+    PrLink {
+        pr_number: u64 = "prNumber",
+        pr_url: Cow<'a, str> = "prUrl",
+        pr_repository: Cow<'a, str> = "prRepository",
+    }
+
+    /// `frame-link`.
+    FrameLink {
+        path: Cow<'a, str> = "path",
+        frame_url: Cow<'a, str> = "frameUrl",
+        title: Cow<'a, str> = "title",
+    }
+
+    /// `content-replacement`.
+    ContentReplacement {
+        replacements: Json<'a> = "replacements",
+    }
+
+    /// `cost-state`: Claude Code's own account, as it stands so far.
+    CostState {
+        total_cost_usd: f64 = "totalCostUSD",
+        total_api_duration: f64 = "totalAPIDuration",
+        total_api_duration_without_retries: f64 = "totalAPIDurationWithoutRetries",
+        total_tool_duration: f64 = "totalToolDuration",
+        total_duration: f64 = "totalDuration",
+        total_lines_added: u64 = "totalLinesAdded",
+        total_lines_removed: u64 = "totalLinesRemoved",
+        start_time: f64 = "startTime",
+        /// Model to [`ModelUsage`].
+        model_usage: Json<'a> = "modelUsage",
+        has_unknown_model_cost: bool = "hasUnknownModelCost",
+    }
+
+    /// What one model cost, in Claude Code's own account.
+    ModelUsage {
+        input_tokens: u64 = "inputTokens",
+        output_tokens: u64 = "outputTokens",
+        thinking_tokens: u64 = "thinkingTokens",
+        cache_read_input_tokens: u64 = "cacheReadInputTokens",
+        cache_creation_input_tokens: u64 = "cacheCreationInputTokens",
+        cache_creation_ephemeral_5m_input_tokens: u64 = "cacheCreationEphemeral5mInputTokens",
+        cache_creation_ephemeral_1h_input_tokens: u64 = "cacheCreationEphemeral1hInputTokens",
+        web_search_requests: u64 = "webSearchRequests",
+        cost_usd: f64 = "costUSD",
+    }
+
+    /// `tools-used`.
+    ToolsUsed {
+        tools: List<'a, Cow<'a, str>> = "tools",
+    }
+
+    /// `atis-latch`.
+    AtisLatch {
+        atis: Json<'a> = "atis",
+    }
+
+    /// `api-request`: a request by reference to its parts.
+    ApiRequest {
+        id: Cow<'a, str> = "id",
+        base: Json<'a> = "base",
+        keep: Json<'a> = "keep",
+        tail: List<'a, Json<'a>> = "tail",
+        params: Json<'a> = "params",
+        shape_hash: Cow<'a, str> = "shapeHash",
+        query_source: Cow<'a, str> = "querySource",
+        cache_control: Json<'a> = "cacheControl",
+        request_digest: Json<'a> = "requestDigest",
+    }
+
+    /// `api-request-shape`: the system prompt and tools of requests.
+    ApiRequestShape {
+        shape: Json<'a> = "shape",
+        shape_hash: Cow<'a, str> = "shapeHash",
+    }
+
+    /// `api-request-blob`: a second copy of a message.
+    ApiRequestBlob {
+        hash: Cow<'a, str> = "hash",
+        message: Json<'a> = "message",
+    }
+}
+
+/// The lens that knows what lines of a kind add to [`Record`].
+pub(crate) fn record_lenses(kind: Kind) -> Option<Knows> {
+    Some(match kind {
+        Kind::Summary => Summary::knows,
+        Kind::FileHistorySnapshot => FileHistorySnapshot::knows,
+        Kind::FileHistoryDelta => FileHistoryDelta::knows,
+        Kind::QueueOperation => QueueOperation::knows,
+        Kind::LastPrompt => LastPrompt::knows,
+        Kind::CustomTitle => CustomTitle::knows,
+        Kind::AiTitle => AiTitle::knows,
+        Kind::Tag => Tag::knows,
+        Kind::AgentName | Kind::AgentColor | Kind::AgentSetting => AgentSetup::knows,
+        Kind::Mode => Mode::knows,
+        Kind::PermissionMode => PermissionMode::knows,
+        Kind::PrLink => PrLink::knows,
+        Kind::FrameLink => FrameLink::knows,
+        Kind::ContentReplacement => ContentReplacement::knows,
+        Kind::CostState => CostState::knows,
+        Kind::ToolsUsed => ToolsUsed::knows,
+        Kind::AtisLatch => AtisLatch::knows,
+        Kind::ApiRequest => ApiRequest::knows,
+        Kind::ApiRequestShape => ApiRequestShape::knows,
+        Kind::ApiRequestBlob => ApiRequestBlob::knows,
+        _ => return None,
+    })
+}

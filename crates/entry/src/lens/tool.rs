@@ -1,0 +1,411 @@
+//! `toolUseResult`: what a tool returned, as data for display. Its shape depends on the tool.
+
+use std::borrow::Cow;
+
+use super::{Drift, FromJson, Json, JsonKind, Knows, List, Object, Usage, lens};
+use crate::lens::{Content, Lens};
+
+/// What a tool returned.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolUseResult<'a>(Json<'a>);
+
+impl<'a> ToolUseResult<'a> {
+    pub(crate) fn new(json: Json<'a>) -> Self {
+        Self(json)
+    }
+
+    /// The result as it stands.
+    pub fn json(self) -> Json<'a> {
+        self.0
+    }
+
+    /// The text of an error: a string stands here when the call failed or was refused.
+    pub fn error_text(self) -> Option<Cow<'a, str>> {
+        self.0.as_str()
+    }
+
+    /// The content blocks of an MCP tool.
+    pub fn blocks(self) -> Option<Content<'a>> {
+        (self.0.kind() == JsonKind::Array).then(|| Content::from_json(self.0)).flatten()
+    }
+
+    /// Looks at the result as that of one tool: `result.of::<BashResult>()`.
+    pub fn of<L: Lens<'a>>(self) -> Option<L> {
+        self.0.is_object().then(|| L::over(Object::new(self.0)))
+    }
+}
+
+impl<'a> FromJson<'a> for ToolUseResult<'a> {
+    fn from_json(json: Json<'a>) -> Option<Self> {
+        Some(Self(json))
+    }
+
+    /// Which tool it was stands on another line, so a key is known if any tool writes it.
+    fn drift(json: Json<'_>, drift: &mut Drift<'_>) {
+        drift.members(json, RESULTS);
+    }
+}
+
+lens! {
+    /// Bash, PowerShell.
+    BashResult {
+        stdout: Cow<'a, str> = "stdout",
+        stderr: Cow<'a, str> = "stderr",
+        interrupted: bool = "interrupted",
+        is_image: bool = "isImage",
+        no_output_expected: bool = "noOutputExpected",
+        return_code_interpretation: Cow<'a, str> = "returnCodeInterpretation",
+        background_task_id: Cow<'a, str> = "backgroundTaskId",
+        git_operation: Json<'a> = "gitOperation",
+        persisted_output_path: Cow<'a, str> = "persistedOutputPath",
+        persisted_output_size: u64 = "persistedOutputSize",
+        code: Json<'a> = "code",
+    }
+
+    /// BashOutput.
+    BashOutputResult {
+        command: Cow<'a, str> = "command",
+        exit_code: f64 = "exitCode",
+        shell_id: Cow<'a, str> = "shellId",
+        status: Cow<'a, str> = "status",
+        stdout: Cow<'a, str> = "stdout",
+        stderr: Cow<'a, str> = "stderr",
+        stdout_lines: u64 = "stdoutLines",
+        stderr_lines: u64 = "stderrLines",
+        timestamp: Cow<'a, str> = "timestamp",
+    }
+
+    /// KillBash, KillShell, TaskStop.
+    StopResult {
+        message: Cow<'a, str> = "message",
+        success: bool = "success",
+        shell_id: Cow<'a, str> = "shell_id",
+        task_id: Cow<'a, str> = "task_id",
+        task_type: Cow<'a, str> = "task_type",
+        command: Cow<'a, str> = "command",
+    }
+
+    /// Read.
+    ReadResult {
+        kind: Cow<'a, str> = "type",
+        file: ReadFile<'a> = "file",
+    }
+
+    /// The file, or the part of it, that was read.
+    ReadFile {
+        file_path: Cow<'a, str> = "filePath",
+        content: Cow<'a, str> = "content",
+        num_lines: u64 = "numLines",
+        start_line: u64 = "startLine",
+        total_lines: u64 = "totalLines",
+        /// Of an image.
+        base64: Cow<'a, str> = "base64",
+        kind: Cow<'a, str> = "type",
+        original_size: u64 = "originalSize",
+        dimensions: Json<'a> = "dimensions",
+        /// Of a notebook.
+        cells: Json<'a> = "cells",
+        count: u64 = "count",
+        output_dir: Cow<'a, str> = "outputDir",
+    }
+
+    /// Edit.
+    EditResult {
+        file_path: Cow<'a, str> = "filePath",
+        old_string: Cow<'a, str> = "oldString",
+        new_string: Cow<'a, str> = "newString",
+        original_file: Cow<'a, str> = "originalFile",
+        structured_patch: List<'a, PatchHunk<'a>> = "structuredPatch",
+        user_modified: bool = "userModified",
+        replace_all: bool = "replaceAll",
+        stale_recovered: bool = "staleRecovered",
+        memdir_stamped: bool = "memdirStamped",
+    }
+
+    /// MultiEdit.
+    MultiEditResult {
+        file_path: Cow<'a, str> = "filePath",
+        edits: List<'a, Json<'a>> = "edits",
+        original_file_contents: Cow<'a, str> = "originalFileContents",
+        structured_patch: List<'a, PatchHunk<'a>> = "structuredPatch",
+        user_modified: bool = "userModified",
+    }
+
+    /// Write.
+    WriteResult {
+        /// `create` or `update`.
+        kind: Cow<'a, str> = "type",
+        file_path: Cow<'a, str> = "filePath",
+        content: Cow<'a, str> = "content",
+        original_file: Cow<'a, str> = "originalFile",
+        structured_patch: List<'a, PatchHunk<'a>> = "structuredPatch",
+        user_modified: bool = "userModified",
+        memdir_stamped: bool = "memdirStamped",
+    }
+
+    /// One hunk of a patch.
+    PatchHunk {
+        old_start: u64 = "oldStart",
+        old_lines: u64 = "oldLines",
+        new_start: u64 = "newStart",
+        new_lines: u64 = "newLines",
+        lines: List<'a, Cow<'a, str>> = "lines",
+    }
+
+    /// NotebookEdit.
+    NotebookEditResult {
+        cell_number: Json<'a> = "cell_number",
+        cell_id: Cow<'a, str> = "cell_id",
+        cell_type: Cow<'a, str> = "cell_type",
+        edit_mode: Cow<'a, str> = "edit_mode",
+        error: Cow<'a, str> = "error",
+        language: Cow<'a, str> = "language",
+        new_source: Cow<'a, str> = "new_source",
+    }
+
+    /// Grep.
+    GrepResult {
+        mode: Cow<'a, str> = "mode",
+        filenames: List<'a, Cow<'a, str>> = "filenames",
+        num_files: u64 = "numFiles",
+        content: Cow<'a, str> = "content",
+        num_lines: u64 = "numLines",
+        num_matches: u64 = "numMatches",
+        total_lines: u64 = "totalLines",
+        total_files: u64 = "totalFiles",
+        applied_limit: u64 = "appliedLimit",
+        applied_offset: u64 = "appliedOffset",
+    }
+
+    /// Glob.
+    GlobResult {
+        filenames: List<'a, Cow<'a, str>> = "filenames",
+        num_files: u64 = "numFiles",
+        duration_ms: f64 = "durationMs",
+        truncated: bool = "truncated",
+        count_is_complete: bool = "countIsComplete",
+        total_matches: u64 = "totalMatches",
+    }
+
+    /// Task, Agent.
+    AgentResult {
+        status: Cow<'a, str> = "status",
+        prompt: Cow<'a, str> = "prompt",
+        agent_id: Cow<'a, str> = "agentId",
+        agent_type: Cow<'a, str> = "agentType",
+        content: Content<'a> = "content",
+        total_duration_ms: u64 = "totalDurationMs",
+        total_tokens: u64 = "totalTokens",
+        total_tool_use_count: u64 = "totalToolUseCount",
+        usage: Usage<'a> = "usage",
+        tool_stats: Json<'a> = "toolStats",
+        resolved_model: Cow<'a, str> = "resolvedModel",
+        is_async: bool = "isAsync",
+        description: Cow<'a, str> = "description",
+        output_file: Cow<'a, str> = "outputFile",
+        can_read_output_file: bool = "canReadOutputFile",
+        can_continue_agent: bool = "canContinueAgent",
+    }
+
+    /// Task, Agent: a teammate was started, which is a session of its own.
+    TeammateResult {
+        agent_id: Cow<'a, str> = "agent_id",
+        teammate_id: Cow<'a, str> = "teammate_id",
+        agent_type: Cow<'a, str> = "agent_type",
+        name: Cow<'a, str> = "name",
+        team_name: Cow<'a, str> = "team_name",
+        color: Cow<'a, str> = "color",
+        model: Cow<'a, str> = "model",
+        is_splitpane: bool = "is_splitpane",
+        plan_mode_required: bool = "plan_mode_required",
+        tmux_pane_id: Cow<'a, str> = "tmux_pane_id",
+        tmux_session_name: Cow<'a, str> = "tmux_session_name",
+        tmux_window_name: Cow<'a, str> = "tmux_window_name",
+    }
+
+    /// TeamCreate, TeamDelete.
+    TeamResult {
+        lead_agent_id: Cow<'a, str> = "lead_agent_id",
+        team_file_path: Cow<'a, str> = "team_file_path",
+        team_name: Cow<'a, str> = "team_name",
+        message: Cow<'a, str> = "message",
+        success: bool = "success",
+    }
+
+    /// SendMessage.
+    SendMessageResult {
+        message: Cow<'a, str> = "message",
+        success: bool = "success",
+        routing: Json<'a> = "routing",
+        request_id: Cow<'a, str> = "request_id",
+        target: Cow<'a, str> = "target",
+        pin: Json<'a> = "pin",
+        resumed_agent_id: Cow<'a, str> = "resumedAgentId",
+    }
+
+    /// TodoWrite.
+    TodoWriteResult {
+        old_todos: List<'a, Todo<'a>> = "oldTodos",
+        new_todos: List<'a, Todo<'a>> = "newTodos",
+    }
+
+    /// One thing to do.
+    Todo {
+        id: Cow<'a, str> = "id",
+        content: Cow<'a, str> = "content",
+        status: Cow<'a, str> = "status",
+        active_form: Cow<'a, str> = "activeForm",
+        priority: Cow<'a, str> = "priority",
+    }
+
+    /// TaskCreate, TaskGet, TaskOutput, TaskList.
+    TaskResult {
+        task: TaskItem<'a> = "task",
+        tasks: List<'a, TaskItem<'a>> = "tasks",
+        retrieval_status: Cow<'a, str> = "retrieval_status",
+    }
+
+    /// One task.
+    TaskItem {
+        id: Cow<'a, str> = "id",
+        subject: Cow<'a, str> = "subject",
+        description: Cow<'a, str> = "description",
+        status: Cow<'a, str> = "status",
+        owner: Cow<'a, str> = "owner",
+        blocks: Json<'a> = "blocks",
+        blocked_by: Json<'a> = "blockedBy",
+        task_id: Cow<'a, str> = "task_id",
+        task_type: Cow<'a, str> = "task_type",
+        output: Cow<'a, str> = "output",
+        exit_code: f64 = "exitCode",
+        prompt: Cow<'a, str> = "prompt",
+        result: Cow<'a, str> = "result",
+        error: Cow<'a, str> = "error",
+    }
+
+    /// TaskUpdate.
+    TaskUpdateResult {
+        task_id: Cow<'a, str> = "taskId",
+        success: bool = "success",
+        updated_fields: List<'a, Cow<'a, str>> = "updatedFields",
+        status_change: Json<'a> = "statusChange",
+        verification_nudge_needed: bool = "verificationNudgeNeeded",
+        error: Cow<'a, str> = "error",
+    }
+
+    /// WebFetch.
+    WebFetchResult {
+        url: Cow<'a, str> = "url",
+        bytes: u64 = "bytes",
+        code: u64 = "code",
+        code_text: Cow<'a, str> = "codeText",
+        result: Cow<'a, str> = "result",
+        duration_ms: f64 = "durationMs",
+    }
+
+    /// WebSearch.
+    WebSearchResult {
+        query: Cow<'a, str> = "query",
+        results: List<'a, Json<'a>> = "results",
+        duration_seconds: f64 = "durationSeconds",
+        search_count: u64 = "searchCount",
+    }
+
+    /// EnterPlanMode, ExitPlanMode.
+    PlanResult {
+        plan: Cow<'a, str> = "plan",
+        is_agent: bool = "isAgent",
+        file_path: Cow<'a, str> = "filePath",
+        has_task_tool: bool = "hasTaskTool",
+        message: Cow<'a, str> = "message",
+    }
+
+    /// AskUserQuestion.
+    AskUserQuestionResult {
+        questions: List<'a, Json<'a>> = "questions",
+        /// Question to answer.
+        answers: Json<'a> = "answers",
+        annotations: Json<'a> = "annotations",
+    }
+
+    /// Skill.
+    SkillResult {
+        success: bool = "success",
+        command_name: Cow<'a, str> = "commandName",
+        allowed_tools: List<'a, Cow<'a, str>> = "allowedTools",
+        model: Cow<'a, str> = "model",
+    }
+
+    /// ToolSearch.
+    ToolSearchResult {
+        matches: List<'a, Cow<'a, str>> = "matches",
+        query: Cow<'a, str> = "query",
+        total_deferred_tools: u64 = "total_deferred_tools",
+    }
+
+    /// Workflow.
+    WorkflowResult {
+        run_id: Cow<'a, str> = "runId",
+        task_id: Cow<'a, str> = "taskId",
+        transcript_dir: Cow<'a, str> = "transcriptDir",
+        script_path: Cow<'a, str> = "scriptPath",
+        status: Cow<'a, str> = "status",
+    }
+
+    /// LSP.
+    LspResult {
+        operation: Cow<'a, str> = "operation",
+        result: Cow<'a, str> = "result",
+        file_path: Cow<'a, str> = "filePath",
+        result_count: u64 = "resultCount",
+        file_count: u64 = "fileCount",
+    }
+
+    /// Artifact, ReportFindings, ScheduleWakeup, Monitor.
+    SmallResult {
+        path: Cow<'a, str> = "path",
+        title: Cow<'a, str> = "title",
+        updated: bool = "updated",
+        url: Cow<'a, str> = "url",
+        live_subscription: Json<'a> = "liveSubscription",
+        count: u64 = "count",
+        findings: List<'a, Json<'a>> = "findings",
+        level: Cow<'a, str> = "level",
+        scheduled_for: Json<'a> = "scheduledFor",
+        clamped_delay_seconds: f64 = "clampedDelaySeconds",
+        was_clamped: bool = "wasClamped",
+        cancelled_wakeups: u64 = "cancelledWakeups",
+        stopped: bool = "stopped",
+        persistent: bool = "persistent",
+        timeout_ms: u64 = "timeoutMs",
+    }
+}
+
+const RESULTS: &[Knows] = &[
+    BashResult::knows,
+    BashOutputResult::knows,
+    StopResult::knows,
+    ReadResult::knows,
+    EditResult::knows,
+    MultiEditResult::knows,
+    WriteResult::knows,
+    NotebookEditResult::knows,
+    GrepResult::knows,
+    GlobResult::knows,
+    AgentResult::knows,
+    TeammateResult::knows,
+    TeamResult::knows,
+    SendMessageResult::knows,
+    TodoWriteResult::knows,
+    TaskResult::knows,
+    TaskUpdateResult::knows,
+    WebFetchResult::knows,
+    WebSearchResult::knows,
+    PlanResult::knows,
+    AskUserQuestionResult::knows,
+    SkillResult::knows,
+    ToolSearchResult::knows,
+    WorkflowResult::knows,
+    LspResult::knows,
+    SmallResult::knows,
+];

@@ -1,0 +1,32 @@
+//! One line of a Claude Code session log: its exact bytes, and typed lenses over them.
+//!
+//! [`Lines`] cuts a stream into lines, [`parse_line`] turns a line into [`Entry`] values, and the
+//! lenses in [`lens`] read what an entry says. Nothing here fails on odd input: what cannot be read
+//! is kept as it is and named by a [`Finding`].
+//!
+//! ```
+//! use threadline_entry::{Entry, Kind};
+//!
+//! let (entry, findings) = Entry::parse(br#"{"type":"user","message":{"role":"user","content":"hi"}}"#);
+//! assert_eq!(entry.kind(), Kind::User);
+//! assert!(findings.is_empty());
+//! assert_eq!(entry.message().unwrap().content().unwrap().text(), "hi");
+//! ```
+
+#![warn(missing_docs)]
+
+mod entry;
+mod finding;
+mod json;
+mod kind;
+pub mod lens;
+mod lines;
+mod timestamp;
+pub mod walk;
+
+pub use entry::{Ending, Entry, Position, parse_line};
+pub use finding::{Code, Finding, Severity};
+pub use json::{DEPTH_LIMIT, Items, Json, JsonKind, Key, Members, check, decode, has_lone_surrogate};
+pub use kind::Kind;
+pub use lines::{Block, Line, Lines};
+pub use timestamp::Millis;

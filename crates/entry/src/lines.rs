@@ -1,0 +1,241 @@
+//! Lines from a stream, read in large pieces into one buffer that is used again and again.
+
+use std::io::{self, Read};
+
+use memchr::{memchr, memmem, memrchr};
+
+use crate::entry::{Ending, Position};
+
+/// How much is read at a time.
+const CHUNK: usize = 1 << 20;
+
+/// One line, without its newline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line<'b> {
+    /// The bytes, without the newline.
+    pub bytes: &'b [u8],
+    /// Whether a newline follows.
+    pub ending: Ending,
+    /// Where the line stands.
+    pub at: Position,
+}
+
+/// Cuts a stream into lines.
+///
+/// Memory stays at one chunk, whatever the size of the file; only a line that is longer than a chunk
+/// makes the buffer grow, and it shrinks again afterwards.
+pub struct Lines<R> {
+    reader: R,
+    buffer: Vec<u8>,
+    /// Bytes before this are done with.
+    start: usize,
+    /// Bytes before this have been read.
+    end: usize,
+    at: Position,
+    ended: bool,
+    /// Whether positions count lines; a scan that needs offsets alone is quicker without.
+    counting: bool,
+}
+
+impl<R: Read> Lines<R> {
+    /// Lines from the start of a file.
+    pub fn new(reader: R) -> Self {
+        Self::from(reader, Position::START)
+    }
+
+    /// Lines from the middle of a file: the reader stands at `at`, where a line begins.
+    pub fn from(reader: R, at: Position) -> Self {
+        Self { reader, buffer: Vec::new(), start: 0, end: 0, at, ended: false, counting: true }
+    }
+
+    /// The same, with `line_no` left at where it began.
+    #[must_use]
+    pub fn without_line_numbers(mut self) -> Self {
+        self.counting = false;
+        self
+    }
+
+    /// Where the next line begins.
+    pub fn at(&self) -> Position {
+        self.at
+    }
+
+    /// The next line, or `None` at the end of the stream.
+    #[expect(clippy::should_implement_trait, reason = "a line borrows the buffer, which no Iterator can say")]
+    pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+        let mut searched = self.start;
+        let stop = loop {
+            if let Some(hit) = memchr(b'\n', &self.buffer[searched..self.end]) {
+                break searched + hit;
+            }
+            let pending = self.end - self.start;
+            if !self.fill()? {
+                break self.end;
+            }
+            searched = self.start + pending;
+        };
+        if self.start == self.end {
+            return Ok(None);
+        }
+        let ending = if stop < self.end { Ending::Newline } else { Ending::None };
+        let (from, at) = (self.start, self.at);
+        self.start = (stop + 1).min(self.end);
+        self.at.byte_offset += (self.start - from) as u64;
+        self.at.line_no += u64::from(self.counting);
+        Ok(Some(Line { bytes: &self.buffer[from..stop], ending, at }))
+    }
+
+    /// The next stretch of whole lines, as large as the buffer holds.
+    pub fn next_block(&mut self) -> io::Result<Option<Block<'_>>> {
+        let mut searched = self.start;
+        let stop = loop {
+            if let Some(hit) = memrchr(b'\n', &self.buffer[searched..self.end]) {
+                break searched + hit + 1;
+            }
+            let pending = self.end - self.start;
+            if !self.fill()? {
+                break self.end;
+            }
+            searched = self.start + pending;
+        };
+        if self.start == self.end {
+            return Ok(None);
+        }
+        let (from, at) = (self.start, self.at);
+        self.start = stop;
+        self.at.byte_offset += (stop - from) as u64;
+        if self.counting {
+            self.at.line_no += memchr::memchr_iter(b'\n', &self.buffer[from..stop]).count() as u64;
+        }
+        Ok(Some(Block { bytes: &self.buffer[from..stop], at }))
+    }
+
+    /// Reads more behind what is pending; `false` at the end of the stream.
+    fn fill(&mut self) -> io::Result<bool> {
+        if self.ended {
+            return Ok(false);
+        }
+        let pending = self.end - self.start;
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.start = 0;
+        self.end = pending;
+        if self.buffer.len() > 4 * CHUNK && pending < CHUNK {
+            self.buffer.truncate(CHUNK);
+            self.buffer.shrink_to(CHUNK);
+        }
+        // Room for a chunk, or for as much as is pending again, so that a huge line costs no more than twice itself.
+        if self.buffer.len() < pending + CHUNK / 2 {
+            self.buffer.resize(pending + pending.max(CHUNK), 0);
+        }
+        while self.end < self.buffer.len() {
+            match self.reader.read(&mut self.buffer[self.end..]) {
+                Ok(0) => {
+                    self.ended = true;
+                    break;
+                }
+                Ok(n) => self.end += n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+            if self.end > pending {
+                break;
+            }
+        }
+        Ok(self.end > pending)
+    }
+}
+
+/// A stretch of whole lines; the last one may lack its newline at the end of the file.
+#[derive(Clone, Copy, Debug)]
+pub struct Block<'b> {
+    /// The bytes, newlines and all.
+    pub bytes: &'b [u8],
+    /// Where the first line stands.
+    pub at: Position,
+}
+
+impl<'b> Block<'b> {
+    /// The lines that hold `needle`, each once, and where the needle stands in them.
+    ///
+    /// The search runs over the whole block, so that lines without a hit are never looked at one by one.
+    pub fn hits<'n>(self, needle: &'n memmem::Finder<'_>) -> impl Iterator<Item = (Line<'b>, usize)> + use<'b, 'n> {
+        let mut from = 0;
+        std::iter::from_fn(move || {
+            let hit = from + needle.find(&self.bytes[from..])?;
+            let start = memrchr(b'\n', &self.bytes[from..hit]).map_or(from, |newline| from + newline + 1);
+            let (stop, ending) = match memchr(b'\n', &self.bytes[hit..]) {
+                Some(newline) => (hit + newline, Ending::Newline),
+                None => (self.bytes.len(), Ending::None),
+            };
+            from = (stop + 1).min(self.bytes.len());
+            let at = Position { byte_offset: self.at.byte_offset + start as u64, ..self.at };
+            Some((Line { bytes: &self.bytes[start..stop], ending, at }, hit - start))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A reader that hands out bytes in pieces of odd sizes.
+    struct Dribble<'a>(&'a [u8], usize);
+
+    impl Read for Dribble<'_> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            self.1 = self.1 % 7 + 1;
+            let n = self.1.min(self.0.len()).min(into.len());
+            into[..n].copy_from_slice(&self.0[..n]);
+            self.0 = &self.0[n..];
+            Ok(n)
+        }
+    }
+
+    fn all(bytes: &[u8]) -> Vec<(Vec<u8>, Ending, Position)> {
+        let mut lines = Lines::new(Dribble(bytes, 3));
+        let mut out = Vec::new();
+        while let Some(line) = lines.next().unwrap() {
+            out.push((line.bytes.to_vec(), line.ending, line.at));
+        }
+        out
+    }
+
+    #[test]
+    fn a_line_longer_than_the_buffer_comes_whole_and_the_buffer_shrinks_again() {
+        let long = vec![b'x'; 9 * CHUNK];
+        let mut bytes = long.clone();
+        bytes.extend(b"\nshort\n".iter().chain(&vec![b'\n'; 3 * CHUNK]));
+        let mut lines = Lines::new(&bytes[..]);
+        assert_eq!(lines.next().unwrap().unwrap().bytes, long);
+        assert_eq!(lines.next().unwrap().unwrap().bytes, b"short");
+        while lines.next().unwrap().is_some() {}
+        assert!(lines.buffer.capacity() <= 4 * CHUNK, "{}", lines.buffer.capacity());
+    }
+
+    #[test]
+    fn hits_name_each_line_once() {
+        let block = Block { bytes: b"a usage usage\nnone\nusage", at: Position::START };
+        let finder = memmem::Finder::new("usage");
+        let hits: Vec<_> = block.hits(&finder).map(|(line, at)| (line.bytes, line.at.byte_offset, at)).collect();
+        assert_eq!(hits, [(&b"a usage usage"[..], 0, 2), (&b"usage"[..], 19, 0)]);
+    }
+
+    proptest! {
+        #[test]
+        fn lines_put_together_are_the_file(bytes in prop::collection::vec(prop_oneof![Just(b'\n'), any::<u8>()], 0..200)) {
+            let mut back = Vec::new();
+            for (i, (line, ending, at)) in all(&bytes).into_iter().enumerate() {
+                prop_assert_eq!(at, Position { line_no: i as u64 + 1, byte_offset: back.len() as u64 });
+                back.extend(line);
+                if ending == Ending::Newline { back.push(b'\n'); }
+            }
+            prop_assert_eq!(&back, &bytes);
+            let mut blocks: Vec<u8> = Vec::new();
+            let mut lines = Lines::new(Dribble(&bytes, 2));
+            while let Some(block) = lines.next_block().unwrap() { blocks.extend(block.bytes); }
+            prop_assert_eq!(blocks, bytes);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Lines that real logs have held, and lines that nobody should ever write: all come back byte for byte.
+
+use proptest::prelude::*;
+use threadline_entry::{Code, Ending, Entry, Finding, Kind, Lines, parse_line};
+
+/// Every entry of a log, with its findings.
+fn entries(bytes: &[u8]) -> Vec<(Entry, Vec<Finding>)> {
+    let mut lines = Lines::new(bytes);
+    let mut out = Vec::new();
+    while let Some(line) = lines.next().unwrap() {
+        parse_line(&line, |entry, findings| out.push((entry, findings)));
+    }
+    out
+}
+
+/// The log that the entries make when they are written one after the other.
+fn written(entries: &[(Entry, Vec<Finding>)]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (entry, _) in entries {
+        bytes.extend_from_slice(entry.as_bytes());
+        if entry.ending() == Ending::Newline {
+            bytes.push(b'\n');
+        }
+    }
+    bytes
+}
+
+/// When a line surprises us, it joins the table: its name, its bytes, its kind, the codes it gets.
+type Row = (&'static str, &'static [u8], Kind, &'static [Code]);
+const LINES: &[Row] = &[
+    ("unknown kind", br#"{"type":"hologram","x":1}"#, Kind::Unknown, &[]),
+    ("no type", br#"{"x":1}"#, Kind::Untyped, &[]),
+    ("type is a number", br#"{"type":7}"#, Kind::Untyped, &[]),
+    ("empty object", b"{}", Kind::Untyped, &[]),
+    ("keys in odd order", br#"{"uuid":"u1","cwd":"/","type":"user"}"#, Kind::User, &[]),
+    ("spaces everywhere", b" { \"type\" : \"user\" , \"n\" : [ 1 ] } ", Kind::User, &[]),
+    ("a number too wide", br#"{"type":"user","n":123456789012345678901234}"#, Kind::User, &[]),
+    ("repeated key", br#"{"type":"system","type":"user"}"#, Kind::User, &[Code::DuplicateKey]),
+    ("escaped key", br#"{"t\u0079pe":"user"}"#, Kind::User, &[]),
+    ("lone surrogate", br#"{"type":"user","s":"\ud800"}"#, Kind::User, &[Code::LoneSurrogate]),
+    ("torn tail", br#"{"type":"assistant","mess"#, Kind::Bad, &[Code::BrokenLine]),
+    ("not utf-8", b"{\"type\":\"user\",\"s\":\"\xff\"}", Kind::User, &[Code::OddBytes]),
+    ("carriage return", b"{\"type\":\"user\"}\r", Kind::User, &[Code::OddBytes]),
+    ("byte order mark", b"\xef\xbb\xbf{\"type\":\"user\"}", Kind::User, &[Code::OddBytes]),
+    ("NUL bytes", b"\0\0\0\0", Kind::Bad, &[Code::BrokenLine]),
+    ("comment", b"// Source: elsewhere", Kind::Bad, &[Code::BrokenLine]),
+    ("number", b"42", Kind::Bad, &[Code::BrokenLine]),
+    ("list", b"[1]", Kind::Bad, &[Code::BrokenLine]),
+    ("raw tab in a string", b"{\"type\":\"us\ter\"}", Kind::Bad, &[Code::BrokenLine]),
+    ("blank", b"  \t", Kind::Blank, &[]),
+    ("trailing comma", br#"{"type":"user",}"#, Kind::Bad, &[Code::BrokenLine]),
+];
+
+#[test]
+fn every_line_comes_back_byte_for_byte_and_is_named() {
+    for (name, bytes, kind, codes) in LINES {
+        let (entry, findings) = Entry::parse(bytes);
+        assert_eq!(entry.as_bytes(), *bytes, "{name}");
+        assert_eq!(entry.kind(), *kind, "{name}");
+        assert_eq!(findings.iter().map(|finding| finding.code).collect::<Vec<_>>(), *codes, "{name}: {findings:?}");
+    }
+}
+
+#[test]
+fn glued_objects_are_read_apart_and_written_together() {
+    let log = b"{\"type\":\"user\"}{\"type\":\"summary\"} {\"type\":\"mode\"}\n{\"type\":\"user\"}{\"torn";
+    let entries = entries(log);
+    let kinds: Vec<_> = entries.iter().map(|(entry, _)| (entry.kind(), entry.is_glued())).collect();
+    assert_eq!(kinds, [
+        (Kind::User, true),
+        (Kind::Summary, true),
+        (Kind::Mode, true),
+        (Kind::User, true),
+        (Kind::Bad, true)
+    ]);
+    assert_eq!(entries[1].0.at().byte_offset, 15);
+    assert_eq!(entries[1].0.at().line_no, 1);
+    assert_eq!(written(&entries), log);
+}
+
+#[test]
+fn a_depth_bomb_is_one_more_line() {
+    let deep = format!("{{\"type\":\"user\",\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+    let (entry, findings) = Entry::parse(deep.as_bytes());
+    assert_eq!(entry.kind(), Kind::User);
+    assert_eq!(findings[0].code, Code::DeepNesting);
+    let open = "[".repeat(1_000_000);
+    assert_eq!(Entry::parse(open.as_bytes()).0.kind(), Kind::Bad);
+}
+
+#[test]
+fn a_line_of_a_hundred_megabytes_is_read() {
+    let text = "x".repeat(100 << 20);
+    let log = format!("{{\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":\"{text}\"}},\"uuid\":\"u\"}}\n{{}}");
+    let entries = entries(log.as_bytes());
+    assert_eq!(entries.len(), 2);
+    assert_eq!(entries[0].0.uuid().unwrap(), "u");
+    assert_eq!(entries[0].0.message().unwrap().content().unwrap().text().len(), text.len());
+    assert_eq!(entries[0].1[0].code, Code::HugeLine);
+    assert!(written(&entries) == log.as_bytes());
+}
+
+#[test]
+fn every_file_of_the_corpus_comes_back_byte_for_byte() {
+    for path in threadline_testkit::shared_logs() {
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(written(&entries(&bytes)) == bytes, "{}", path.display());
+    }
+}
+
+/// What serde_json makes of each line of the corpus is what our lenses make of it.
+#[test]
+fn lenses_and_serde_json_agree_on_the_corpus() {
+    for path in threadline_testkit::shared_logs() {
+        let bytes = std::fs::read(&path).unwrap();
+        for (i, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
+            let (entry, _) = Entry::parse(line);
+            let value = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(line).ok();
+            assert_eq!(value.is_some(), entry.object().is_some(), "{} line {}", path.display(), i + 1);
+            for (key, value) in value.into_iter().flatten() {
+                let ours = entry.get(&key).unwrap();
+                let back: serde_json::Value = serde_json::from_str(ours.raw()).unwrap();
+                assert!(back == value, "{} line {}: {key}", path.display(), i + 1);
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_come_back(bytes in prop::collection::vec(
+        prop_oneof![3 => Just(b'{'), 3 => Just(b'}'), 2 => Just(b'\n'), 2 => Just(b'"'), 1 => Just(b'\\'), 1 => Just(b':'), 3 => any::<u8>()], 0..120)
+    ) {
+        prop_assert_eq!(written(&entries(&bytes)), bytes);
+    }
+
+    #[test]
+    fn any_pieces_of_lines_come_back(pieces in prop::collection::vec(prop::sample::select(vec![
+        "{\"type\":\"user\"}", "{", "}", "\n", "\r\n", "\"", "\\", "\u{feff}", "\0", "é", "[1]", ",", "{\"a\":", "null", "// x", " ",
+    ]), 0..30)) {
+        let text = pieces.concat();
+        prop_assert_eq!(written(&entries(text.as_bytes())), text.as_bytes());
+    }
+}
