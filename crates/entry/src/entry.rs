@@ -2,10 +2,8 @@
 
 use std::fmt;
 
-use memchr::memchr;
-use serde_json::value::RawValue;
-
 use crate::finding::{Code, Finding};
+use crate::index::Index;
 use crate::json::{self, DEPTH_LIMIT, Json, Walker};
 use crate::kind::Kind;
 use crate::lens::{Envelope, Lens, Message, Object, ToolUseResult};
@@ -22,8 +20,7 @@ use crate::timestamp::{self, Millis};
 #[derive(Clone)]
 pub struct Entry {
     raw: Raw,
-    /// The members of the object, in order.
-    fields: Box<[Field]>,
+    index: Index,
     kind: Kind,
     ending: Ending,
     glued: bool,
@@ -38,12 +35,6 @@ enum Raw {
     Bytes(Box<[u8]>, Box<str>),
 }
 
-/// Where a member stands in the text: the opening quote of its key, and its value's first byte.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Field {
-    pub(crate) key: u32,
-    pub(crate) value: u32,
-}
 
 /// Where a line stands in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -102,7 +93,7 @@ fn glued_pieces(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     loop {
         let rest = &text[start..];
         let mut walker = Walker::new(rest);
-        if walker.object(|_, _| {}).is_err() {
+        if walker.object(|walker, _| walker.value()).is_err() {
             // A second object that is torn is kept apart from the first, which is whole.
             if !pieces.is_empty() && start < text.len() {
                 pieces.push(start..text.len());
@@ -137,13 +128,13 @@ impl Entry {
                 Raw::Bytes(bytes.into(), String::from_utf8_lossy(bytes).into())
             }
         };
-        let mut entry = Self { raw, fields: Box::default(), kind: Kind::Bad, ending, glued: false, at };
-        entry.index(&mut findings);
+        let mut entry = Self { raw, index: Index::default(), kind: Kind::Bad, ending, glued: false, at };
+        entry.look(&mut findings);
         (entry, findings)
     }
 
     /// Finds the members of the object and what is odd about the text.
-    fn index(&mut self, findings: &mut Vec<Finding>) {
+    fn look(&mut self, findings: &mut Vec<Finding>) {
         let at = self.at;
         let text = match &self.raw {
             Raw::Text(text) | Raw::Bytes(_, text) => &**text,
@@ -169,41 +160,23 @@ impl Entry {
             self.kind = Kind::Blank;
             return;
         }
-        match index_object(text, start + white) {
-            Ok((fields, deepest)) => {
-                if deepest >= DEPTH_LIMIT {
-                    let message = format!("values are nested {deepest} deep");
+        match Index::of(text, start + white) {
+            Ok((index, seen)) => {
+                self.kind = kind_of(&index, text);
+                if seen.deepest >= DEPTH_LIMIT {
+                    let message = format!("values are nested {} deep", seen.deepest);
                     findings.push(Finding::new(Code::DeepNesting, at, message));
                 }
-                self.fields = fields;
-                self.note_oddities(findings);
+                if let Some(key) = index.doubled_key(text) {
+                    findings.push(Finding::new(Code::DuplicateKey, at, format!("the key `{key}` stands twice")));
+                }
+                if seen.surrogates && json::has_lone_surrogate(text) {
+                    let message = "half of a surrogate pair stands alone, which is no text";
+                    findings.push(Finding::new(Code::LoneSurrogate, at, message));
+                }
+                self.index = index;
             }
             Err(message) => findings.push(broken(body, at, message)),
-        }
-    }
-
-    /// What is odd about a line that is an object: keys written twice, halves of characters.
-    fn note_oddities(&mut self, findings: &mut Vec<Finding>) {
-        let mut kind = Kind::Untyped;
-        let mut names = Vec::with_capacity(self.fields.len());
-        let mut doubled = None;
-        for (key, value) in self.members() {
-            let name = key.name();
-            if name == "type" {
-                kind = value.as_str().map_or(Kind::Untyped, |name| Kind::named(&name));
-            }
-            if names.contains(&name) {
-                doubled = Some(format!("the key `{name}` stands twice"));
-            }
-            names.push(name);
-        }
-        let lone = json::has_lone_surrogate(self.text());
-        drop(names);
-        self.kind = kind;
-        findings.extend(doubled.map(|message| Finding::new(Code::DuplicateKey, self.at, message)));
-        if lone {
-            let message = "half of a surrogate pair stands alone, which is no text";
-            findings.push(Finding::new(Code::LoneSurrogate, self.at, message));
         }
     }
 
@@ -257,18 +230,17 @@ impl Entry {
             _ => text.find('{')?,
         };
         let end = text.rfind('}')? + 1;
-        Some(Object::indexed(Json::trusted(text.get(first..end)?), text, &self.fields))
+        Some(Object::indexed(Json::trusted(text.get(first..end)?), self.index.top(text)))
     }
 
     /// The members of the object, in order; none if the line is no object.
     pub fn members(&self) -> impl Iterator<Item = (json::Key<'_>, Json<'_>)> {
-        let text = self.text();
-        (0..self.fields.len()).filter_map(move |i| member(text, &self.fields, i))
+        self.index.top(self.text()).iter()
     }
 
     /// The value of a top-level key.
     pub fn get(&self, key: &str) -> Option<Json<'_>> {
-        field(self.text(), &self.fields, key)
+        self.index.top(self.text()).get(key)
     }
 
     /// Looks at the line through a lens: `entry.lens::<CompactBoundary>()`.
@@ -308,7 +280,11 @@ impl Entry {
 
     /// The message of a `user` or `assistant` line.
     pub fn message(&self) -> Option<Message<'_>> {
-        self.get("message").filter(|json| json.is_object()).map(|json| Message::over(Object::new(json)))
+        let json = self.get("message").filter(|json| json.is_object())?;
+        Some(Message::over(match self.index.message(self.text()) {
+            Some((fields, blocks)) => Object::indexed(json, fields).with_blocks(blocks),
+            None => Object::new(json),
+        }))
     }
 
     /// What the tool returned, as data for display.
@@ -331,74 +307,10 @@ impl fmt::Debug for Entry {
     }
 }
 
-/// The value of `key` among the members of an indexed object; of two, the last.
-pub(crate) fn field<'a>(text: &'a str, fields: &[Field], key: &str) -> Option<Json<'a>> {
-    let bytes = text.as_bytes();
-    let i = (0..fields.len()).rev().find(|&i| {
-        let start = fields[i].key as usize + 1;
-        let end = start + key.len();
-        match bytes.get(start..end) {
-            Some(name) if name == key.as_bytes() && bytes.get(end) == Some(&b'"') => true,
-            _ => escaped_key_is(text, start, key),
-        }
-    })?;
-    member(text, fields, i).map(|(_, value)| value)
-}
-
-/// Keys are hardly ever escaped, but they may be.
-fn escaped_key_is(text: &str, start: usize, key: &str) -> bool {
-    let rest = &text.as_bytes()[start..];
-    let Some(quote) = memchr(b'"', rest) else { return false };
-    if memchr(b'\\', &rest[..quote]).is_none() {
-        return false;
-    }
-    let end = json::skip_value(text.as_bytes(), start - 1) - 1;
-    text.get(start..end).is_some_and(|name| json::decode(name) == key)
-}
-
-/// The `i`th member. A value ends where the comma before the next key stands, or the closing brace.
-pub(crate) fn member<'a>(text: &'a str, fields: &[Field], i: usize) -> Option<(json::Key<'a>, Json<'a>)> {
-    let this = fields.get(i)?;
-    let limit = match fields.get(i + 1) {
-        Some(next) => next.key as usize,
-        None => text.len(),
-    };
-    let close = if i + 1 < fields.len() { ',' } else { '}' };
-    let value = text.get(this.value as usize..limit)?;
-    let value = value[..value.rfind(close)?].trim_end();
-    let key_end = json::skip_value(text.as_bytes(), this.key as usize) - 1;
-    let key = json::Key::new(text.get(this.key as usize + 1..key_end)?);
-    Some((key, Json::trusted(value)))
-}
-
-/// Where the members of the object at `start` stand, and how deep it goes; or why it is no object.
-fn index_object(text: &str, start: usize) -> Result<(Box<[Field]>, usize), String> {
-    let body = &text[start..];
-    let mut fields = Vec::with_capacity(24);
-    let mut walker = Walker::new(body);
-    let offset = |pos: usize| u32::try_from(start + pos).unwrap_or(u32::MAX);
-    let walked = walker.object(|key, value| fields.push(Field { key: offset(key), value: offset(value) }));
-    let end = json::skip_white(body.as_bytes(), walker.pos());
-    if walked.is_ok() && end == body.len() {
-        return Ok((fields.into(), walker.deepest + 1));
-    }
-    index_by_serde(text, start)
-}
-
-/// The same by serde_json, which has the last word on what our walker refuses.
-fn index_by_serde(text: &str, start: usize) -> Result<(Box<[Field]>, usize), String> {
-    let body = &text[start..];
-    let whole: &RawValue = serde_json::from_str(body).map_err(|error| error.to_string())?;
-    let json = Json::trusted(whole.get());
-    if !json.is_object() {
-        return Err(format!("a JSON {} stands where an object should", json.kind().name()));
-    }
-    let base = text.as_ptr() as usize;
-    let fields = json.members().map(|(key, value)| Field {
-        key: u32::try_from(key.raw().as_ptr() as usize - base - 1).unwrap_or(u32::MAX),
-        value: u32::try_from(value.raw().as_ptr() as usize - base).unwrap_or(u32::MAX),
-    });
-    Ok((fields.collect(), 1))
+/// What the line says it is.
+fn kind_of(index: &Index, text: &str) -> Kind {
+    let name = index.top(text).get("type").and_then(Json::as_str);
+    name.map_or(Kind::Untyped, |name| Kind::named(&name))
 }
 
 /// The finding for a line that is no object, as plain as can be said.

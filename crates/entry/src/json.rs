@@ -269,44 +269,69 @@ pub(crate) fn skip_value(bytes: &[u8], pos: usize) -> usize {
 /// The end of the string that starts at `pos`, its closing quote included.
 fn skip_string(bytes: &[u8], pos: usize) -> usize {
     let mut at = pos + 1;
-    // Most strings are keys and short words: look at the first bytes without calling anybody.
-    let near = bytes.len().min(at + 16);
-    while at < near {
-        match bytes[at] {
-            b'"' => return at + 1,
-            b'\\' => break,
-            _ => at += 1,
+    while let Some(hit) = find_special(bytes, at) {
+        if bytes[hit] == b'"' {
+            return hit + 1;
         }
-    }
-    while let Some(rest) = bytes.get(at..) {
-        match memchr2(b'"', b'\\', rest) {
-            Some(hit) if rest[hit] == b'"' => return at + hit + 1,
-            Some(hit) => at += hit + 2,
-            None => break,
-        }
+        at = hit + 2;
     }
     bytes.len()
+}
+
+/// The next quote or backslash from `at` on.
+///
+/// Keys are short, and in prose and code an escape is never far: the next bytes are looked at here,
+/// eight at a time; only a long stretch without either is worth a call to `memchr`.
+#[inline]
+fn find_special(bytes: &[u8], mut at: usize) -> Option<usize> {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+    // A byte of the word is zero where the text has `byte`; the lowest such byte is always found.
+    let hits = |word: u64, byte: u8| {
+        let zero = word ^ (ONES * u64::from(byte));
+        zero.wrapping_sub(ONES) & !zero & HIGH
+    };
+    for _ in 0..4 {
+        let Some(chunk) = bytes.get(at..at + 8).and_then(|chunk| <[u8; 8]>::try_from(chunk).ok()) else { break };
+        let word = u64::from_le_bytes(chunk);
+        let found = hits(word, b'"') | hits(word, b'\\');
+        if found != 0 {
+            return Some(at + (found.trailing_zeros() / 8) as usize);
+        }
+        at += 8;
+    }
+    memchr2(b'"', b'\\', bytes.get(at..)?).map(|hit| at + hit)
 }
 
 /// Decodes what stands between the quotes of a valid string.
 pub fn decode(inner: &str) -> Cow<'_, str> {
     let bytes = inner.as_bytes();
-    let Some(first) = memchr(b'\\', bytes) else { return Cow::Borrowed(inner) };
+    let Some(mut at) = memchr(b'\\', bytes) else { return Cow::Borrowed(inner) };
     let mut out = String::with_capacity(inner.len());
     let mut copied = 0;
-    let mut at = first;
     loop {
         out.push_str(&inner[copied..at]);
         let (ch, next) = decode_escape(bytes, at);
         out.push(ch);
         copied = next;
-        match memchr(b'\\', &bytes[next..]) {
-            Some(hit) => at = next + hit,
+        match find_escape(bytes, next) {
+            Some(hit) => at = hit,
             None => break,
         }
     }
     out.push_str(&inner[copied..]);
     Cow::Owned(out)
+}
+
+/// The next backslash from `at` on. Inside a string every quote stands behind one, so it is the first found.
+fn find_escape(bytes: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        let hit = find_special(bytes, at)?;
+        if bytes[hit] == b'\\' {
+            return Some(hit);
+        }
+        at = hit + 1;
+    }
 }
 
 /// The character of the escape at `at`, and where the text goes on.
@@ -370,6 +395,29 @@ pub fn has_lone_surrogate(text: &str) -> bool {
     false
 }
 
+/// The same JSON text, with U+FFFD for every half of a surrogate pair that stands alone.
+pub fn mend_surrogates(text: &str) -> Cow<'_, str> {
+    if !has_lone_surrogate(text) {
+        return Cow::Borrowed(text);
+    }
+    let bytes = text.as_bytes();
+    let mut out = String::with_capacity(text.len());
+    let mut copied = 0;
+    let mut at = 0;
+    while let Some(hit) = memchr(b'\\', &bytes[at..]) {
+        at += hit;
+        let (ch, next) = decode_escape(bytes, at);
+        if ch == char::REPLACEMENT_CHARACTER && bytes.get(at + 1) == Some(&b'u') {
+            out.push_str(&text[copied..at]);
+            out.push(ch);
+            copied = next;
+        }
+        at = next;
+    }
+    out.push_str(&text[copied..]);
+    Cow::Owned(out)
+}
+
 /// How deep a reader with a fixed limit (ours would be serde_json's) can follow.
 pub const DEPTH_LIMIT: usize = 128;
 
@@ -384,6 +432,8 @@ pub(crate) struct Walker<'a> {
     /// The containers we are in, outermost first: `true` for an object.
     open: Vec<bool>,
     pub(crate) deepest: usize,
+    /// Whether an escape was met that may be half of a surrogate pair.
+    pub(crate) surrogates: bool,
 }
 
 /// The walker met something that it does not take for JSON.
@@ -397,7 +447,7 @@ impl<'a> Walker<'a> {
         let bytes = text.as_bytes();
         // Written as a fold without an early exit, so that it runs at the speed of memory.
         let control = bytes.iter().fold(false, |any, &byte| any | (byte < 0x20));
-        Self { bytes, pos: 0, control, open: Vec::new(), deepest: 0 }
+        Self { bytes, pos: 0, control, open: Vec::new(), deepest: 0, surrogates: false }
     }
 
     pub(crate) fn pos(&self) -> usize {
@@ -408,7 +458,7 @@ impl<'a> Walker<'a> {
         Err(Refusal { pos: self.pos })
     }
 
-    fn peek(&self) -> Option<u8> {
+    pub(crate) fn peek(&self) -> Option<u8> {
         self.bytes.get(self.pos).copied()
     }
 
@@ -424,35 +474,59 @@ impl<'a> Walker<'a> {
         if self.pos == self.bytes.len() { Ok(()) } else { self.refuse() }
     }
 
-    /// One object, telling where the members of its first level stand: `(key, value)` starts.
-    pub(crate) fn object(&mut self, mut member: impl FnMut(usize, usize)) -> Result<(), Refusal> {
-        if self.peek() != Some(b'{') {
+    /// One object. `member` is told where each member's key stands, and must walk over its value.
+    pub(crate) fn object(
+        &mut self,
+        mut member: impl FnMut(&mut Self, usize) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        self.container(b'{', b'}', |walker| {
+            let key = walker.pos;
+            walker.key()?;
+            member(walker, key)
+        })
+    }
+
+    /// One array. `item` must walk over each item.
+    pub(crate) fn array(&mut self, item: impl FnMut(&mut Self) -> Result<(), Refusal>) -> Result<(), Refusal> {
+        self.container(b'[', b']', item)
+    }
+
+    fn container(
+        &mut self,
+        open: u8,
+        close: u8,
+        mut item: impl FnMut(&mut Self) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        if self.peek() != Some(open) {
             return self.refuse();
         }
         self.pos += 1;
         self.white();
-        if self.peek() == Some(b'}') {
+        if self.peek() == Some(close) {
             self.pos += 1;
             return Ok(());
         }
         loop {
-            let key = self.pos;
-            self.key()?;
-            member(key, self.pos);
-            self.value()?;
+            item(self)?;
             self.white();
             match self.peek() {
                 Some(b',') => {
                     self.pos += 1;
                     self.white();
                 }
-                Some(b'}') => {
+                Some(byte) if byte == close => {
                     self.pos += 1;
                     return Ok(());
                 }
                 _ => return self.refuse(),
             }
         }
+    }
+
+    /// Whether the key that stands at `key` is written as `name`.
+    pub(crate) fn key_is(&self, key: usize, name: &str) -> bool {
+        let text = &self.bytes[key + 1..];
+        text.len() > name.len() && text[name.len()] == b'"' && text.starts_with(name.as_bytes())
     }
 
     /// A key and its colon, up to the start of the value.
@@ -544,29 +618,20 @@ impl<'a> Walker<'a> {
     fn string(&mut self) -> Result<(), Refusal> {
         let start = self.pos + 1;
         let mut at = start;
-        let near = self.bytes.len().min(at + 16);
-        while at < near {
-            match self.bytes[at] {
-                b'"' if !self.control => {
-                    self.pos = at + 1;
-                    return Ok(());
-                }
-                b'"' | b'\\' => break,
-                _ => at += 1,
-            }
-        }
         loop {
-            let rest = self.bytes.get(at..).unwrap_or_default();
-            let Some(hit) = memchr2(b'"', b'\\', rest) else { return self.refuse() };
-            at += hit;
-            if self.bytes[at] == b'"' {
+            let Some(hit) = find_special(self.bytes, at) else { return self.refuse() };
+            if self.bytes[hit] == b'"' {
+                at = hit;
                 break;
             }
-            at = match self.bytes.get(at + 1) {
-                Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => at + 2,
-                Some(b'u') if self.bytes.get(at + 2..at + 6).is_some_and(all_hex) => at + 6,
+            at = match self.bytes.get(hit + 1) {
+                Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => hit + 2,
+                Some(b'u') if self.bytes.get(hit + 2..hit + 6).is_some_and(all_hex) => {
+                    self.surrogates |= matches!(self.bytes[hit + 2], b'd' | b'D');
+                    hit + 6
+                }
                 _ => {
-                    self.pos = at;
+                    self.pos = hit;
                     return self.refuse();
                 }
             };
@@ -666,6 +731,7 @@ mod tests {
         assert_eq!(json.get("key").unwrap().as_u64(), Some(1));
         assert!(has_lone_surrogate(text));
         assert!(!has_lone_surrogate(r#""\ud83d\ude00 \\ud800""#));
+        assert_eq!(mend_surrogates(r#""\ud800x\ud83d\ude00 \\ud800 \udc00\n""#), "\"\u{fffd}x\\ud83d\\ude00 \\\\ud800 \u{fffd}\\n\"");
     }
 
     #[test]

@@ -17,6 +17,7 @@
 
 mod entry;
 mod finding;
+mod index;
 mod json;
 mod kind;
 pub mod lens;
@@ -26,7 +27,7 @@ pub mod walk;
 
 pub use entry::{Ending, Entry, Position, parse_line};
 pub use finding::{Code, Finding, Severity};
-pub use json::{DEPTH_LIMIT, Items, Json, JsonKind, Key, Members, check, decode, has_lone_surrogate};
+pub use json::{DEPTH_LIMIT, Items, Json, JsonKind, Key, Members, check, decode, has_lone_surrogate, mend_surrogates};
 pub use kind::Kind;
 pub use lines::{Block, Line, Lines};
 pub use timestamp::Millis;

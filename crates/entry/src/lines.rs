@@ -48,6 +48,18 @@ impl<R: Read> Lines<R> {
         Self { reader, buffer: Vec::new(), start: 0, end: 0, at, ended: false, counting: true }
     }
 
+    /// The same, in a buffer that served another file before; [`Lines::into_buffer`] gives it back.
+    #[must_use]
+    pub fn with_buffer(mut self, buffer: Vec<u8>) -> Self {
+        self.buffer = buffer;
+        self
+    }
+
+    /// The buffer, for the next file.
+    pub fn into_buffer(self) -> Vec<u8> {
+        self.buffer
+    }
+
     /// The same, with `line_no` left at where it began.
     #[must_use]
     pub fn without_line_numbers(mut self) -> Self {

@@ -11,26 +11,23 @@ pub fn pick<'a, const N: usize>(line: &'a [u8], keys: [&str; N]) -> Option<[Opti
     let text = simdutf8::basic::from_utf8(line).ok()?;
     let start = json::skip_white(line, 0);
     let body = &text[start..];
-    let mut found: [Option<usize>; N] = [None; N];
+    let mut found: [Option<(usize, usize)>; N] = [None; N];
     let mut walker = Walker::new(body);
     walker
-        .object(|key, value| {
-            let name = &body.as_bytes()[key + 1..];
-            let hit = keys.iter().position(|want| {
-                name.len() > want.len() && name[want.len()] == b'"' && name.starts_with(want.as_bytes())
-            });
+        .object(|walker, key| {
+            let hit = keys.iter().position(|want| walker.key_is(key, want));
+            let value = walker.pos();
+            walker.value()?;
             if let Some(i) = hit.or_else(|| escaped(body, key, &keys)) {
-                found[i] = Some(value);
+                found[i] = Some((value, walker.pos()));
             }
+            Ok(())
         })
         .ok()?;
     if json::skip_white(body.as_bytes(), walker.pos()) != body.len() {
         return None;
     }
-    Some(found.map(|value| {
-        let from = value?;
-        Some(Json::trusted(&body[from..json::skip_value(body.as_bytes(), from)]))
-    }))
+    Some(found.map(|value| value.map(|(from, to)| Json::trusted(&body[from..to]))))
 }
 
 /// Which of `keys` an escaped key spells; nearly always the key has no escape at all.

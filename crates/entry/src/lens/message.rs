@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::{Drift, FromJson, Json, JsonKind, List, Object, lens};
+use crate::index::Blocks;
 use crate::lens::Lens;
 
 lens! {
@@ -132,22 +133,30 @@ pub const BLOCK_TYPES: &[&str] = &[
 
 /// The content of a message or a tool result: a string, or a list of blocks.
 #[derive(Clone, Copy, Debug)]
-pub struct Content<'a>(Json<'a>);
+pub struct Content<'a> {
+    json: Json<'a>,
+    /// Where the blocks stand, if that is known.
+    blocks: Option<Blocks<'a>>,
+}
 
 impl<'a> Content<'a> {
     /// The content as it stands.
     pub fn json(self) -> Json<'a> {
-        self.0
+        self.json
     }
 
     /// The string, where the content is one.
     pub fn as_str(self) -> Option<Cow<'a, str>> {
-        self.0.as_str()
+        self.json.as_str()
     }
 
     /// The blocks, where the content is a list.
     pub fn blocks(self) -> impl Iterator<Item = Block<'a>> {
-        self.0.items().filter_map(Block::from_json)
+        let known = self.blocks.into_iter().flatten();
+        let known = known.filter(|(json, _)| json.is_object());
+        let known = known.map(|(json, fields)| Block::over(Object::indexed(json, fields)));
+        let found = self.blocks.is_none().then(|| self.json.items().filter_map(Block::from_json));
+        known.chain(found.into_iter().flatten())
     }
 
     /// All text in it, one block below the other.
@@ -168,7 +177,13 @@ impl<'a> Content<'a> {
 
 impl<'a> FromJson<'a> for Content<'a> {
     fn from_json(json: Json<'a>) -> Option<Self> {
-        matches!(json.kind(), JsonKind::String | JsonKind::Array).then_some(Self(json))
+        matches!(json.kind(), JsonKind::String | JsonKind::Array).then_some(Self { json, blocks: None })
+    }
+
+    fn from_field(object: Object<'a>, key: &str) -> Option<Self> {
+        let content = Self::from_json(object.get(key)?)?;
+        let blocks = object.blocks.filter(|_| content.json.kind() == JsonKind::Array);
+        Some(Self { blocks, ..content })
     }
 
     fn drift(json: Json<'_>, drift: &mut Drift<'_>) {

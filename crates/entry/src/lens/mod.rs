@@ -23,28 +23,34 @@ pub use record::*;
 pub use system::*;
 pub use tool::*;
 
-use crate::entry::{self, Field};
+use crate::index::{Blocks, Fields};
 use crate::json::{Json, JsonKind, Key};
 use crate::kind::Kind;
 use crate::timestamp::{self, Millis};
 use crate::{Entry, Items};
 
-/// An object to look at. The object of a whole line knows where its members stand.
+/// An object to look at. A line and its message know where their members stand.
 #[derive(Clone, Copy, Debug)]
 pub struct Object<'a> {
     json: Json<'a>,
-    index: Option<(&'a str, &'a [Field])>,
+    fields: Option<Fields<'a>>,
+    blocks: Option<Blocks<'a>>,
 }
 
 impl<'a> Object<'a> {
     /// An object inside a line.
     pub fn new(json: Json<'a>) -> Self {
-        Self { json, index: None }
+        Self { json, fields: None, blocks: None }
     }
 
-    /// The object of a line, with the index that was made of it.
-    pub(crate) fn indexed(json: Json<'a>, text: &'a str, fields: &'a [Field]) -> Self {
-        Self { json, index: Some((text, fields)) }
+    /// An object whose members are known.
+    pub(crate) fn indexed(json: Json<'a>, fields: Fields<'a>) -> Self {
+        Self { json, fields: Some(fields), blocks: None }
+    }
+
+    /// A message whose content blocks are known.
+    pub(crate) fn with_blocks(self, blocks: Blocks<'a>) -> Self {
+        Self { blocks: Some(blocks), ..self }
     }
 
     /// The text of it.
@@ -54,8 +60,8 @@ impl<'a> Object<'a> {
 
     /// The value of `key`; `null` counts as missing.
     pub fn get(self, key: &str) -> Option<Json<'a>> {
-        let value = match self.index {
-            Some((text, fields)) => entry::field(text, fields, key),
+        let value = match self.fields {
+            Some(fields) => fields.get(key),
             None => self.json.get(key),
         };
         value.filter(|value| !value.is_null())
@@ -81,6 +87,11 @@ pub trait Lens<'a>: Copy {
 pub trait FromJson<'a>: Sized {
     /// The value, if it is of the expected kind.
     fn from_json(json: Json<'a>) -> Option<Self>;
+
+    /// The value of a field, if it is there and of the expected kind.
+    fn from_field(object: Object<'a>, key: &str) -> Option<Self> {
+        Self::from_json(object.get(key)?)
+    }
 
     /// Reports what is unknown inside the value.
     fn drift(_json: Json<'_>, _drift: &mut Drift<'_>) {}
@@ -127,8 +138,16 @@ impl<'a> FromJson<'a> for Moment {
 }
 
 /// An array whose items are read one by one.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct List<'a, T>(Json<'a>, PhantomData<fn() -> T>);
+
+impl<T> Clone for List<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for List<'_, T> {}
 
 impl<'a, T: FromJson<'a>> List<'a, T> {
     /// The items that are of the expected kind.
@@ -233,7 +252,7 @@ macro_rules! lens {
             $(
                 $(#[$field_meta])*
                 pub fn $field(self) -> Option<$type> {
-                    self.0.get($key).and_then(<$type as crate::lens::FromJson<'a>>::from_json)
+                    <$type as crate::lens::FromJson<'a>>::from_field(self.0, $key)
                 }
             )*
         }

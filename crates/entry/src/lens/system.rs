@@ -56,6 +56,7 @@ lens! {
         pre_tokens: u64 = "preTokens",
         tokens_saved: u64 = "tokensSaved",
         compacted_tool_ids: List<'a, Cow<'a, str>> = "compactedToolIds",
+        cleared_attachment_uuids: List<'a, Cow<'a, str>> = "clearedAttachmentUUIDs",
     }
 
     /// `turn_duration`: how long a turn took.

@@ -1,6 +1,7 @@
 //! Lines that real logs have held, and lines that nobody should ever write: all come back byte for byte.
 
 use proptest::prelude::*;
+use threadline_entry::lens::Lens;
 use threadline_entry::{Code, Ending, Entry, Finding, Kind, Lines, parse_line};
 
 /// Every entry of a log, with its findings.
@@ -121,6 +122,17 @@ fn lenses_and_serde_json_agree_on_the_corpus() {
                 let ours = entry.get(&key).unwrap();
                 let back: serde_json::Value = serde_json::from_str(ours.raw()).unwrap();
                 assert!(back == value, "{} line {}: {key}", path.display(), i + 1);
+            }
+            // The index leads to the same blocks and fields as a walk over the text.
+            let Some(message) = entry.get("message").filter(|message| message.is_object()) else { continue };
+            let walked = message.get("content").into_iter().flat_map(|content| content.items());
+            let walked: Vec<_> = walked.filter(|item| item.is_object()).collect();
+            let indexed: Vec<_> = entry.message().unwrap().blocks().map(Lens::object).collect();
+            assert_eq!(walked, indexed.iter().map(|object| object.json()).collect::<Vec<_>>());
+            for object in indexed {
+                for (key, value) in object.json().members() {
+                    assert_eq!(object.get(&key.name()), Some(value).filter(|value| !value.is_null()));
+                }
             }
         }
     }

@@ -1,0 +1,123 @@
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use threadline_entry::{Finding, Severity};
+use threadline_store::SessionFile;
+use threadline_term::{Label, visible};
+use threadline_view::wire::FindingObject;
+
+use crate::context::Context;
+use crate::error::{CommandError, Outcome};
+use crate::load;
+
+/// Tell what is wrong with sessions
+///
+/// Each finding has a stable code, the place it was found at, one sentence, and what would repair it.
+/// Exits with 0 if nothing was found, with 1 if something was, and with 2 if something could not be
+/// read. Without a session, checks all of them and the home around them.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CheckArgs {
+    /// Session id, unique prefix, title, `last`, path to a log, or a folder with logs (can be repeated)
+    #[arg(value_name = "SESSION|FILE|DIR")]
+    sessions: Vec<String>,
+
+    /// Show notes too: what is worth knowing but harms nothing
+    #[arg(long)]
+    notes: bool,
+}
+
+/// A finding and the file it is about.
+type Found = (PathBuf, Finding);
+
+pub(crate) fn run(cx: &Context, args: &CheckArgs) -> Result<Outcome, CommandError> {
+    let mut logs = Vec::new();
+    let mut found: Vec<Found> = Vec::new();
+    for what in &args.sessions {
+        if Path::new(what).is_dir() {
+            logs.extend(load::logs_below(Path::new(what))?);
+        } else {
+            logs.extend(with_agents(&load::find(cx, what)?));
+        }
+    }
+    let mut unread = Vec::new();
+    if args.sessions.is_empty() {
+        let listing = cx.store.sessions();
+        unread.extend(listing.unread.iter().map(ToString::to_string));
+        logs.extend(listing.found.iter().flat_map(with_agents));
+    }
+    let progress = cx.ui.progress("checking log", logs.len());
+    let checked: Vec<_> = logs
+        .par_iter()
+        .map(|path| {
+            let findings = check(path);
+            progress.step();
+            findings
+        })
+        .collect();
+    drop(progress);
+    for result in checked {
+        match result {
+            Ok(findings) => found.extend(findings),
+            Err(error) => unread.push(error.to_string().trim_start_matches("error: ").trim_end().to_owned()),
+        }
+    }
+    found.retain(|(_, finding)| args.notes || finding.severity > Severity::Note);
+    report(cx, &found, logs.len())?;
+    for error in &unread {
+        cx.ui.warn(error);
+    }
+    Ok(match found.iter().any(|(_, finding)| finding.severity > Severity::Note) {
+        _ if !unread.is_empty() => Outcome::Partly,
+        true => Outcome::No,
+        false => Outcome::Done,
+    })
+}
+
+fn with_agents(file: &SessionFile) -> Vec<PathBuf> {
+    let agents = file.agents().found.into_iter().map(|agent| agent.path);
+    std::iter::once(file.path.clone()).chain(agents).collect()
+}
+
+fn check(path: &PathBuf) -> Result<Vec<Found>, CommandError> {
+    let id = path.file_stem().unwrap_or_default().to_string_lossy();
+    let session = load::session(path, &id)?;
+    Ok(session.findings().into_iter().map(|finding| (path.clone(), finding)).collect())
+}
+
+fn report(cx: &Context, found: &[Found], n_logs: usize) -> Result<(), CommandError> {
+    if cx.json {
+        let mut answer = cx.ui.answer();
+        for (path, finding) in found {
+            answer.json(&FindingObject::new(finding, &path.to_string_lossy()))?;
+        }
+        answer.finish()?;
+        return Ok(());
+    }
+    let page = cx.ui.page();
+    let mut answer = cx.ui.long_answer();
+    let mut last: Option<&Path> = None;
+    for (path, finding) in found {
+        if last != Some(path) {
+            writeln!(answer, "{}", page.paint(Label::Title, &visible(&path.to_string_lossy())))?;
+            last = Some(path);
+        }
+        let label = match finding.severity {
+            Severity::Note => Label::Dim,
+            Severity::Warning => Label::Warning,
+            Severity::Error => Label::Error,
+        };
+        let severity = page.paint(label, finding.severity.name());
+        let place = finding.at.map_or(String::new(), |at| format!("line {} (byte {})", at.line_no, at.byte_offset));
+        writeln!(answer, "  {place}: {severity} {}: {}", finding.code, visible(&finding.message))?;
+        writeln!(answer, "    {}", page.paint(Label::Dim, &format!("repair: {}", finding.code.repair())))?;
+    }
+    answer.finish()?;
+    let logs = if n_logs == 1 { "1 log".to_owned() } else { format!("{n_logs} logs") };
+    cx.ui.note(&match found.len() {
+        0 => format!("{logs} checked, nothing found"),
+        1 => format!("{logs} checked, 1 finding"),
+        n => format!("{logs} checked, {n} findings"),
+    });
+    Ok(())
+}

@@ -1,0 +1,171 @@
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use threadline_session::Session;
+use threadline_term::{Align, Column, Label, bytes, count, table, visible};
+use threadline_view::{Counts, Drift, Inventory, wire};
+
+use crate::context::Context;
+use crate::error::{CommandError, Outcome};
+use crate::load;
+
+/// Count what a session or a folder of logs holds
+///
+/// Counts are over lines as written: types, blocks, stop reasons, models, tools, versions; and what no
+/// part of threadline knows yet, with the versions that wrote it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct InspectArgs {
+    /// Session id, unique prefix, title, `last`, path to a log, or a folder with logs
+    #[arg(value_name = "SESSION|FILE|DIR")]
+    what: String,
+}
+
+/// One log and what it holds.
+struct Inspected {
+    name: String,
+    inventory: Inventory,
+}
+
+pub(crate) fn run(cx: &Context, args: &InspectArgs) -> Result<Outcome, CommandError> {
+    let logs = if Path::new(&args.what).is_dir() {
+        load::logs_below(Path::new(&args.what))?
+    } else {
+        vec![load::find(cx, &args.what)?.path]
+    };
+    let progress = cx.ui.progress("reading log", logs.len());
+    let inspected: Vec<_> = logs
+        .par_iter()
+        .map(|path| {
+            let inspected = inspect(path);
+            progress.step();
+            inspected
+        })
+        .collect();
+    drop(progress);
+    let mut outcome = Outcome::Done;
+    let mut found = Vec::new();
+    for result in inspected {
+        match result {
+            Ok(inspected) => found.push(inspected),
+            Err(error) => {
+                cx.ui.warn(error.to_string().trim_start_matches("error: ").trim_end());
+                outcome = Outcome::Partly;
+            }
+        }
+    }
+    let whole = found.iter().map(|one| one.inventory.clone()).fold(Inventory::default(), Inventory::merge);
+    if cx.json {
+        let mut answer = cx.ui.answer();
+        answer.json(&wire::InventoryObject::from(&whole))?;
+        answer.finish()?;
+    } else {
+        let mut answer = cx.ui.long_answer();
+        answer.write_all(render(cx, &found, &whole).as_bytes())?;
+        answer.finish()?;
+    }
+    Ok(outcome)
+}
+
+fn inspect(path: &PathBuf) -> Result<Inspected, CommandError> {
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let session: Session = load::session(path, &name)?;
+    let size = std::fs::metadata(path)?.len();
+    Ok(Inspected { inventory: Inventory::of(&session, size), name })
+}
+
+/// The tables for people: one of sessions, then one a family of names.
+fn render(cx: &Context, found: &[Inspected], whole: &Inventory) -> String {
+    let page = cx.ui.page();
+    let mut out = String::new();
+    out.push_str(&session_table(page, found, whole));
+    let families: [(&str, &Counts); 9] = [
+        ("Types", &whole.types),
+        ("System subtypes", &whole.system_subtypes),
+        ("Progress types", &whole.progress_types),
+        ("Attachment types", &whole.attachment_types),
+        ("Content blocks", &whole.block_types),
+        ("Stop reasons", &whole.stop_reasons),
+        ("Models", &whole.models),
+        ("Tools", &whole.tools),
+        ("Versions", &whole.versions),
+    ];
+    for (name, counts) in families.into_iter().filter(|(_, counts)| !counts.is_empty()) {
+        out.push_str(&format!("\n{}\n", page.paint(Label::Title, name)));
+        let mut rows: Vec<_> = counts.iter().collect();
+        rows.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), (*name).clone()));
+        for (name, n) in rows {
+            out.push_str(&format!("{:>12}  {}\n", count(*n), visible(name)));
+        }
+    }
+    for (title, unknown) in [("Unknown types", &whole.unknown_types), ("Unknown keys", &whole.unknown_keys)] {
+        if unknown.is_empty() {
+            continue;
+        }
+        out.push_str(&format!("\n{}\n", page.paint(Label::Warning, title)));
+        for (name, drift) in unknown {
+            out.push_str(&format!("{:>12}  {}  {}\n", count(drift.count), visible(name), versions(drift)));
+        }
+    }
+    out
+}
+
+fn versions(drift: &Drift) -> String {
+    match (drift.versions.first(), drift.versions.last()) {
+        (Some(first), Some(last)) if first != last => format!("({first} … {last})"),
+        (Some(only), _) => format!("({only})"),
+        _ => String::new(),
+    }
+}
+
+fn session_table(page: threadline_term::Page, found: &[Inspected], whole: &Inventory) -> String {
+    let number = |name: &'static str| Column { name, align: Align::Right, gives_way: false };
+    let columns = [
+        Column { name: "session", align: Align::Left, gives_way: true },
+        Column { name: "versions", align: Align::Left, gives_way: true },
+        number("size"),
+        number("lines"),
+        number("bad"),
+        number("user"),
+        number("assistant"),
+        number("turns"),
+        number("calls"),
+        number("results"),
+        number("unanswered"),
+        number("orphans"),
+        number("branches"),
+        number("compactions"),
+        number("agents"),
+    ];
+    let row = |name: &str, inventory: &Inventory| {
+        let of = |name: &str| inventory.types.get(name).copied().unwrap_or(0);
+        let versions: Vec<_> = inventory.versions.keys().map(|version| &**version).collect();
+        let versions = match versions[..] {
+            [] => "–".to_owned(),
+            [first, .., last] if versions.len() > 2 => format!("{first} … {last}"),
+            _ => versions.join(", "),
+        };
+        let mut row = vec![visible(name).into_owned(), visible(&versions).into_owned(), bytes(inventory.bytes)];
+        let numbers = [
+            inventory.lines,
+            inventory.bad_lines,
+            of("user"),
+            of("assistant"),
+            inventory.human_turns,
+            inventory.tool_calls,
+            inventory.tool_results,
+            inventory.unanswered_calls,
+            inventory.orphan_results,
+            inventory.branches,
+            inventory.compactions,
+            inventory.agents.len() as u64,
+        ];
+        row.extend(numbers.into_iter().map(count));
+        row
+    };
+    let mut rows: Vec<Vec<String>> = found.iter().map(|one| row(&one.name, &one.inventory)).collect();
+    if found.len() != 1 {
+        rows.push(row(&format!("{} files", count(whole.files)), whole));
+    }
+    table(page, &columns, &rows)
+}

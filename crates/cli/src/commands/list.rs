@@ -1,0 +1,120 @@
+use std::io::Write;
+use std::time::SystemTime;
+
+use threadline_store::{Glance, SessionFile};
+use threadline_term::{Align, Column, bytes, table, visible};
+use threadline_view::wire::ListedSession;
+
+use crate::context::Context;
+use crate::error::{CommandError, Outcome};
+
+/// List sessions, the last modified first
+///
+/// Reads the head and the tail of each log, not all of it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ListArgs {
+    /// Only sessions whose working directory or project folder contains this
+    #[arg(long, short, value_name = "TEXT")]
+    project: Option<String>,
+
+    /// Only this many
+    #[arg(long, short = 'n', value_name = "N")]
+    limit: Option<usize>,
+
+    /// Also logs without a title and a prompt
+    #[arg(long, short)]
+    all: bool,
+}
+
+pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<Outcome, CommandError> {
+    let listing = cx.store.list();
+    let mut sessions = listing.found;
+    sessions.retain(|(_, glance)| args.all || glance.is_listed());
+    if let Some(text) = &args.project {
+        sessions.retain(|(file, glance)| {
+            file.folder.as_ref().is_some_and(|folder| folder.contains(text))
+                || glance.cwd.as_ref().is_some_and(|cwd| cwd.contains(text))
+        });
+    }
+    sessions.sort_by(|(a, a_glance), (b, b_glance)| {
+        b_glance.modified.cmp(&a_glance.modified).then_with(|| a.path.cmp(&b.path))
+    });
+    sessions.truncate(args.limit.unwrap_or(usize::MAX));
+    let mut answer = if cx.json { cx.ui.answer() } else { cx.ui.long_answer() };
+    if cx.json {
+        for (file, glance) in &sessions {
+            answer.json(&object(file, glance))?;
+        }
+    } else if !sessions.is_empty() {
+        answer.write_all(render(cx, &sessions).as_bytes())?;
+    }
+    answer.finish()?;
+    for error in &listing.unread {
+        cx.ui.warn(&error.to_string());
+    }
+    if sessions.is_empty() {
+        let homes: Vec<_> = cx.store.homes().iter().map(|home| home.root().display().to_string()).collect();
+        cx.ui.note(&format!("no sessions in {}", homes.join(", ")));
+        cx.ui.note("hint: --home names another folder; --demo shows sample sessions");
+    }
+    Ok(match (listing.unread.is_empty(), sessions.is_empty()) {
+        (false, _) => Outcome::Partly,
+        (true, true) => Outcome::No,
+        (true, false) => Outcome::Done,
+    })
+}
+
+fn object(file: &SessionFile, glance: &Glance) -> ListedSession {
+    ListedSession {
+        id: file.id.clone(),
+        path: file.path.to_string_lossy().into_owned(),
+        project: file.folder.clone().unwrap_or_default(),
+        cwd: glance.cwd.clone(),
+        title: glance.title().map(str::to_owned),
+        first_prompt: glance.first_prompt.clone(),
+        git_branch: glance.git_branch.clone(),
+        tag: glance.tag.clone(),
+        created_at: glance.created.clone(),
+        modified_at: moment(glance.modified).map(|moment| format!("{moment:.3}")),
+        size_bytes: glance.size,
+        version: glance.version.clone(),
+        agents: glance.n_agents as u64,
+    }
+}
+
+fn moment(time: SystemTime) -> Option<jiff::Timestamp> {
+    jiff::Timestamp::try_from(time).ok()
+}
+
+fn render(cx: &Context, sessions: &[(SessionFile, Glance)]) -> String {
+    let text = |name: &'static str, gives_way: bool| Column { name, align: Align::Left, gives_way };
+    let columns = [
+        text("id", false),
+        text("modified", false),
+        Column { name: "size", align: Align::Right, gives_way: false },
+        text("directory", true),
+        text("branch", true),
+        text("title", true),
+    ];
+    let zone = jiff::tz::TimeZone::system();
+    let one_line = |text: Option<&str>| {
+        let line = text.unwrap_or("–").split_whitespace().collect::<Vec<_>>().join(" ");
+        visible(&line).into_owned()
+    };
+    let rows: Vec<Vec<String>> = sessions
+        .iter()
+        .map(|(file, glance)| {
+            let modified = moment(glance.modified).map(|moment| moment.to_zoned(zone.clone()));
+            let modified = modified.map_or_else(String::new, |moment| moment.strftime("%Y-%m-%d %H:%M").to_string());
+            vec![
+                file.id.chars().take(8).collect(),
+                modified,
+                bytes(glance.size),
+                one_line(glance.cwd.as_deref().or(file.folder.as_deref())),
+                one_line(glance.git_branch.as_deref()),
+                one_line(glance.heading()),
+            ]
+        })
+        .collect();
+    table(cx.ui.page(), &columns, &rows)
+}

@@ -1,0 +1,31 @@
+//! The commands, one file each: its arguments, its help, its work.
+
+mod check;
+mod inspect;
+mod list;
+mod replay;
+mod show;
+
+use crate::context::Context;
+use crate::error::{CommandError, Outcome};
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    List(list::ListArgs),
+    Show(show::ShowArgs),
+    Inspect(inspect::InspectArgs),
+    Check(check::CheckArgs),
+    Replay(replay::ReplayArgs),
+}
+
+impl Command {
+    pub(crate) fn run(self, cx: &mut Context) -> Result<Outcome, CommandError> {
+        match self {
+            Self::List(args) => list::run(cx, &args),
+            Self::Show(args) => show::run(cx, &args),
+            Self::Inspect(args) => inspect::run(cx, &args),
+            Self::Check(args) => check::run(cx, &args),
+            Self::Replay(args) => replay::run(cx, &args),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What every command gets: the sessions it may look at, and the way it speaks.
+
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy;
+use threadline_store::Store;
+
+use crate::error::CommandError;
+use crate::ui::{ColorChoice, Ui};
+use crate::{demo, env};
+
+/// Arguments that every command takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct GlobalArgs {
+    /// Folder that Claude Code keeps its sessions in (can be repeated)
+    ///
+    /// By default $CLAUDE_CONFIG_DIR, else ~/.claude and the XDG place ~/.config/claude.
+    #[arg(long, global = true, value_name = "DIR")]
+    home: Vec<PathBuf>,
+
+    /// Use the built-in sample sessions
+    #[arg(long, global = true, conflicts_with = "home")]
+    demo: bool,
+
+    /// Answer in JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    /// When to use colours
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    color: ColorChoice,
+
+    /// Do not page long answers
+    #[arg(long, global = true)]
+    no_pager: bool,
+
+    /// Say nothing but the answer
+    #[arg(long, short, global = true)]
+    quiet: bool,
+}
+
+/// What every command gets.
+pub(crate) struct Context {
+    pub(crate) store: Store,
+    pub(crate) ui: Ui,
+    pub(crate) json: bool,
+}
+
+impl Context {
+    pub(crate) fn new(args: &GlobalArgs) -> Result<Self, CommandError> {
+        let roots = if args.demo { vec![demo::home()?] } else { roots(&args.home)? };
+        let ui = Ui::new(args.color, !args.no_pager && !args.json, args.quiet);
+        Ok(Self { store: Store::open(roots), ui, json: args.json })
+    }
+}
+
+/// Where sessions are: what was asked for, else what Claude Code itself would use.
+fn roots(asked: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
+    if let Some(missing) = asked.iter().find(|home| !home.is_dir()) {
+        return Err(CommandError::new(format!("no folder `{}`", missing.display()))
+            .hint("--home names the folder that has `projects` in it"));
+    }
+    if !asked.is_empty() {
+        return Ok(asked.to_vec());
+    }
+    if let Some(list) = env::get(env::CLAUDE_CONFIG_DIR) {
+        // A folder's name may hold a comma; a list of folders is what it is if it is no folder itself.
+        if Path::new(&list).is_dir() {
+            return Ok(vec![list.into()]);
+        }
+        return Ok(list.split(',').map(|part| part.trim().into()).collect());
+    }
+    let base = etcetera::choose_base_strategy()
+        .map_err(|_| CommandError::new("cannot tell where your home folder is").hint("name it with --home"))?;
+    Ok(vec![base.home_dir().join(".claude"), base.config_dir().join("claude")])
+}

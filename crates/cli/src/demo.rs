@@ -1,0 +1,52 @@
+//! The built-in sample home, unpacked where programs keep what can be made anew.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use etcetera::BaseStrategy;
+use threadline_entry::{Lines, walk};
+
+use crate::error::CommandError;
+
+const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/demo_files.rs"));
+
+/// The folder with the sample sessions, unpacked anew if it is not what it should be.
+pub(crate) fn home() -> Result<PathBuf, CommandError> {
+    let cache = etcetera::choose_base_strategy().map(|base| base.cache_dir().join("threadline")).ok();
+    let place = cache.filter(|cache| fs::create_dir_all(cache).is_ok());
+    let home = match place {
+        Some(cache) => cache.join("demo"),
+        None => tempfile::tempdir()?.keep(),
+    };
+    for (name, bytes) in FILES {
+        unpack(&home.join(name), bytes)?;
+    }
+    Ok(home)
+}
+
+fn unpack(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
+    if fs::read(path).is_ok_and(|there| there == bytes) {
+        return Ok(());
+    }
+    if let Some(dir) = path.parent() {
+        fs::create_dir_all(dir)?;
+    }
+    fs::write(path, bytes)?;
+    // A list is by date, so a file is as old as the last thing that happened in it.
+    if let Some(modified) = last_moment(bytes) {
+        File::options().append(true).open(path)?.set_modified(modified)?;
+    }
+    Ok(())
+}
+
+fn last_moment(bytes: &[u8]) -> Option<SystemTime> {
+    let mut last = None;
+    let mut lines = Lines::new(bytes);
+    while let Ok(Some(line)) = lines.next() {
+        let found = walk::pick(line.bytes, ["timestamp"]).and_then(|[moment]| moment?.as_str());
+        last = last.max(found.and_then(|text| text.parse::<jiff::Timestamp>().ok()));
+    }
+    let millis = u64::try_from(last?.as_millisecond()).ok()?;
+    Some(SystemTime::UNIX_EPOCH + Duration::from_millis(millis))
+}

@@ -1,0 +1,98 @@
+//! From what a person typed to sessions in memory.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use threadline_entry::{Lines, parse_line};
+use threadline_session::{Agent, AgentKind, Family, Session, Spawn};
+use threadline_store::{AgentFile, Candidate, FindError, SessionFile};
+
+use crate::context::Context;
+use crate::error::CommandError;
+
+/// The file of the session that `needle` names.
+pub(crate) fn find(cx: &Context, needle: &str) -> Result<SessionFile, CommandError> {
+    cx.store.find(needle).map_err(|error| {
+        let mut told = CommandError::new(error.to_string());
+        match &error {
+            FindError::NoMatch { near, .. } => {
+                for candidate in near {
+                    told = told.hint(format!("did you mean {}", describe(candidate)));
+                }
+                if near.is_empty() {
+                    told = told.hint("`threadline list` shows the sessions there are");
+                }
+            }
+            FindError::Ambiguous { found, .. } => {
+                for candidate in found.iter().take(8) {
+                    told = told.hint(describe(candidate));
+                }
+            }
+            _ => {}
+        }
+        told
+    })
+}
+
+fn describe(candidate: &Candidate) -> String {
+    match &candidate.title {
+        Some(title) => format!("{} \"{}\"", candidate.id, threadline_term::visible(title)),
+        None => candidate.id.clone(),
+    }
+}
+
+/// Reads a whole log.
+pub(crate) fn session(path: &Path, id: &str) -> Result<Session, CommandError> {
+    let could_not = |error| CommandError::new(format!("cannot read {}: {error}", path.display()));
+    let mut session = Session::with_id(id);
+    let mut lines = Lines::new(File::open(path).map_err(could_not)?);
+    while let Some(line) = lines.next().map_err(could_not)? {
+        parse_line(&line, |entry, findings| session.push(entry, findings));
+    }
+    Ok(session)
+}
+
+/// Reads a session with its sub-agents.
+pub(crate) fn family(file: &SessionFile) -> Result<Family, CommandError> {
+    let main = session(&file.path, &file.id)?;
+    let agents = file.agents().found.iter().map(agent).collect::<Result<_, _>>()?;
+    Ok(Family::new(main, agents))
+}
+
+fn agent(file: &AgentFile) -> Result<Agent, CommandError> {
+    let meta = file.read_meta()?;
+    let meta = meta.as_ref();
+    Ok(Agent {
+        id: file.id.clone(),
+        kind: match file.kind {
+            threadline_store::AgentKind::Ordinary => AgentKind::Task,
+            threadline_store::AgentKind::Compaction => AgentKind::Compaction,
+            threadline_store::AgentKind::SideQuestion => AgentKind::SideQuestion,
+            threadline_store::AgentKind::Workflow => AgentKind::Workflow,
+        },
+        agent_type: meta.and_then(|meta| meta.agent_type()),
+        description: meta.and_then(|meta| meta.description()),
+        session: session(&file.path, &file.id)?,
+        spawn: meta.and_then(|meta| meta.tool_use_id()).map(|tool_use_id| Spawn { agent: None, tool_use_id }),
+    })
+}
+
+/// Every log below a folder, in order. A workflow's journal is no transcript.
+pub(crate) fn logs_below(dir: &Path) -> Result<Vec<PathBuf>, CommandError> {
+    let mut logs = Vec::new();
+    let mut dirs = vec![dir.to_owned()];
+    while let Some(dir) = dirs.pop() {
+        for entry in std::fs::read_dir(&dir)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                dirs.push(path);
+            } else if path.extension().is_some_and(|ext| ext == "jsonl")
+                && path.file_name().is_some_and(|name| name != "journal.jsonl")
+            {
+                logs.push(path);
+            }
+        }
+    }
+    logs.sort();
+    Ok(logs)
+}

@@ -1,0 +1,217 @@
+//! Sub-agents: their logs, and the calls that started them, at any depth.
+
+use rustc_hash::FxHashMap;
+use threadline_entry::lens::{AgentResult, Progress};
+use threadline_entry::{Entry, Kind};
+
+use crate::session::Session;
+
+/// A session with its sub-agents.
+#[derive(Clone, Debug, Default)]
+pub struct Family {
+    /// The session itself.
+    pub main: Session,
+    /// Its sub-agents, whatever depth they were started at.
+    pub agents: Vec<Agent>,
+}
+
+/// A sub-agent and what it did.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    /// Its id; for one that was logged inside the session, the uuid of its first line.
+    pub id: String,
+    /// What it was started for.
+    pub kind: AgentKind,
+    /// What it was told to be, such as `Explore`.
+    pub agent_type: Option<String>,
+    /// What it was asked to do, in a few words.
+    pub description: Option<String>,
+    /// Its log.
+    pub session: Session,
+    /// The call that started it, if that can be told.
+    pub spawn: Option<Spawn>,
+}
+
+/// What a sub-agent was started for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AgentKind {
+    /// A task that the model gave away.
+    Task,
+    /// Part of a workflow.
+    Workflow,
+    /// Writing the summary of a compaction.
+    Compaction,
+    /// A question asked beside the conversation.
+    SideQuestion,
+}
+
+/// The call that started a sub-agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spawn {
+    /// The agent that made the call, by its place in [`Family::agents`]; `None` for the session itself.
+    pub agent: Option<usize>,
+    /// The call's id.
+    pub tool_use_id: String,
+}
+
+impl Family {
+    /// Joins a session with the logs of its sub-agents. A [`Spawn`] that an agent's own file names is
+    /// given with the call's id alone; who made the call is found here.
+    ///
+    /// Agents without a log of their own are found inside the session: as sidechains (1.0.x), or in
+    /// `agent_progress` lines, which repeat what an agent said. Where there is a log, those are not
+    /// looked at, so that nothing counts twice.
+    pub fn new(main: Session, mut agents: Vec<Agent>) -> Self {
+        agents.extend(inline_agents(&main));
+        let logged: Vec<String> = agents.iter().map(|agent| agent.id.clone()).collect();
+        agents.extend(progress_agents(&main, &logged));
+        let mut family = Self { main, agents };
+        family.find_spawns();
+        family
+    }
+
+    /// The session of an agent, or the main one.
+    pub fn session(&self, agent: Option<usize>) -> &Session {
+        agent.map_or(&self.main, |agent| &self.agents[agent].session)
+    }
+
+    /// The agents that a call started.
+    pub fn spawned_by(&self, agent: Option<usize>, tool_use_id: &str) -> impl Iterator<Item = usize> {
+        let spawned = self.agents.iter().enumerate();
+        spawned
+            .filter(move |(_, found)| {
+                found.spawn.as_ref().is_some_and(|spawn| spawn.agent == agent && spawn.tool_use_id == tool_use_id)
+            })
+            .map(|(i, _)| i)
+    }
+
+    /// Finds the call that started each agent: by what the agent's own file says, by what the call's
+    /// result or progress says, and last by the prompt, which is the call's own.
+    fn find_spawns(&mut self) {
+        let mut by_agent_id: FxHashMap<String, Spawn> = FxHashMap::default();
+        let mut by_prompt: Vec<(String, Spawn)> = Vec::new();
+        for owner in std::iter::once(None).chain((0..self.agents.len()).map(Some)) {
+            let session = self.session(owner);
+            for call in session.tool_calls() {
+                let spawn = Spawn { agent: owner, tool_use_id: call.id.clone() };
+                if let Some(id) = started_agent(session, call) {
+                    by_agent_id.entry(id).or_insert_with(|| spawn.clone());
+                }
+                let input = call.block(session).and_then(|block| block.input());
+                if let Some(prompt) = input.and_then(|input| input.get("prompt")?.as_str()) {
+                    by_prompt.push((prompt.into_owned(), spawn));
+                }
+            }
+            for (agent_id, tool_use_id) in progress_links(session) {
+                by_agent_id.entry(agent_id).or_insert(Spawn { agent: owner, tool_use_id });
+            }
+        }
+        let mut taken: Vec<Spawn> = Vec::new();
+        for i in 0..self.agents.len() {
+            let agent = &self.agents[i];
+            let named = agent.spawn.as_ref().and_then(|spawn| self.owner_of(&spawn.tool_use_id, i));
+            let prompt = first_prompt(&agent.session);
+            let spawn = named.or_else(|| by_agent_id.get(&agent.id).cloned()).or_else(|| {
+                let mut calls = by_prompt.iter().filter(|(text, _)| Some(text) == prompt.as_ref());
+                calls.find(|(_, spawn)| spawn.agent != Some(i) && !taken.contains(spawn)).map(|(_, s)| s.clone())
+            });
+            let spawn = spawn.filter(|spawn| spawn.agent != Some(i));
+            taken.extend(spawn.clone());
+            self.agents[i].spawn = spawn;
+        }
+    }
+
+    /// Who made the call with this id that started agent `started`, whose log may hold a copy of it.
+    fn owner_of(&self, tool_use_id: &str, started: usize) -> Option<Spawn> {
+        let mut owners = std::iter::once(None).chain((0..self.agents.len()).map(Some));
+        let agent = owners
+            .find(|&owner| owner != Some(started) && self.session(owner).tool_call(tool_use_id).is_some())?;
+        Some(Spawn { agent, tool_use_id: tool_use_id.to_owned() })
+    }
+}
+
+/// The agent that a call's result names.
+fn started_agent(session: &Session, call: &crate::ToolCall) -> Option<String> {
+    let at = call.results.first()?;
+    let result: AgentResult<'_> = session.entries()[at.entry_idx].tool_use_result()?.of()?;
+    result.agent_id().map(Into::into)
+}
+
+/// Which agent ran for which call, as progress lines tell it.
+fn progress_links(session: &Session) -> impl Iterator<Item = (String, String)> {
+    agent_progress(session).filter_map(|(_, progress)| {
+        Some((progress.data()?.agent_id()?.into_owned(), progress.parent_tool_use_id()?.into_owned()))
+    })
+}
+
+fn agent_progress(session: &Session) -> impl Iterator<Item = (usize, Progress<'_>)> {
+    session.entries().iter().enumerate().filter(|(_, entry)| entry.kind() == Kind::Progress).filter_map(|(i, entry)| {
+        let progress: Progress<'_> = entry.lens()?;
+        (progress.data()?.kind()? == "agent_progress").then_some((i, progress))
+    })
+}
+
+/// Agents that ran inside the session's own file: each sidechain root and what hangs below it.
+fn inline_agents(main: &Session) -> Vec<Agent> {
+    // In a sub-agent's own file every line is a sidechain: that is the agent itself, and no agent of it.
+    if main.entries().iter().enumerate().all(|(i, _)| !main.in_tree(i) || main.is_sidechain(i)) {
+        return Vec::new();
+    }
+    let mut agents: Vec<Agent> = Vec::new();
+    let mut agent_of: FxHashMap<usize, usize> = FxHashMap::default();
+    for (idx, entry) in main.entries().iter().enumerate() {
+        if !main.in_tree(idx) || !main.is_sidechain(idx) {
+            continue;
+        }
+        let above = main.ancestors(idx).skip(1).find_map(|above| agent_of.get(&above).copied());
+        let agent = above.unwrap_or_else(|| {
+            let id = entry.uuid().unwrap_or_default().into_owned();
+            agents.push(Agent::bare(id));
+            agents.len() - 1
+        });
+        agent_of.insert(idx, agent);
+        agents[agent].session.push(entry.clone(), Vec::new());
+    }
+    agents
+}
+
+/// Agents whose own log is missing, rebuilt from the progress lines that repeat it.
+fn progress_agents(main: &Session, logged: &[String]) -> Vec<Agent> {
+    let mut agents: Vec<Agent> = Vec::new();
+    for (idx, progress) in agent_progress(main) {
+        let Some(body) = progress.data() else { continue };
+        let Some(id) = body.agent_id() else { continue };
+        if logged.iter().any(|known| *known == id) {
+            continue;
+        }
+        let Some(message) = body.message() else { continue };
+        let at = match agents.iter().position(|agent| agent.id == id) {
+            Some(at) => at,
+            None => {
+                agents.push(Agent::bare(id.into_owned()));
+                agents.len() - 1
+            }
+        };
+        let position = main.entries()[idx].at();
+        let (entry, _) = Entry::parse_at(message.raw().as_bytes(), main.entries()[idx].ending(), position);
+        let session = &mut agents[at].session;
+        session.push(entry, Vec::new());
+        // These copies name no parents; they were made one after the other.
+        session.link_to_line_before(session.entries().len() - 1);
+    }
+    agents
+}
+
+impl Agent {
+    /// An agent of which no more is known than its id.
+    pub fn bare(id: String) -> Self {
+        let kind = AgentKind::Task;
+        Self { id, kind, agent_type: None, description: None, session: Session::new(), spawn: None }
+    }
+}
+
+/// The text that an agent was started with.
+fn first_prompt(session: &Session) -> Option<String> {
+    let entry = session.entries().iter().find(|entry| entry.kind() == Kind::User)?;
+    Some(entry.message()?.content()?.text().into_owned())
+}

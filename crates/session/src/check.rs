@@ -1,0 +1,285 @@
+//! What is wrong with a session, as findings.
+//!
+//! A finding that a healthy session may have (Claude Code resumes it without loss) is a note; the
+//! rest are worth a person's time.
+
+use std::borrow::Cow;
+
+use base64::Engine;
+use rustc_hash::{FxHashMap, FxHashSet};
+use threadline_entry::lens::{Block, CompactMetadata, System};
+use threadline_entry::{Code, Entry, Finding, Kind};
+
+use crate::session::{Parent, Session};
+
+/// The longest side of an image that the API takes at all, and in a request with many images.
+const IMAGE_SIDE: usize = 8000;
+const IMAGE_SIDE_OF_MANY: usize = 2000;
+const MANY_IMAGES: usize = 20;
+/// The most bytes of one image.
+const IMAGE_BYTES: usize = 5 << 20;
+
+impl Session {
+    /// Everything odd about the session, in file order.
+    pub fn findings(&self) -> Vec<Finding> {
+        let mut findings = self.line_findings().to_vec();
+        self.check_pairs(&mut findings);
+        self.check_parents(&mut findings);
+        self.check_compactions(&mut findings);
+        self.check_retries(&mut findings);
+        self.check_writers(&mut findings);
+        self.check_thinking(&mut findings);
+        self.check_images(&mut findings);
+        self.check_contents(&mut findings);
+        self.check_fields(&mut findings);
+        self.check_start(&mut findings);
+        self.check_end(&mut findings);
+        findings.sort_by_key(|finding| (finding.at.map(|at| at.byte_offset), finding.code));
+        findings
+    }
+
+    fn finding(&self, code: Code, entry_idx: usize, message: impl Into<Cow<'static, str>>) -> Finding {
+        Finding::new(code, self.entries()[entry_idx].at(), message)
+    }
+
+    /// Calls without results, and results without calls.
+    fn check_pairs(&self, findings: &mut Vec<Finding>) {
+        for call in self.tool_calls().iter().filter(|call| call.results.is_empty()) {
+            let message = format!("the call of {} has no result ({})", call.name, call.id);
+            findings.push(self.finding(Code::OrphanCall, call.entry_idx, message));
+        }
+        for (id, results) in self.orphan_results() {
+            for result in results {
+                let message = format!("the result answers a call that is not in the log ({id})");
+                findings.push(self.finding(Code::OrphanResult, result.entry_idx, message));
+            }
+        }
+    }
+
+    fn check_parents(&self, findings: &mut Vec<Finding>) {
+        let first = (0..self.entries().len()).find(|&idx| self.in_tree(idx));
+        for idx in (0..self.entries().len()).filter(|&idx| self.parent(idx) == Parent::Dangling) {
+            let entry = &self.entries()[idx];
+            let parent = entry.parent_uuid().unwrap_or_default();
+            // A circle was broken here, and is known as one.
+            if self.find(&parent).is_some() {
+                continue;
+            }
+            let finding = self.finding(Code::DanglingParent, idx, format!("the parent {parent} is not in the log"));
+            // The head of a log may continue another one, as all of a sub-agent's may; and nobody reads on
+            // from a hook's progress.
+            let harmless = Some(idx) == first
+                || self.is_sidechain(idx)
+                || (entry.kind() == Kind::Progress && self.children(idx).next().is_none());
+            findings.push(if harmless { finding.as_note() } else { finding });
+        }
+    }
+
+    /// Lines after a compaction that go on below what it closed.
+    fn check_compactions(&self, findings: &mut Vec<Finding>) {
+        let compactions = self.compactions();
+        let Some(last) = compactions.last() else { return };
+        let kept = |metadata: CompactMetadata<'_>| {
+            metadata.preserved_segment().is_some() || metadata.preserved_messages().is_some()
+        };
+        if last.metadata(self).is_some_and(kept) {
+            return;
+        }
+        for idx in last.boundary + 1..self.entries().len() {
+            let Parent::Entry(parent) = self.parent(idx) else { continue };
+            let asks = self.input(idx).is_some_and(|input| input.opens_turn());
+            let says = self.entries()[idx].kind() == Kind::Assistant;
+            if parent < last.boundary && (asks || says) && !self.is_sidechain(idx) {
+                let line = self.entries()[last.boundary].at().line_no;
+                let message = format!("the line goes on from before the compaction on line {line}");
+                findings.push(self.finding(Code::StaleTip, idx, message));
+            }
+        }
+    }
+
+    /// Prompts below an API error while the retry that succeeded hangs beside it.
+    fn check_retries(&self, findings: &mut Vec<Finding>) {
+        let subtype = |idx: usize| self.entries()[idx].lens::<System<'_>>().and_then(System::subtype);
+        for idx in (0..self.entries().len()).filter(|&idx| self.input(idx).is_some_and(|input| input.opens_turn())) {
+            let errors: Vec<usize> = self
+                .ancestors(idx)
+                .skip(1)
+                .take_while(|&above| self.entries()[above].kind() == Kind::System)
+                .filter(|&above| subtype(above).as_deref() == Some("api_error"))
+                .collect();
+            let Some(&first) = errors.last() else { continue };
+            let Parent::Entry(fork) = self.parent(first) else { continue };
+            let retried = self.children(fork).find(|&child| {
+                child < idx && !errors.contains(&child) && self.entries()[child].kind() == Kind::Assistant
+            });
+            if let Some(retried) = retried {
+                let line = self.entries()[retried].at().line_no;
+                let message = format!("the prompt hangs below an API error, and the reply of line {line} is left out");
+                findings.push(self.finding(Code::LostRetry, idx, message));
+            }
+        }
+    }
+
+    /// A branch that was left does not grow any more, unless somebody else writes to it.
+    fn check_writers(&self, findings: &mut Vec<Finding>) {
+        let thread = self.thread();
+        let spoken = |idx: &usize| {
+            self.entries()[*idx].kind() == Kind::Assistant || self.input(*idx).is_some_and(|input| input.opens_turn())
+        };
+        for branch in self.branches() {
+            let Some(fork) = branch.fork else { continue };
+            let mut said = branch.entries.iter().copied().filter(spoken);
+            let Some(first) = said.next() else { continue };
+            let last = said.last().unwrap_or(first);
+            let beside = thread.entries.iter().copied().filter(spoken).find(|&idx| first < idx && idx < last);
+            if let Some(beside) = beside.filter(|&beside| beside > fork) {
+                let line = self.entries()[beside].at().line_no;
+                let message = format!("two conversations were written at the same time, here and from line {line} on");
+                findings.push(self.finding(Code::ForkedWriters, first, message));
+            }
+        }
+    }
+
+    fn check_thinking(&self, findings: &mut Vec<Finding>) {
+        let mut hollow = Vec::new();
+        // Some versions leave all thinking out of the log; only a gap among whole ones is a fault.
+        let mut whole: FxHashSet<(String, String)> = FxHashSet::default();
+        for (idx, entry, block) in self.message_blocks(Kind::Assistant).filter(|(_, _, block)| block.is("thinking")) {
+            let model = entry.message().and_then(|message| message.model()).unwrap_or_default();
+            let version = entry.envelope().and_then(|envelope| envelope.version()).unwrap_or_default();
+            let maker = (version.into_owned(), model.into_owned());
+            let is_empty = |text: Option<Cow<'_, str>>| text.is_none_or(|text| text.is_empty());
+            if is_empty(block.thinking()) {
+                hollow.push((idx, maker));
+                continue;
+            }
+            if is_empty(block.signature()) {
+                let finding = self.finding(Code::BadSignature, idx, "the thinking has no signature");
+                // Other makers' models do not sign.
+                findings.push(if maker.1.starts_with("claude") { finding } else { finding.as_note() });
+            }
+            whole.insert(maker);
+        }
+        for (idx, maker) in hollow {
+            let finding = self.finding(Code::HollowThinking, idx, "the thinking is empty, only its signature is left");
+            findings.push(if whole.contains(&maker) { finding } else { finding.as_note() });
+        }
+    }
+
+    fn check_images(&self, findings: &mut Vec<Finding>) {
+        let mut images = Vec::new();
+        for kind in [Kind::User, Kind::Assistant] {
+            for (idx, _, block) in self.message_blocks(kind) {
+                images.extend(image_size(block).map(|size| (idx, size)));
+                let nested = block.content().into_iter().flat_map(|content| content.blocks());
+                images.extend(nested.filter_map(image_size).map(|size| (idx, size)));
+            }
+        }
+        let limit = if images.len() > MANY_IMAGES { IMAGE_SIDE_OF_MANY } else { IMAGE_SIDE };
+        for (idx, size) in images {
+            if size.width.max(size.height) > limit {
+                let message = format!("the image is {} × {} pixels; the API takes {limit}", size.width, size.height);
+                findings.push(self.finding(Code::LargeImage, idx, message));
+            } else if size.bytes > IMAGE_BYTES {
+                let message = format!("the image is {} MB large; the API takes 5", size.bytes >> 20);
+                findings.push(self.finding(Code::LargeImage, idx, message));
+            }
+        }
+    }
+
+    /// Messages that hold nothing.
+    fn check_contents(&self, findings: &mut Vec<Finding>) {
+        for (idx, entry) in self.entries().iter().enumerate() {
+            if !matches!(entry.kind(), Kind::User | Kind::Assistant) {
+                continue;
+            }
+            let Some(message) = entry.message() else {
+                findings.push(self.finding(Code::EmptyContent, idx, "the line has no message"));
+                continue;
+            };
+            let Some(content) = message.content() else {
+                findings.push(self.finding(Code::EmptyContent, idx, "the message has no content"));
+                continue;
+            };
+            let empty_list = content.as_str().is_none() && content.json().items().next().is_none();
+            let empty_text = content.as_str().is_some_and(|text| text.is_empty());
+            if empty_list || empty_text {
+                findings.push(self.finding(Code::EmptyContent, idx, "the message's content is empty"));
+            }
+            for text in content.blocks().filter(|block| block.is("text")).filter_map(Block::text) {
+                if text.is_empty() {
+                    findings.push(self.finding(Code::EmptyContent, idx, "a text block is empty"));
+                } else if text.trim().is_empty() {
+                    let finding = self.finding(Code::EmptyContent, idx, "a text block is white space only");
+                    findings.push(finding.as_note());
+                }
+            }
+        }
+    }
+
+    fn check_fields(&self, findings: &mut Vec<Finding>) {
+        let mut places: FxHashMap<String, usize> = FxHashMap::default();
+        for (idx, entry) in self.entries().iter().enumerate() {
+            if let Some(cwd) = entry.get("cwd").and_then(|cwd| cwd.as_str()) {
+                places.entry(cwd.into_owned()).or_insert(idx);
+            }
+            if !matches!(entry.kind(), Kind::User | Kind::Assistant) {
+                continue;
+            }
+            for key in ["uuid", "timestamp"] {
+                if entry.get(key).and_then(|value| value.as_str()).is_none() {
+                    findings.push(self.finding(Code::MissingField, idx, format!("the line has no `{key}`")));
+                }
+            }
+        }
+        let mut moves: Vec<(usize, String)> = places.into_iter().map(|(cwd, idx)| (idx, cwd)).collect();
+        moves.sort_unstable();
+        for (idx, cwd) in moves.into_iter().skip(1) {
+            findings.push(self.finding(Code::MovedCwd, idx, format!("the working directory changes to {cwd}")));
+        }
+    }
+
+    fn check_start(&self, findings: &mut Vec<Finding>) {
+        let first = self.entries().iter().position(|entry| entry.kind() != Kind::Blank);
+        if let Some(first) = first.filter(|&idx| self.entries()[idx].kind() == Kind::PrLink) {
+            let message = "a `pr-link` line stands first, which hides the session from the picker";
+            findings.push(self.finding(Code::HiddenFromPicker, first, message));
+        }
+    }
+
+    fn check_end(&self, findings: &mut Vec<Finding>) {
+        let spoken = |entry: &Entry| matches!(entry.kind(), Kind::User | Kind::Assistant);
+        let last = (0..self.entries().len()).rev().find(|&idx| spoken(&self.entries()[idx]) && !self.is_sidechain(idx));
+        if let Some(last) = last.filter(|&idx| self.entries()[idx].flag("isApiErrorMessage")) {
+            findings.push(self.finding(Code::ErrorTail, last, "the session ends in an API error"));
+        }
+    }
+
+    /// The blocks of all messages of a kind.
+    fn message_blocks(&self, kind: Kind) -> impl Iterator<Item = (usize, &Entry, Block<'_>)> {
+        let lines = self.entries().iter().enumerate().filter(move |(_, entry)| entry.kind() == kind);
+        lines.flat_map(|(idx, entry)| {
+            let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
+            blocks.map(move |block| (idx, entry, block))
+        })
+    }
+}
+
+struct ImageSize {
+    width: usize,
+    height: usize,
+    bytes: usize,
+}
+
+/// How large an image is, read from the first bytes of it.
+fn image_size(block: Block<'_>) -> Option<ImageSize> {
+    if !block.is("image") {
+        return None;
+    }
+    let data = block.source()?.data()?;
+    // The size stands near the start; a photograph may have a long preface.
+    let head = &data.as_bytes()[..data.len().min(256 << 10) / 4 * 4];
+    let decoded = base64::engine::general_purpose::STANDARD.decode(head).ok()?;
+    let size = imagesize::blob_size(&decoded).ok()?;
+    Some(ImageSize { width: size.width, height: size.height, bytes: data.len() / 4 * 3 })
+}

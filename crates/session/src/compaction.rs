@@ -1,0 +1,86 @@
+//! Compaction: where a conversation was replaced by a summary of itself.
+
+use threadline_entry::Kind;
+use threadline_entry::lens::{CompactBoundary, CompactMetadata, System};
+
+use crate::session::{Parent, Session};
+
+/// A compaction boundary and its summary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compaction {
+    /// The boundary's line.
+    pub boundary: usize,
+    /// The summary's line, which follows at once.
+    pub summary: Option<usize>,
+    /// What the boundary continues in the reader's eyes, if that line was ever written.
+    pub continues: Option<usize>,
+    /// The tail that was kept as it was, head first; empty if none was, or it is not in the log.
+    pub preserved: Vec<usize>,
+}
+
+impl Compaction {
+    /// What the boundary says about itself.
+    pub fn metadata<'s>(&self, session: &'s Session) -> Option<CompactMetadata<'s>> {
+        session.entries()[self.boundary].lens::<CompactBoundary<'_>>()?.compact_metadata()
+    }
+}
+
+impl Session {
+    /// Whether the entry is a compaction boundary.
+    pub fn is_boundary(&self, entry_idx: usize) -> bool {
+        let entry = &self.entries()[entry_idx];
+        entry.kind() == Kind::System
+            && entry.lens::<System<'_>>().and_then(System::subtype).as_deref() == Some("compact_boundary")
+    }
+
+    /// The compactions, in file order.
+    pub fn compactions(&self) -> Vec<Compaction> {
+        let boundaries = (0..self.entries().len()).filter(|&idx| self.is_boundary(idx));
+        boundaries.map(|boundary| self.compaction(boundary)).collect()
+    }
+
+    fn compaction(&self, boundary: usize) -> Compaction {
+        let is_summary = |idx: &usize| self.entries()[*idx].flag("isCompactSummary");
+        let summary = self.children(boundary).find(is_summary);
+        let entry = &self.entries()[boundary];
+        let named = entry.get("logicalParentUuid").and_then(|uuid| self.find(&uuid.as_str()?));
+        // The line that it names was often never written: then it continues the line before.
+        let before = || (0..boundary).rev().find(|&idx| self.in_tree(idx) && !self.is_sidechain(idx));
+        let mut compaction =
+            Compaction { boundary, summary, continues: named.or_else(before), preserved: Vec::new() };
+        compaction.preserved = self.preserved(&compaction).unwrap_or_default();
+        compaction
+    }
+
+    /// The kept tail, from its head to its end.
+    fn preserved(&self, compaction: &Compaction) -> Option<Vec<usize>> {
+        let segment = compaction.metadata(self)?.preserved_segment()?;
+        let head = self.find(&segment.head_uuid()?)?;
+        let tail = self.find(&segment.tail_uuid()?)?;
+        let mut kept: Vec<usize> = Vec::new();
+        for idx in self.ancestors(tail) {
+            kept.push(idx);
+            if idx == head {
+                kept.reverse();
+                return Some(kept);
+            }
+        }
+        None
+    }
+
+    /// What the entry continues, across compaction.
+    ///
+    /// Inside a stretch of conversation this is its parent. A boundary has none, though a reader would
+    /// say that it continues the last entry before it; and an entry whose parent was never written
+    /// continues the line before it.
+    pub fn continues(&self, entry_idx: usize) -> Option<usize> {
+        match self.parent(entry_idx) {
+            Parent::Entry(parent) => Some(parent),
+            Parent::Root if self.is_boundary(entry_idx) => self.compaction(entry_idx).continues,
+            Parent::Root => None,
+            Parent::Dangling => (0..entry_idx)
+                .rev()
+                .find(|&idx| self.in_tree(idx) && self.is_sidechain(idx) == self.is_sidechain(entry_idx)),
+        }
+    }
+}

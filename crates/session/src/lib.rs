@@ -1,0 +1,31 @@
+//! What the lines of a log mean together.
+//!
+//! A [`Session`] grows by [`Session::push`], one entry after the other, whether they come from a file
+//! or from a client at work. It keeps the tree, the replies, the tool calls; what depends on the whole
+//! (the active conversation, its turns, other branches, what Claude Code would send) is computed when
+//! asked. A [`Family`] is a session with its sub-agents.
+
+#![warn(missing_docs)]
+
+mod agent;
+mod check;
+mod compaction;
+mod input;
+mod lineage;
+mod replay;
+mod reply;
+mod session;
+mod thread;
+mod tool_call;
+mod turn;
+
+pub use agent::{Agent, AgentKind, Family, Spawn};
+pub use compaction::Compaction;
+pub use input::Input;
+pub use lineage::{Fork, fork};
+pub use replay::{ReplayBlock, ReplayMessage, Role};
+pub use reply::Reply;
+pub use session::{Parent, Session};
+pub use thread::{Branch, Thread};
+pub use tool_call::{Outcome, ResultAt, ToolCall};
+pub use turn::{Round, Turn};

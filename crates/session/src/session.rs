@@ -1,0 +1,379 @@
+//! A session as a fold over its entries: the tree, and indexes over what stands in it.
+
+use std::borrow::Cow;
+
+use rustc_hash::FxHashMap;
+use threadline_entry::{Code, Entry, Finding, Kind, Lines, Millis, parse_line};
+
+use crate::input::Input;
+use crate::reply::Reply;
+use crate::tool_call::{ResultAt, ToolCall};
+
+/// A log, and what its lines mean together.
+///
+/// Positions in [`Session::entries`] are how everything here refers to a line.
+#[derive(Clone, Debug, Default)]
+pub struct Session {
+    id: Option<String>,
+    entries: Vec<Entry>,
+    nodes: Vec<Node>,
+    by_uuid: FxHashMap<Box<str>, u32>,
+    /// Entries whose parent has not been written yet, by the parent's uuid.
+    waiting: FxHashMap<Box<str>, Vec<u32>>,
+    pub(crate) replies: Vec<Reply>,
+    reply_by_id: FxHashMap<Box<str>, u32>,
+    pub(crate) calls: Vec<ToolCall>,
+    pub(crate) call_by_id: FxHashMap<Box<str>, u32>,
+    /// Results whose call has not been seen.
+    pub(crate) stray_results: FxHashMap<Box<str>, Vec<ResultAt>>,
+    findings: Vec<Finding>,
+}
+
+/// What an entry continues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parent {
+    /// Nothing: it is no part of the tree, or its parent is `null`.
+    Root,
+    /// This entry.
+    Entry(usize),
+    /// A uuid that stands nowhere in the log (yet).
+    Dangling,
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    parent: Parent,
+    first_child: Option<u32>,
+    last_child: Option<u32>,
+    next_sibling: Option<u32>,
+    reply: Option<u32>,
+    input: Option<Input>,
+    timestamp: Option<Millis>,
+    in_tree: bool,
+    sidechain: bool,
+}
+
+impl Session {
+    /// An empty session.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An empty session that is known by `id`, which is how its file is named.
+    pub fn with_id(id: impl Into<String>) -> Self {
+        Self { id: Some(id.into()), ..Self::default() }
+    }
+
+    /// Pushes every line of `bytes`.
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        let mut session = Self::new();
+        let mut lines = Lines::new(bytes);
+        while let Ok(Some(line)) = lines.next() {
+            parse_line(&line, |entry, findings| session.push(entry, findings));
+        }
+        session
+    }
+
+    /// Takes in the next entry, and what was found odd about it.
+    pub fn push(&mut self, entry: Entry, findings: Vec<Finding>) {
+        let idx = self.entries.len();
+        self.findings.extend(findings);
+        let kind = entry.kind();
+        let uuid = entry.uuid().map(|uuid| Box::<str>::from(&*uuid));
+        let named = uuid.is_some() && is_tree_kind(kind, &entry);
+        let again = uuid.as_ref().filter(|_| named).and_then(|uuid| self.by_uuid.get(uuid).copied());
+        let is_copy = again.is_some_and(|first| says_the_same(&self.entries[first as usize], &entry));
+        let nameless = uuid.is_none() && matches!(kind, Kind::User | Kind::Assistant);
+        let mut node = Node {
+            parent: Parent::Root,
+            first_child: None,
+            last_child: None,
+            next_sibling: None,
+            reply: None,
+            input: None,
+            timestamp: entry.timestamp(),
+            in_tree: (named && !is_copy) || nameless,
+            sidechain: entry.flag("isSidechain"),
+        };
+        match kind {
+            Kind::User => node.input = Some(self.take_user(idx, &entry)),
+            Kind::Assistant => node.reply = Some(self.take_assistant(idx, &entry)),
+            Kind::Attachment => node.input = Input::of_attachment(&entry),
+            _ => {}
+        }
+        let parent = if node.in_tree { entry.parent_uuid().map(|uuid| Box::<str>::from(&*uuid)) } else { None };
+        let at = entry.at();
+        let in_tree = node.in_tree;
+        self.entries.push(entry);
+        self.nodes.push(node);
+        if let Some(first) = again {
+            let line = self.entries[first as usize].at().line_no;
+            let what = if is_copy { "is a copy of" } else { "has the uuid of" };
+            self.findings.push(Finding::new(Code::DuplicateUuid, at, format!("the line {what} line {line}")));
+        }
+        if !in_tree {
+            return;
+        }
+        match parent {
+            Some(parent) => match self.by_uuid.get(&parent).copied() {
+                Some(parent) => self.link(idx, parent as usize),
+                None => {
+                    self.nodes[idx].parent = Parent::Dangling;
+                    self.waiting.entry(parent).or_default().push(idx as u32);
+                }
+            },
+            None if nameless => self.link_to_line_before(idx),
+            None => {}
+        }
+        if let Some(uuid) = uuid.filter(|_| again.is_none()) {
+            self.settle(idx, uuid);
+        }
+    }
+
+    /// Hangs an entry that names no parent below the line before it.
+    pub(crate) fn link_to_line_before(&mut self, idx: usize) {
+        if !self.nodes[idx].in_tree || self.nodes[idx].parent != Parent::Root {
+            return;
+        }
+        let before = |&at: &usize| self.nodes[at].in_tree && self.nodes[at].sidechain == self.nodes[idx].sidechain;
+        if let Some(before) = (0..idx).rev().find(before) {
+            self.link(idx, before);
+        }
+    }
+
+    /// Enters an entry under its uuid, and links the entries that waited for it.
+    fn settle(&mut self, idx: usize, uuid: Box<str>) {
+        let waiting = self.waiting.remove(&uuid).unwrap_or_default();
+        self.by_uuid.insert(uuid, idx as u32);
+        for child in waiting {
+            let child = child as usize;
+            if self.ancestors(idx).any(|above| above == child) {
+                let message = "the line's parents lead back to itself";
+                self.findings.push(Finding::new(Code::Cycle, self.entries[child].at(), message));
+                continue;
+            }
+            let late = self.entries[idx].at().line_no;
+            let message = format!("the parent is written only later, on line {late}");
+            self.findings.push(Finding::new(Code::LateParent, self.entries[child].at(), message));
+            self.link(child, idx);
+        }
+    }
+
+    fn link(&mut self, child: usize, parent: usize) {
+        self.nodes[child].parent = Parent::Entry(parent);
+        let child = child as u32;
+        match self.nodes[parent].last_child {
+            Some(last) => self.nodes[last as usize].next_sibling = Some(child),
+            None => self.nodes[parent].first_child = Some(child),
+        }
+        self.nodes[parent].last_child = Some(child);
+    }
+
+    /// Notes the tool results of a user entry, and says what kind of entry it is.
+    fn take_user(&mut self, idx: usize, entry: &Entry) -> Input {
+        let mut is_result = false;
+        for (block_idx, block) in entry.message().into_iter().flat_map(|message| message.blocks()).enumerate() {
+            if !block.is("tool_result") {
+                continue;
+            }
+            is_result = true;
+            let Some(id) = block.tool_use_id() else { continue };
+            let result = ResultAt { entry_idx: idx, block_idx };
+            match self.call_by_id.get(&*id) {
+                Some(&call) => self.calls[call as usize].results.push(result),
+                None => self.stray_results.entry(id.into()).or_default().push(result),
+            }
+        }
+        if is_result { Input::ToolResult } else { Input::of_user(entry) }
+    }
+
+    /// Adds an assistant entry to its reply, and its tool calls to the list.
+    fn take_assistant(&mut self, idx: usize, entry: &Entry) -> u32 {
+        let message = entry.message();
+        let id = message.and_then(|message| message.id()).map(|id| Box::<str>::from(&*id));
+        let known = id.as_ref().and_then(|id| self.reply_by_id.get(id).copied());
+        let reply_idx = known.unwrap_or(self.replies.len() as u32);
+        match known {
+            Some(reply) => self.replies[reply as usize].entries.push(idx),
+            None => {
+                if let Some(id) = &id {
+                    self.reply_by_id.insert(id.clone(), reply_idx);
+                }
+                let model = message.and_then(|message| message.model()).map(Cow::into_owned);
+                self.replies.push(Reply { id: id.map(Into::into), model, entries: vec![idx] });
+            }
+        }
+        for (block_idx, block) in message.into_iter().flat_map(|message| message.blocks()).enumerate() {
+            if !block.is("tool_use") {
+                continue;
+            }
+            let id = block.id().unwrap_or_default();
+            let name = block.name().unwrap_or_default().into_owned();
+            let reply = reply_idx as usize;
+            let mut results = Vec::new();
+            if !id.is_empty() {
+                // Another reply may use an id again: that is another call, and what follows answers it.
+                let known = self.call_by_id.get(&*id).map(|&call| call as usize);
+                if let Some(call) = known.filter(|&call| self.calls[call].reply == reply) {
+                    self.calls[call].copies.push(idx);
+                    continue;
+                }
+                self.call_by_id.insert((&*id).into(), self.calls.len() as u32);
+                results = self.stray_results.remove(&*id).unwrap_or_default();
+            }
+            self.calls.push(ToolCall {
+                id: id.into_owned(),
+                name,
+                entry_idx: idx,
+                block_idx,
+                reply,
+                results,
+                copies: Vec::new(),
+            });
+        }
+        reply_idx
+    }
+
+    /// The id that the session is known by: its file's name, else what the last of its lines says.
+    pub fn id(&self) -> Option<Cow<'_, str>> {
+        if let Some(id) = &self.id {
+            return Some(Cow::Borrowed(id));
+        }
+        self.entries.iter().rev().find_map(Entry::session_id)
+    }
+
+    /// The lines, in file order.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The replies of the model: lines of one `message.id` over the whole log.
+    pub fn replies(&self) -> &[Reply] {
+        &self.replies
+    }
+
+    /// The tool calls, each joined to its result, in the order they were made.
+    pub fn tool_calls(&self) -> &[ToolCall] {
+        &self.calls
+    }
+
+    /// The call with this id; of several, the last.
+    pub fn tool_call(&self, id: &str) -> Option<&ToolCall> {
+        self.call_by_id.get(id).map(|&call| &self.calls[call as usize])
+    }
+
+    /// The call that the result at `at` answers, given the id that both carry.
+    pub(crate) fn call_answered(&self, id: &str, at: ResultAt) -> Option<&ToolCall> {
+        let last = self.tool_call(id)?;
+        if last.results.contains(&at) {
+            return Some(last);
+        }
+        self.calls.iter().find(|call| call.id == id && call.results.contains(&at))
+    }
+
+    /// Results that answer no call in the log: the call's id, and where the results stand.
+    pub fn orphan_results(&self) -> impl Iterator<Item = (&str, &[ResultAt])> {
+        self.stray_results.iter().map(|(id, results)| (&**id, &results[..]))
+    }
+
+    /// The entry with this uuid; of two, the first.
+    pub fn find(&self, uuid: &str) -> Option<usize> {
+        self.by_uuid.get(uuid).map(|&idx| idx as usize)
+    }
+
+    /// Every uuid in the tree.
+    pub fn uuids(&self) -> impl Iterator<Item = &str> {
+        self.by_uuid.keys().map(|uuid| &**uuid)
+    }
+
+    /// Whether the entry is part of the tree. A copy of an earlier line is not.
+    pub fn in_tree(&self, entry_idx: usize) -> bool {
+        self.nodes[entry_idx].in_tree
+    }
+
+    /// Whether the entry belongs to a sub-agent.
+    pub fn is_sidechain(&self, entry_idx: usize) -> bool {
+        self.nodes[entry_idx].sidechain
+    }
+
+    /// What the entry continues, as written; a line that has no uuid continues the one before.
+    /// Circles are broken where they would close.
+    pub fn parent(&self, entry_idx: usize) -> Parent {
+        self.nodes[entry_idx].parent
+    }
+
+    /// The entry's parent, that one's parent, and so on to the root. The entry itself comes first.
+    pub fn ancestors(&self, entry_idx: usize) -> impl Iterator<Item = usize> {
+        std::iter::successors(Some(entry_idx), |&idx| match self.nodes[idx].parent {
+            Parent::Entry(parent) => Some(parent),
+            Parent::Root | Parent::Dangling => None,
+        })
+    }
+
+    /// The entries that continue this one.
+    pub fn children(&self, entry_idx: usize) -> impl Iterator<Item = usize> {
+        let first = self.nodes[entry_idx].first_child;
+        std::iter::successors(first, |&child| self.nodes[child as usize].next_sibling).map(|child| child as usize)
+    }
+
+    /// The entries of the tree that continue nothing: roots, and those whose parent is missing.
+    pub fn roots(&self) -> impl Iterator<Item = usize> {
+        (0..self.nodes.len())
+            .filter(|&idx| self.nodes[idx].in_tree && !matches!(self.nodes[idx].parent, Parent::Entry(_)))
+    }
+
+    /// The reply that an assistant entry is part of.
+    pub fn reply_of(&self, entry_idx: usize) -> Option<usize> {
+        self.nodes[entry_idx].reply.map(|reply| reply as usize)
+    }
+
+    /// What kind of user entry this is; `None` for entries of other kinds.
+    pub fn input(&self, entry_idx: usize) -> Option<Input> {
+        self.nodes[entry_idx].input
+    }
+
+    /// When the entry was made.
+    pub fn timestamp(&self, entry_idx: usize) -> Option<Millis> {
+        self.nodes[entry_idx].timestamp
+    }
+
+    /// What was found odd about single lines while they were pushed.
+    pub(crate) fn line_findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// The last non-empty value of a top-level string on lines of `kind`.
+    pub fn last_value(&self, kind: Kind, key: &str) -> Option<Cow<'_, str>> {
+        let mut lines = self.entries.iter().rev().filter(|entry| entry.kind() == kind);
+        lines.find_map(|entry| entry.get(key)?.as_str().filter(|text| !text.is_empty()))
+    }
+
+    /// The title: one that a person gave, else one that a model gave, else one of the old kind.
+    pub fn title(&self) -> Option<Cow<'_, str>> {
+        let summary = || {
+            let mut lines = self.entries.iter().rev().filter(|entry| entry.kind() == Kind::Summary);
+            // Old versions wrote the titles of other sessions into a new one: only a leaf of ours counts.
+            lines.find(|entry| entry.get("leafUuid").and_then(|leaf| self.find(&leaf.as_str()?)).is_some())?
+                .get("summary")?
+                .as_str()
+        };
+        self.last_value(Kind::CustomTitle, "customTitle")
+            .or_else(|| self.last_value(Kind::AiTitle, "aiTitle"))
+            .or_else(summary)
+    }
+}
+
+/// Whether a line of the same uuid says nothing new. Forks mark their copies, so the envelope may differ.
+fn says_the_same(first: &Entry, again: &Entry) -> bool {
+    first == again || (first.kind() == again.kind() && first.message().is_some() && first.get("message") == again.get("message"))
+}
+
+/// Whether lines of this kind take part in the tree.
+fn is_tree_kind(kind: Kind, entry: &Entry) -> bool {
+    match kind {
+        Kind::User | Kind::Assistant | Kind::System | Kind::Progress | Kind::Attachment => true,
+        // A type of next week may stand in the chain; it says so by naming a parent.
+        Kind::Unknown | Kind::Untyped => entry.get("parentUuid").is_some(),
+        _ => false,
+    }
+}

@@ -1,0 +1,167 @@
+//! The active conversation, and the branches that were left.
+
+use rustc_hash::FxHashMap;
+use threadline_entry::Kind;
+
+use crate::session::{Parent, Session};
+use crate::tool_call::ResultAt;
+
+/// The conversation that a resume would go on with, as a reader sees it: from the first prompt on,
+/// across compactions, with everything that belongs to it and nothing that was rewound.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Thread {
+    /// The entries, in file order, which is the order they were written in.
+    pub entries: Vec<usize>,
+    /// The newest entry of the conversation.
+    pub leaf: Option<usize>,
+}
+
+/// A path that the conversation left: a rewind, a retry, or a root of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Branch {
+    /// Where it leaves the active conversation; `None` if it never met it.
+    pub fork: Option<usize>,
+    /// Its entries, in file order.
+    pub entries: Vec<usize>,
+}
+
+impl Session {
+    /// The active conversation.
+    pub fn thread(&self) -> Thread {
+        let Some(leaf) = self.active_leaf().or_else(|| self.agent_leaf()) else { return Thread::default() };
+        // Of a line that was written twice, the first stands in the tree.
+        let first = || self.entries()[leaf].uuid().and_then(|uuid| self.find(&uuid));
+        let leaf = if self.in_tree(leaf) { leaf } else { first().unwrap_or(leaf) };
+        let members = self.thread_members(leaf);
+        let entries = (0..members.len()).filter(|&idx| members[idx]).collect();
+        Thread { entries, leaf: Some(leaf) }
+    }
+
+    /// Where a sub-agent's own log ends, which is nothing that a resume would go on with.
+    fn agent_leaf(&self) -> Option<usize> {
+        let spoken = |idx: &usize| matches!(self.entries()[*idx].kind(), Kind::User | Kind::Assistant);
+        (0..self.entries().len()).rev().filter(|&idx| self.in_tree(idx)).find(spoken)
+    }
+
+    /// Which entries belong to the conversation that ends at `leaf`.
+    fn thread_members(&self, leaf: usize) -> Vec<bool> {
+        let mut members = vec![false; self.entries().len()];
+        let mut at = Some(leaf);
+        while let Some(idx) = at.filter(|&idx| !members[idx]) {
+            members[idx] = true;
+            at = self.continues(idx);
+        }
+        let mut replies = vec![false; self.replies().len()];
+        for (idx, _) in members.iter().enumerate().filter(|(_, member)| **member) {
+            if let Some(reply) = self.reply_of(idx) {
+                replies[reply] = true;
+            }
+        }
+        // What hangs beside the walk: other lines of a reply, results of parallel calls, hooks and
+        // attachments, and the boundary of a compaction that kept its tail.
+        for idx in 0..members.len() {
+            if members[idx] || !self.in_tree(idx) || self.is_sidechain(idx) != self.is_sidechain(leaf) {
+                continue;
+            }
+            let beside = match self.entries()[idx].kind() {
+                Kind::Assistant => {
+                    self.reply_of(idx).is_some_and(|reply| replies[reply]) && !self.is_written_again(idx, &members)
+                }
+                Kind::User if self.entries()[idx].flag("isCompactSummary") => self.parent_in(idx, &members),
+                // What a call brought in, such as a skill, hangs below its result.
+                Kind::User if self.entries()[idx].get("sourceToolUseID").is_some() => self.parent_in(idx, &members),
+                Kind::User => self.answers_member(idx, &members),
+                _ if self.is_boundary(idx) => {
+                    self.continues(idx).is_some_and(|before| members[before]) && !self.is_continued(idx)
+                }
+                _ => self.parent_in(idx, &members),
+            };
+            members[idx] = beside;
+        }
+        members
+    }
+
+    fn parent_in(&self, idx: usize, members: &[bool]) -> bool {
+        matches!(self.parent(idx), Parent::Entry(parent) if members[parent])
+    }
+
+    /// Whether a member of the same reply says the same: then the reply was written out twice.
+    fn is_written_again(&self, idx: usize, members: &[bool]) -> bool {
+        let said = |idx: usize| self.entries()[idx].message()?.content().map(|content| content.json());
+        let (Some(own), Some(reply)) = (said(idx), self.reply_of(idx)) else { return false };
+        self.replies()[reply].entries.iter().any(|&other| members[other] && said(other) == Some(own))
+    }
+
+    /// Whether a conversation goes on below a boundary and its summary.
+    fn is_continued(&self, boundary: usize) -> bool {
+        let mut below: Vec<usize> = self.children(boundary).collect();
+        while let Some(idx) = below.pop() {
+            let entry = &self.entries()[idx];
+            if matches!(entry.kind(), Kind::User | Kind::Assistant) && !entry.flag("isCompactSummary") {
+                return true;
+            }
+            below.extend(self.children(idx));
+        }
+        false
+    }
+
+    /// Whether the entry holds the result of a call that a member made. Of several, one belongs.
+    fn answers_member(&self, idx: usize, members: &[bool]) -> bool {
+        let blocks = self.entries()[idx].message().into_iter().flat_map(|message| message.blocks());
+        blocks.enumerate().any(|(block_idx, block)| {
+            let at = ResultAt { entry_idx: idx, block_idx };
+            let call = block.tool_use_id().and_then(|id| self.call_answered(&id, at));
+            call.is_some_and(|call| {
+                let results = || call.results.iter();
+                let belongs = results()
+                    .find(|at| members[at.entry_idx])
+                    .or_else(|| results().find(|at| self.parent_in(at.entry_idx, members)))
+                    .or(call.results.first());
+                call.lines().any(|line| members[line]) && belongs == Some(&at)
+            })
+        })
+    }
+
+    /// The branches that the active conversation left, in file order. Nothing that was said is in neither.
+    pub fn branches(&self) -> Vec<Branch> {
+        let thread = self.thread();
+        let mut members = vec![false; self.entries().len()];
+        for &idx in &thread.entries {
+            members[idx] = true;
+        }
+        let side = thread.leaf.is_some_and(|leaf| self.is_sidechain(leaf));
+        let mut branches: Vec<Branch> = Vec::new();
+        // The branch that each entry outside the conversation went to.
+        let mut branch_of: FxHashMap<usize, usize> = FxHashMap::default();
+        let mut reply_branch: FxHashMap<usize, usize> = FxHashMap::default();
+        for idx in 0..self.entries().len() {
+            if members[idx] || !self.in_tree(idx) || self.is_sidechain(idx) != side {
+                continue;
+            }
+            let is_boundary = self.is_boundary(idx);
+            let spoken = is_boundary || matches!(self.entries()[idx].kind(), Kind::User | Kind::Assistant);
+            let placed = |above: &usize| members[*above] || branch_of.contains_key(above);
+            // A boundary has no parent, but it leaves the conversation somewhere all the same.
+            let before = if is_boundary { self.continues(idx) } else { None };
+            let above = self.ancestors(idx).skip(1).find(placed).or(before.filter(placed));
+            let known = above
+                .and_then(|above| branch_of.get(&above).copied())
+                .or_else(|| self.reply_of(idx).and_then(|reply| reply_branch.get(&reply).copied()));
+            let branch = match known {
+                Some(branch) => branch,
+                // Hooks and attachments alone are no branch.
+                None if !spoken => continue,
+                None => {
+                    branches.push(Branch { fork: above, entries: Vec::new() });
+                    branches.len() - 1
+                }
+            };
+            branches[branch].entries.push(idx);
+            branch_of.insert(idx, branch);
+            if let Some(reply) = self.reply_of(idx) {
+                reply_branch.insert(reply, branch);
+            }
+        }
+        branches
+    }
+}

@@ -1,0 +1,138 @@
+//! Turns: a prompt and everything the model did before the next one.
+
+use rustc_hash::FxHashSet;
+use threadline_entry::{Kind, Millis};
+
+use crate::input::Input;
+use crate::session::Session;
+use crate::thread::Thread;
+use crate::tool_call::Outcome;
+
+/// A prompt, and everything the model did before the next one.
+///
+/// Tool results arrive with the role `user` too, but they answer the model rather than ask it, so
+/// they belong to the turn already open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Counted from 1.
+    pub number: usize,
+    /// The entry that opened it; `None` for what stands before the first prompt.
+    pub prompt: Option<usize>,
+    /// All its entries, the prompt first.
+    pub entries: Vec<usize>,
+    /// How it came about.
+    pub round: Round,
+}
+
+/// How a user entry continues the conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Round {
+    /// The first prompt of a session.
+    NewSession,
+    /// A tool result: the same round goes on.
+    Continue,
+    /// A new prompt.
+    NewRound,
+    /// A new prompt after a long silence.
+    Resume,
+}
+
+/// A silence this long before a prompt means that somebody came back.
+const LONG_SILENCE: Millis = 5 * 60 * 1000;
+
+impl Round {
+    /// The word for it, as our JSON has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NewSession => "new_session",
+            Self::Continue => "continue",
+            Self::NewRound => "new_round",
+            Self::Resume => "resume",
+        }
+    }
+}
+
+impl Session {
+    /// The turns of the active conversation.
+    pub fn turns(&self) -> Vec<Turn> {
+        self.turns_of(&self.thread())
+    }
+
+    /// The turns of a conversation.
+    pub fn turns_of(&self, thread: &Thread) -> Vec<Turn> {
+        let mut turns: Vec<Turn> = Vec::new();
+        // Hooks and attachments before the first prompt go to its turn.
+        let mut before = Vec::new();
+        for &idx in &thread.entries {
+            let opens = self.input(idx).is_some_and(Input::opens_turn);
+            let spoken = matches!(self.entries()[idx].kind(), Kind::User | Kind::Assistant);
+            if opens || (turns.is_empty() && spoken) {
+                let mut entries = vec![idx];
+                entries.append(&mut before);
+                let round = self.round_after(turns.last(), idx);
+                turns.push(Turn { number: turns.len() + 1, prompt: opens.then_some(idx), entries, round });
+            } else {
+                turns.last_mut().map_or(&mut before, |turn| &mut turn.entries).push(idx);
+            }
+        }
+        turns
+    }
+
+    /// How the entry that opens a turn continues the turn before.
+    fn round_after(&self, before: Option<&Turn>, idx: usize) -> Round {
+        let Some(before) = before else { return Round::NewSession };
+        let last = before.entries.iter().filter_map(|&idx| self.timestamp(idx)).max();
+        match (last, self.timestamp(idx)) {
+            (Some(last), Some(now)) if now - last > LONG_SILENCE => Round::Resume,
+            _ => Round::NewRound,
+        }
+    }
+
+    /// The round that any user entry of a turn belongs to.
+    pub fn round(&self, turn: &Turn, entry_idx: usize) -> Round {
+        if turn.prompt == Some(entry_idx) { turn.round } else { Round::Continue }
+    }
+}
+
+impl Turn {
+    /// The replies in it, each once, in order.
+    pub fn replies(&self, session: &Session) -> Vec<usize> {
+        let mut seen = FxHashSet::default();
+        let replies = self.entries.iter().filter_map(|&idx| session.reply_of(idx));
+        replies.filter(|&reply| seen.insert(reply)).collect()
+    }
+
+    /// The tool calls in it, by their place in [`Session::tool_calls`].
+    pub fn tool_calls(&self, session: &Session) -> Vec<usize> {
+        let own: FxHashSet<usize> = self.entries.iter().copied().collect();
+        let calls = session.tool_calls().iter().enumerate();
+        calls.filter(|(_, call)| call.lines().any(|line| own.contains(&line))).map(|(i, _)| i).collect()
+    }
+
+    /// When it began and when its newest entry was made.
+    pub fn span(&self, session: &Session) -> Option<(Millis, Millis)> {
+        let times = || self.entries.iter().filter_map(|&idx| session.timestamp(idx));
+        let start = self.prompt.and_then(|idx| session.timestamp(idx)).or_else(|| times().min())?;
+        Some((start, times().max()?.max(start)))
+    }
+
+    /// Whether the model has not finished: nothing was answered yet, or a call has no result.
+    ///
+    /// What the person stopped is finished, and so is a command that Claude Code carried out by itself.
+    pub fn is_open(&self, session: &Session) -> bool {
+        let last_input = self.entries.iter().rev().find_map(|&idx| {
+            let said = session.reply_of(idx).is_some() || session.input(idx).is_some_and(|input| input != Input::Meta);
+            said.then(|| session.input(idx))
+        });
+        if matches!(last_input.flatten(), Some(Input::Interrupt | Input::CommandOutput | Input::BashOutput)) {
+            return false;
+        }
+        let Some(last) = self.replies(session).into_iter().map(|reply| &session.replies()[reply]).next_back() else {
+            return self.prompt.is_some();
+        };
+        let calls: Vec<_> =
+            session.tool_calls().iter().filter(|call| last.entries.contains(&call.entry_idx)).collect();
+        // A call that was answered waits for the next reply; one that was denied or stopped ends the turn.
+        calls.iter().any(|call| matches!(call.outcome(session), Outcome::Missing | Outcome::Ok | Outcome::Error))
+    }
+}

@@ -1,0 +1,126 @@
+//! The page to write on: how wide it is, and what a label looks like.
+
+use anstyle::{AnsiColor, Effects, Style};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// How to write: the width in columns, and whether with colours.
+#[derive(Clone, Copy, Debug)]
+pub struct Page {
+    /// Columns to fill; text is not wrapped where there is none.
+    pub width: Option<usize>,
+    /// Whether labels have colours.
+    pub color: bool,
+}
+
+/// What a piece of text is, to be painted accordingly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it all")]
+pub enum Label {
+    Title,
+    Prompt,
+    Tool,
+    Error,
+    Warning,
+    Dim,
+    Strong,
+}
+
+impl Label {
+    /// The sixteen colours of the terminal's own theme, so that it stays readable on any background.
+    fn style(self) -> Style {
+        let color = |color: AnsiColor| Style::new().fg_color(Some(color.into()));
+        match self {
+            Self::Title => Style::new().effects(Effects::BOLD),
+            Self::Prompt => color(AnsiColor::Cyan).effects(Effects::BOLD),
+            Self::Tool => color(AnsiColor::Blue),
+            Self::Error => color(AnsiColor::Red),
+            Self::Warning => color(AnsiColor::Yellow),
+            Self::Dim => Style::new().effects(Effects::DIMMED),
+            Self::Strong => Style::new().effects(Effects::BOLD),
+        }
+    }
+}
+
+impl Page {
+    /// The text, painted as what it is.
+    pub fn paint(self, label: Label, text: &str) -> String {
+        if !self.color || text.is_empty() {
+            return text.to_owned();
+        }
+        let style = label.style();
+        format!("{style}{text}{style:#}")
+    }
+
+    /// Lines of `text` that fit beside an indent of `indent` columns. Breaks at spaces where it can.
+    pub fn wrap(self, text: &str, indent: usize) -> Vec<String> {
+        let width = self.width.map_or(usize::MAX, |width| width.saturating_sub(indent).max(20));
+        text.lines().flat_map(|line| wrap_line(line, width)).collect()
+    }
+}
+
+fn wrap_line(line: &str, width: usize) -> Vec<String> {
+    let line = line.replace('\t', "    ");
+    if line.width() <= width {
+        return vec![line];
+    }
+    let mut out = Vec::new();
+    let mut current = String::new();
+    let mut used = 0;
+    for word in line.split_inclusive(' ') {
+        let wide = word.trim_end().width();
+        if used + wide > width && used > 0 {
+            out.push(std::mem::take(&mut current).trim_end().to_owned());
+            used = 0;
+        }
+        if wide <= width {
+            current.push_str(word);
+            used += word.width();
+            continue;
+        }
+        // A word longer than the page is cut where it must.
+        for ch in word.chars() {
+            let wide = ch.width().unwrap_or(0);
+            if used + wide > width {
+                out.push(std::mem::take(&mut current));
+                used = 0;
+            }
+            current.push(ch);
+            used += wide;
+        }
+    }
+    out.push(current.trim_end().to_owned());
+    out
+}
+
+/// The text cut to `width` columns, with an ellipsis where something is missing.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut out = String::new();
+    let mut used = 0;
+    for ch in text.chars() {
+        let wide = ch.width().unwrap_or(0);
+        if used + wide + 1 > width {
+            break;
+        }
+        out.push(ch);
+        used += wide;
+    }
+    out.push('…');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Page, cut};
+
+    #[test]
+    fn text_is_wrapped_by_columns_not_characters() {
+        let page = Page { width: Some(24), color: false };
+        assert_eq!(page.wrap("one two three four five six", 2), ["one two three four", "five six"]);
+        assert_eq!(page.wrap("错误修复错误修复错误修复", 0), ["错误修复错误修复错误修复"]);
+        assert_eq!(page.wrap("错误修复错误修复错误修复错误", 0), ["错误修复错误修复错误修复", "错误"]);
+        assert_eq!(cut("错误修复", 5), "错误…");
+    }
+}

@@ -1,0 +1,81 @@
+//! Tables: columns that are as wide as they must be, and one that gives way.
+
+use unicode_width::UnicodeWidthStr;
+
+use crate::page::{Label, Page, cut};
+
+/// Which side a column's cells lean to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it all")]
+pub enum Align {
+    Left,
+    Right,
+}
+
+/// A column of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// What stands above it.
+    pub name: &'static str,
+    /// Which side its cells lean to.
+    pub align: Align,
+    /// Whether its cells are cut when the page is too narrow.
+    pub gives_way: bool,
+}
+
+/// A table with a heading line. Cells must be visible text of one line.
+pub fn table(page: Page, columns: &[Column], rows: &[Vec<String>]) -> String {
+    let mut widths: Vec<usize> = columns.iter().map(|column| column.name.width()).collect();
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.width());
+        }
+    }
+    if let Some(page_width) = page.width {
+        let total: usize = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
+        let mut excess = total.saturating_sub(page_width);
+        for (width, _) in widths.iter_mut().zip(columns).filter(|(_, column)| column.gives_way) {
+            let given = excess.min(width.saturating_sub(12));
+            *width -= given;
+            excess -= given;
+        }
+    }
+    let line = |cells: &mut dyn Iterator<Item = &str>| {
+        let mut out = String::new();
+        for ((cell, width), column) in cells.zip(&widths).zip(columns) {
+            let cell = cut(cell, *width);
+            let gap = " ".repeat(width - cell.width());
+            let cell = if column.align == Align::Right { gap + &cell } else { cell + &gap };
+            out.push_str(&cell);
+            out.push_str("  ");
+        }
+        out.trim_end().to_owned()
+    };
+    let mut out = page.paint(Label::Dim, &line(&mut columns.iter().map(|column| column.name)));
+    out.push('\n');
+    for row in rows {
+        out.push_str(&line(&mut row.iter().map(|cell| &**cell)));
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_narrow_page_cuts_the_column_that_gives_way() {
+        let columns = [
+            Column { name: "title", align: Align::Left, gives_way: true },
+            Column { name: "n", align: Align::Right, gives_way: false },
+        ];
+        let rows = [vec!["a rather long title 错误修复".to_owned(), "1".to_owned()], vec!["b".to_owned(), "20".to_owned()]];
+        let page = Page { width: Some(20), color: false };
+        insta::assert_snapshot!(table(page, &columns, &rows), @r"
+        title              n
+        a rather long t…   1
+        b                 20
+        ");
+    }
+}

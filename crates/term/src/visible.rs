@@ -1,0 +1,51 @@
+//! Makes other people's text safe to print: what would command the terminal is shown instead.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// The text with control and direction characters shown; newlines and tabs stay.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut chars = text.chars().peekable();
+    while let Some(ch) = chars.next() {
+        match ch {
+            // A carriage return before a newline is how some systems end lines.
+            '\r' if chars.peek() == Some(&'\n') => {}
+            '\0'..='\u{1f}' if is_hidden(ch) => {
+                out.push('^');
+                out.push(char::from(ch as u8 + 0x40));
+            }
+            '\u{7f}' => out.push_str("^?"),
+            ch if is_hidden(ch) => {
+                let _ = write!(out, "<U+{:04X}>", ch as u32);
+            }
+            ch => out.push(ch),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Controls, and the characters that turn the direction of text.
+fn is_hidden(ch: char) -> bool {
+    match ch {
+        '\n' | '\t' => false,
+        '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        ch => ch.is_control(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::visible;
+
+    #[test]
+    fn nothing_commands_the_terminal() {
+        assert_eq!(visible("plain\ttext\n"), "plain\ttext\n");
+        assert_eq!(visible("\u{1b}[31mred\u{1b}[0m"), "^[[31mred^[[0m");
+        assert_eq!(visible("a\rb\r\nc\0"), "a^Mb\nc^@");
+        assert_eq!(visible("\u{9b}31m \u{7f} \u{202e}evil"), "<U+009B>31m ^? <U+202E>evil");
+    }
+}

@@ -1,0 +1,55 @@
+//! Material that tests find on the disk: what the repository ships, and what lies beside it.
+
+use std::path::{Path, PathBuf};
+
+/// The folder of shared material: `THREADLINE_SHARED`, else `shared` beside the workspace.
+///
+/// Where it is absent, says on stderr that the test is skipped and returns `None`; the caller returns.
+pub fn shared() -> Option<PathBuf> {
+    #[allow(clippy::disallowed_methods, reason = "this is where tests learn of the variable")]
+    let named = std::env::var_os("THREADLINE_SHARED");
+    let folder = named.map_or_else(|| workspace().join("../shared"), PathBuf::from);
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    #[allow(clippy::print_stderr, reason = "a test that does nothing should say so")]
+    {
+        let test = std::thread::current().name().unwrap_or("a test").to_owned();
+        eprintln!("{test}: skipped, {} is not there (set THREADLINE_SHARED)", folder.display());
+    }
+    None
+}
+
+/// Every log below `corpus` of the shared material, sorted. Empty where there is none.
+pub fn shared_logs() -> Vec<PathBuf> {
+    let mut logs = Vec::new();
+    if let Some(shared) = shared() {
+        find_logs(&shared.join("corpus"), &mut logs);
+    }
+    logs.sort();
+    logs
+}
+
+/// The small logs of the repository, one oddity each.
+pub fn corpus() -> PathBuf {
+    workspace().join("corpus")
+}
+
+/// The home of the demo.
+pub fn demo() -> PathBuf {
+    workspace().join("demo")
+}
+
+fn workspace() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("crates/testkit is in a workspace")
+}
+
+fn find_logs(folder: &Path, logs: &mut Vec<PathBuf>) {
+    for path in std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        if path.is_dir() {
+            find_logs(&path, logs);
+        } else if path.extension().is_some_and(|extension| extension == "jsonl") {
+            logs.push(path);
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The inventory: what the lines of logs hold, counted as written.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use threadline_entry::lens::{
+    ATTACHMENT_TYPES, AgentResult, AttachmentLine, BLOCK_TYPES, PROGRESS_TYPES, Progress, SYSTEM_SUBTYPES, System, drift,
+};
+use threadline_entry::{Entry, Json, Kind};
+use threadline_session::Session;
+
+/// Name to count.
+pub type Counts = BTreeMap<String, u64>;
+
+/// What lines hold, counted as written: a block counts where it stands, in every copy of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are those of our JSON, where docs/json.md explains them")]
+pub struct Inventory {
+    pub files: u64,
+    pub bytes: u64,
+    pub lines: u64,
+    pub bad_lines: u64,
+    pub types: Counts,
+    pub system_subtypes: Counts,
+    pub progress_types: Counts,
+    pub attachment_types: Counts,
+    pub block_types: Counts,
+    pub stop_reasons: Counts,
+    pub models: Counts,
+    pub tools: Counts,
+    pub versions: Counts,
+    pub messages: u64,
+    pub human_turns: u64,
+    pub tool_calls: u64,
+    pub tool_results: u64,
+    pub unanswered_calls: u64,
+    pub orphan_results: u64,
+    pub branches: u64,
+    pub compactions: u64,
+    /// The sub-agents that the lines name, each once.
+    pub agents: BTreeSet<String>,
+    /// Types that no lens knows.
+    pub unknown_types: BTreeMap<String, Drift>,
+    /// Keys that no lens knows, by their path.
+    pub unknown_keys: BTreeMap<String, Drift>,
+}
+
+/// How often something unknown was met, and in which versions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Drift {
+    /// How often.
+    pub count: u64,
+    /// The versions that the lines, or the lines before them, carry.
+    pub versions: BTreeSet<String>,
+}
+
+impl Inventory {
+    /// The inventory of one log.
+    pub fn of(session: &Session, bytes: u64) -> Self {
+        let mut inventory = Self { files: 1, bytes, ..Self::default() };
+        let mut version = String::new();
+        let mut last_line = 0;
+        for (idx, entry) in session.entries().iter().enumerate() {
+            if entry.kind() == Kind::Blank {
+                continue;
+            }
+            let same_line = entry.at().line_no == last_line;
+            last_line = entry.at().line_no;
+            inventory.lines += u64::from(!same_line);
+            // As a line, glued objects are as bad as no object at all.
+            if entry.kind() == Kind::Bad || entry.is_glued() {
+                inventory.bad_lines += u64::from(!same_line);
+                continue;
+            }
+            inventory.add_line(entry, &mut version);
+            inventory.human_turns +=
+                u64::from(!session.is_sidechain(idx) && session.input(idx).is_some_and(|input| input.is_typed()));
+        }
+        inventory.add_whole(session);
+        inventory
+    }
+
+    fn add_line(&mut self, entry: &Entry, version: &mut String) {
+        if let Some(own) = entry.get("version").and_then(Json::as_str) {
+            add(&mut self.versions, &own);
+            *version = own.into_owned();
+        }
+        let name = entry.type_name().unwrap_or("(none)".into());
+        add(&mut self.types, &name);
+        if entry.kind() == Kind::Unknown {
+            note(&mut self.unknown_types, &name, version);
+        }
+        match entry.kind() {
+            Kind::System => {
+                let subtype = entry.lens::<System<'_>>().and_then(System::subtype);
+                self.add_named(|own| &mut own.system_subtypes, subtype.as_deref(), ("system", SYSTEM_SUBTYPES), version);
+            }
+            Kind::Progress => {
+                let body = entry.lens::<Progress<'_>>().and_then(Progress::data);
+                let kind = body.and_then(|body| body.kind());
+                self.add_named(|own| &mut own.progress_types, kind.as_deref(), ("progress", PROGRESS_TYPES), version);
+                self.agents.extend(body.and_then(|body| body.agent_id()).map(Into::into));
+            }
+            Kind::Attachment => {
+                let body = entry.lens::<AttachmentLine<'_>>().and_then(AttachmentLine::attachment);
+                let kind = body.and_then(|body| body.kind());
+                self.add_named(
+                    |own| &mut own.attachment_types,
+                    kind.as_deref(),
+                    ("attachment", ATTACHMENT_TYPES),
+                    version,
+                );
+            }
+            Kind::User | Kind::Assistant => self.add_message(entry, version),
+            _ => {}
+        }
+        drift(entry, &mut |path| note(&mut self.unknown_keys, path, version));
+    }
+
+    fn add_message(&mut self, entry: &Entry, version: &str) {
+        if entry.flag("isSidechain") {
+            self.agents.extend(entry.get("agentId").and_then(Json::as_str).map(Into::into));
+        }
+        let result = entry.tool_use_result().and_then(|result| result.of::<AgentResult<'_>>());
+        self.agents.extend(result.and_then(|result| result.agent_id()).map(Into::into));
+        let Some(message) = entry.message() else { return };
+        if entry.kind() == Kind::Assistant {
+            add(&mut self.stop_reasons, &message.stop_reason().unwrap_or("null".into()));
+            if let Some(model) = message.model() {
+                add(&mut self.models, &model);
+            }
+        }
+        for block in message.blocks() {
+            let kind = block.kind();
+            self.add_named(|own| &mut own.block_types, kind.as_deref(), ("block", BLOCK_TYPES), version);
+            match kind.as_deref() {
+                Some("tool_use") => {
+                    self.tool_calls += 1;
+                    add(&mut self.tools, &block.name().unwrap_or("(none)".into()));
+                }
+                Some("tool_result") => self.tool_results += 1,
+                _ => {}
+            }
+        }
+    }
+
+    /// Counts a name among those of its family, and as unknown if the family does not know it.
+    fn add_named(
+        &mut self,
+        counts: fn(&mut Self) -> &mut Counts,
+        name: Option<&str>,
+        (family, known): (&str, &[&str]),
+        version: &str,
+    ) {
+        add(counts(self), name.unwrap_or("(none)"));
+        if let Some(name) = name.filter(|name| !known.contains(name)) {
+            note(&mut self.unknown_types, &format!("{family}/{name}"), version);
+        }
+    }
+
+    /// What depends on the log as a whole.
+    fn add_whole(&mut self, session: &Session) {
+        let of_user = session.entries().iter().filter(|entry| entry.kind() == Kind::User && !entry.is_glued()).count();
+        self.messages += (session.replies().len() + of_user) as u64;
+        self.unanswered_calls += session.tool_calls().iter().filter(|call| call.results.is_empty()).count() as u64;
+        self.orphan_results += session.orphan_results().map(|(_, results)| results.len() as u64).sum::<u64>();
+        self.branches += session.branches().len() as u64;
+        self.compactions += session.compactions().len() as u64;
+        // Sub-agents of 1.0.x have no id: each is a root of its own beside the conversation.
+        let main = (0..session.entries().len()).any(|idx| session.in_tree(idx) && !session.is_sidechain(idx));
+        let inline = session.roots().filter(|&idx| main && session.is_sidechain(idx));
+        self.agents.extend(inline.filter_map(|idx| Some(session.entries()[idx].uuid()?.into_owned())));
+    }
+
+    /// Adds another inventory to this one.
+    #[must_use]
+    pub fn merge(mut self, other: Self) -> Self {
+        self.files += other.files;
+        self.bytes += other.bytes;
+        self.lines += other.lines;
+        self.bad_lines += other.bad_lines;
+        for (into, from) in [
+            (&mut self.types, other.types),
+            (&mut self.system_subtypes, other.system_subtypes),
+            (&mut self.progress_types, other.progress_types),
+            (&mut self.attachment_types, other.attachment_types),
+            (&mut self.block_types, other.block_types),
+            (&mut self.stop_reasons, other.stop_reasons),
+            (&mut self.models, other.models),
+            (&mut self.tools, other.tools),
+            (&mut self.versions, other.versions),
+        ] {
+            for (name, count) in from {
+                *into.entry(name).or_default() += count;
+            }
+        }
+        self.messages += other.messages;
+        self.human_turns += other.human_turns;
+        self.tool_calls += other.tool_calls;
+        self.tool_results += other.tool_results;
+        self.unanswered_calls += other.unanswered_calls;
+        self.orphan_results += other.orphan_results;
+        self.branches += other.branches;
+        self.compactions += other.compactions;
+        self.agents.extend(other.agents);
+        for (into, from) in
+            [(&mut self.unknown_types, other.unknown_types), (&mut self.unknown_keys, other.unknown_keys)]
+        {
+            for (name, drift) in from {
+                let known = into.entry(name).or_default();
+                known.count += drift.count;
+                known.versions.extend(drift.versions);
+            }
+        }
+        self
+    }
+}
+
+fn add(counts: &mut Counts, name: &str) {
+    match counts.get_mut(name) {
+        Some(count) => *count += 1,
+        None => {
+            counts.insert(name.to_owned(), 1);
+        }
+    }
+}
+
+fn note(unknown: &mut BTreeMap<String, Drift>, name: &str, version: &str) {
+    let drift = unknown.entry(name.to_owned()).or_default();
+    drift.count += 1;
+    if !version.is_empty() && !drift.versions.contains(version) {
+        drift.versions.insert(version.to_owned());
+    }
+}

@@ -1,0 +1,321 @@
+//! Our public JSON. Documented in `docs/json.md`; it changes on purpose, and says so by its schema.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use threadline_entry::{Finding, Millis};
+use threadline_session::ReplayMessage;
+
+use crate::inventory::{Counts, Drift, Inventory};
+use crate::transcript::{Body, CallView, Item, Tokens, Transcript, TurnView};
+
+/// The version of the shapes below.
+pub const SCHEMA: u32 = 1;
+
+/// A moment as text.
+pub fn moment(millis: Millis) -> String {
+    jiff::Timestamp::from_millisecond(millis).map(|moment| format!("{moment:.3}")).unwrap_or_default()
+}
+
+/// One session of `list`.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct ListedSession {
+    pub id: String,
+    pub path: String,
+    pub project: String,
+    pub cwd: Option<String>,
+    pub title: Option<String>,
+    pub first_prompt: Option<String>,
+    pub git_branch: Option<String>,
+    pub tag: Option<String>,
+    pub created_at: Option<String>,
+    pub modified_at: Option<String>,
+    pub size_bytes: u64,
+    pub version: Option<String>,
+    pub agents: u64,
+}
+
+/// The answer of `inspect`.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct InventoryObject<'a> {
+    pub schema: u32,
+    pub files: u64,
+    pub bytes: u64,
+    pub lines: u64,
+    pub bad_lines: u64,
+    pub types: &'a Counts,
+    pub system_subtypes: &'a Counts,
+    pub progress_types: &'a Counts,
+    pub attachment_types: &'a Counts,
+    pub block_types: &'a Counts,
+    pub stop_reasons: &'a Counts,
+    pub models: &'a Counts,
+    pub tools: &'a Counts,
+    pub versions: &'a Counts,
+    pub messages: u64,
+    pub human_turns: u64,
+    pub tool_calls: u64,
+    pub tool_results: u64,
+    pub unanswered_calls: u64,
+    pub orphan_results: u64,
+    pub branches: u64,
+    pub compactions: u64,
+    pub sub_agents: u64,
+    pub unknown: UnknownObject<'a>,
+}
+
+/// What no lens knows.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct UnknownObject<'a> {
+    pub types: BTreeMap<&'a str, DriftObject<'a>>,
+    pub keys: BTreeMap<&'a str, DriftObject<'a>>,
+}
+
+/// How often something unknown was met, and in which versions.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct DriftObject<'a> {
+    pub count: u64,
+    pub versions: Vec<&'a str>,
+}
+
+impl<'a> From<&'a Inventory> for InventoryObject<'a> {
+    fn from(inventory: &'a Inventory) -> Self {
+        let drifts = |from: &'a BTreeMap<String, Drift>| {
+            let object =
+                |drift: &'a Drift| DriftObject { count: drift.count, versions: drift.versions.iter().map(|v| &**v).collect() };
+            from.iter().map(|(name, drift)| (&**name, object(drift))).collect()
+        };
+        Self {
+            schema: SCHEMA,
+            files: inventory.files,
+            bytes: inventory.bytes,
+            lines: inventory.lines,
+            bad_lines: inventory.bad_lines,
+            types: &inventory.types,
+            system_subtypes: &inventory.system_subtypes,
+            progress_types: &inventory.progress_types,
+            attachment_types: &inventory.attachment_types,
+            block_types: &inventory.block_types,
+            stop_reasons: &inventory.stop_reasons,
+            models: &inventory.models,
+            tools: &inventory.tools,
+            versions: &inventory.versions,
+            messages: inventory.messages,
+            human_turns: inventory.human_turns,
+            tool_calls: inventory.tool_calls,
+            tool_results: inventory.tool_results,
+            unanswered_calls: inventory.unanswered_calls,
+            orphan_results: inventory.orphan_results,
+            branches: inventory.branches,
+            compactions: inventory.compactions,
+            sub_agents: inventory.agents.len() as u64,
+            unknown: UnknownObject { types: drifts(&inventory.unknown_types), keys: drifts(&inventory.unknown_keys) },
+        }
+    }
+}
+
+/// One finding of `check`.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct FindingObject<'a> {
+    pub code: &'static str,
+    pub name: &'static str,
+    pub severity: &'static str,
+    pub path: &'a str,
+    pub line: Option<u64>,
+    pub byte_offset: Option<u64>,
+    pub message: &'a str,
+    pub repair: &'static str,
+}
+
+impl<'a> FindingObject<'a> {
+    /// A finding in the file at `path`.
+    pub fn new(finding: &'a Finding, path: &'a str) -> Self {
+        Self {
+            code: finding.code.id(),
+            name: finding.code.name(),
+            severity: finding.severity.name(),
+            path,
+            line: finding.at.map(|at| at.line_no),
+            byte_offset: finding.at.map(|at| at.byte_offset),
+            message: &finding.message,
+            repair: finding.code.repair(),
+        }
+    }
+}
+
+/// The answer of `replay`: `{"schema":1,"session":…,"messages":[…]}`.
+///
+/// Blocks are written as they stand in the log, byte for byte, so this is text and no value.
+pub fn replay(session: Option<&str>, messages: &[ReplayMessage<'_>]) -> String {
+    let mut out = format!("{{\"schema\":{SCHEMA},\"session\":{},\"messages\":[", serde_json::json!(session));
+    for (i, message) in messages.iter().enumerate() {
+        if i > 0 {
+            out.push(',');
+        }
+        message.write_json(&mut out);
+    }
+    out.push_str("]}");
+    out
+}
+
+/// One line of `show`: the session, a turn, or something that happened in one.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub enum ShowObject<'a> {
+    Session {
+        schema: u32,
+        id: Option<&'a str>,
+        title: Option<&'a str>,
+        cwd: Option<&'a str>,
+        git_branch: Option<&'a str>,
+        version: Option<&'a str>,
+        turns: usize,
+        branches: usize,
+    },
+    Turn {
+        agent: Option<&'a str>,
+        number: usize,
+        anchor: &'a str,
+        round: &'static str,
+        started_at: Option<String>,
+        ended_at: Option<String>,
+        models: &'a [String],
+        tokens: TokensObject,
+        open: bool,
+    },
+    Item {
+        agent: Option<&'a str>,
+        turn: usize,
+        anchor: &'a str,
+        line: u64,
+        at: Option<String>,
+        kind: &'static str,
+        #[serde(flatten)]
+        body: BodyObject<'a>,
+    },
+}
+
+/// Token counts.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct TokensObject {
+    pub input: u64,
+    pub output: u64,
+    pub cache_read: u64,
+    pub cache_write: u64,
+}
+
+/// What an item holds, by its `kind`.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub enum BodyObject<'a> {
+    Input { input: &'static str, text: &'a str, images: usize },
+    Text { text: &'a str },
+    Call {
+        id: &'a str,
+        tool: &'a str,
+        subject: &'a str,
+        input: Option<Box<serde_json::value::RawValue>>,
+        outcome: &'static str,
+        duration_ms: Option<Millis>,
+        result: &'a str,
+        agents: Vec<&'a str>,
+    },
+    Compaction { trigger: Option<&'a str>, tokens_before: Option<u64>, tokens_after: Option<u64>, summary: Option<&'a str> },
+    Event { label: &'a str, text: &'a str },
+    Unknown { entry_type: &'a str, raw: &'a str },
+}
+
+/// Calls `sink` with every line of `show --json`, sub-agents behind the call that started them.
+pub fn show<'a>(transcript: &'a Transcript, sink: &mut dyn FnMut(ShowObject<'a>)) {
+    sink(ShowObject::Session {
+        schema: SCHEMA,
+        id: transcript.id.as_deref(),
+        title: transcript.title.as_deref(),
+        cwd: transcript.cwd.as_deref(),
+        git_branch: transcript.git_branch.as_deref(),
+        version: transcript.version.as_deref(),
+        turns: transcript.turns.len(),
+        branches: transcript.branches,
+    });
+    show_turns(&transcript.turns, None, sink);
+}
+
+fn show_turns<'a>(turns: &'a [TurnView], agent: Option<&'a str>, sink: &mut dyn FnMut(ShowObject<'a>)) {
+    for turn in turns {
+        sink(ShowObject::Turn {
+            agent,
+            number: turn.number,
+            anchor: &turn.anchor,
+            round: turn.round.name(),
+            started_at: turn.span.map(|(start, _)| moment(start)),
+            ended_at: turn.span.map(|(_, end)| moment(end)),
+            models: &turn.models,
+            tokens: turn.tokens.into(),
+            open: turn.open,
+        });
+        for item in &turn.items {
+            sink(item_object(item, turn.number, agent));
+            if let Body::Call(call) = &item.body {
+                for agent in &call.agents {
+                    show_turns(&agent.turns, Some(&agent.id), sink);
+                }
+            }
+        }
+    }
+}
+
+fn item_object<'a>(item: &'a Item, turn: usize, agent: Option<&'a str>) -> ShowObject<'a> {
+    let (kind, body) = match &item.body {
+        Body::Input { input, text, images } => {
+            ("input", BodyObject::Input { input: input.name(), text, images: *images })
+        }
+        Body::Text(text) => ("text", BodyObject::Text { text }),
+        Body::Thinking(text) => ("thinking", BodyObject::Text { text }),
+        Body::Call(call) => ("call", call_object(call)),
+        Body::Compaction { trigger, before, after, summary } => (
+            "compaction",
+            BodyObject::Compaction {
+                trigger: trigger.as_deref(),
+                tokens_before: *before,
+                tokens_after: *after,
+                summary: summary.as_deref(),
+            },
+        ),
+        Body::Event { label, text } => ("event", BodyObject::Event { label, text }),
+        Body::Unknown { kind, raw } => ("unknown", BodyObject::Unknown { entry_type: kind, raw }),
+    };
+    let (anchor, line, at) = (&*item.anchor, item.line_no, item.at.map(moment));
+    ShowObject::Item { agent, turn, anchor, line, at, kind, body }
+}
+
+fn call_object(call: &CallView) -> BodyObject<'_> {
+    BodyObject::Call {
+        id: &call.id,
+        tool: &call.name,
+        subject: &call.subject,
+        input: serde_json::value::RawValue::from_string(call.input.clone()).ok(),
+        outcome: call.outcome.name(),
+        duration_ms: call.duration,
+        result: &call.result,
+        agents: call.agents.iter().map(|agent| &*agent.id).collect(),
+    }
+}
+
+impl From<Tokens> for TokensObject {
+    fn from(tokens: Tokens) -> Self {
+        Self {
+            input: tokens.input,
+            output: tokens.output,
+            cache_read: tokens.cache_read,
+            cache_write: tokens.cache_write,
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Benchmarks: each prints a ratio against a limit, or against a plain way of doing the same in the same run.
+
+use std::fs::{self, File};
+use std::hint::black_box;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use memchr::memmem::Finder;
+use rayon::prelude::*;
+use threadline_entry::{Entry, Lines, parse_line, walk};
+use threadline_session::Session;
+use threadline_store::Store;
+
+use crate::corpus;
+
+/// Each measurement is the best of this many, taken in turns with what it is compared to.
+const ROUNDS: usize = 7;
+
+pub(crate) fn run() -> ExitCode {
+    let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");
+    let home = match corpus::home(&target) {
+        Ok(home) => home,
+        Err(error) => {
+            eprintln!("cannot make the logs to measure with: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let made = Logs::below(&home.join("projects"));
+    println!("made-up logs: {} files, {:.0} MB", made.files.len(), made.bytes as f64 / 1e6);
+    let mut card = Card { missed: 0 };
+    scanning(&made, &mut card);
+    parsing(&made, &mut card);
+    building(&mut card);
+    listing(&home, &mut card);
+    memory(&target, &made, &mut card);
+    if card.missed > 0 {
+        println!("{} below the limit", card.missed);
+        return ExitCode::from(1);
+    }
+    ExitCode::SUCCESS
+}
+
+struct Logs {
+    files: Vec<PathBuf>,
+    bytes: u64,
+}
+
+impl Logs {
+    fn below(dir: &Path) -> Self {
+        let mut logs = Self { files: Vec::new(), bytes: 0 };
+        let mut dirs = vec![dir.to_owned()];
+        while let Some(dir) = dirs.pop() {
+            for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+                let path = entry.path();
+                if path.is_dir() {
+                    dirs.push(path);
+                } else if path.extension().is_some_and(|ext| ext == "jsonl") {
+                    logs.bytes += entry.metadata().map_or(0, |metadata| metadata.len());
+                    logs.files.push(path);
+                }
+            }
+        }
+        logs.files.sort();
+        logs
+    }
+
+    /// Gigabytes a second.
+    fn speed(&self, time: Duration) -> f64 {
+        self.bytes as f64 / time.as_secs_f64() / 1e9
+    }
+}
+
+/// The results so far.
+struct Card {
+    missed: usize,
+}
+
+impl Card {
+    /// Prints one result: `value` should be at least `limit`.
+    fn at_least(&mut self, what: &str, value: f64, limit: f64, unit: &str) {
+        self.line(what, value, limit, unit, "at least", value >= limit);
+    }
+
+    /// Prints one result: `value` should be at most `limit`.
+    fn at_most(&mut self, what: &str, value: f64, limit: f64, unit: &str) {
+        self.line(what, value, limit, unit, "at most", value <= limit);
+    }
+
+    fn line(&mut self, what: &str, value: f64, limit: f64, unit: &str, which: &str, met: bool) {
+        self.missed += usize::from(!met);
+        let verdict = if met { "ok" } else { "MISSED" };
+        println!("{what:<58} {value:>7.2} {unit:<5} ({which} {limit:.2}) {verdict}");
+    }
+}
+
+/// The best time of each way of doing something, measured in turns.
+fn measure<const N: usize>(mut ways: [&mut dyn FnMut(); N]) -> [Duration; N] {
+    let mut best = [Duration::MAX; N];
+    for _ in 0..ROUNDS {
+        for (way, best) in ways.iter_mut().zip(&mut best) {
+            let start = Instant::now();
+            way();
+            *best = start.elapsed().min(*best);
+        }
+    }
+    best
+}
+
+/// Opens one file after the other, with a buffer that goes from one to the next.
+fn each_file(logs: &Logs, mut work: impl FnMut(&mut Lines<File>)) {
+    let mut buffer = Vec::new();
+    for file in logs.files.iter().filter_map(|path| File::open(path).ok()) {
+        let mut lines = Lines::new(file).with_buffer(buffer);
+        work(&mut lines);
+        buffer = lines.into_buffer();
+    }
+}
+
+/// The same on all cores.
+fn each_file_on_all_cores(logs: &Logs, work: impl Fn(&mut Lines<File>) + Sync) {
+    logs.files.par_iter().for_each_init(Vec::new, |buffer, path| {
+        let Ok(file) = File::open(path) else { return };
+        let mut lines = Lines::new(file).with_buffer(std::mem::take(buffer));
+        work(&mut lines);
+        *buffer = lines.into_buffer();
+    });
+}
+
+/// Finds the replies' token counts in every line, as a usage report would.
+fn scan(lines: &mut Lines<File>) -> u64 {
+    let finder = Finder::new("\"usage\"");
+    let mut tokens = 0;
+    while let Ok(Some(block)) = lines.next_block() {
+        for (line, _) in block.hits(&finder) {
+            let Some([kind, message]) = walk::pick(line.bytes, ["type", "message"]) else { continue };
+            if !kind.is_some_and(|kind| kind.is_str("assistant")) {
+                continue;
+            }
+            let usage = message.and_then(|message| message.get("usage"));
+            tokens += usage.and_then(|usage| usage.get("output_tokens")?.as_u64()).unwrap_or(0);
+        }
+    }
+    tokens
+}
+
+fn scanning(logs: &Logs, card: &mut Card) {
+    let mut split = || {
+        each_file(logs, |lines| {
+            while let Ok(Some(line)) = lines.next() {
+                black_box(line.bytes.len());
+            }
+        });
+    };
+    let work = |lines: &mut Lines<File>| {
+        black_box(scan(lines));
+    };
+    let mut scan_one = || each_file(logs, work);
+    let mut scan_two = || each_file_on_all_cores(logs, work);
+    let [split, one, two] = measure([&mut split, &mut scan_one, &mut scan_two]);
+    println!("newline splitting {:.1} GB/s, scanner {:.1} GB/s", logs.speed(split), logs.speed(one));
+    card.at_least("scanner against bare newline splitting", split.as_secs_f64() / one.as_secs_f64(), 0.6, "×");
+    let threads = rayon::current_num_threads();
+    card.at_least(
+        &format!("scanner on {threads} threads against one"),
+        one.as_secs_f64() / two.as_secs_f64(),
+        1.8,
+        "×",
+    );
+}
+
+/// Reads every typed field that a line of conversation has, every block, and decodes every text.
+fn read_fully(entry: &Entry) -> usize {
+    let mut seen = 0;
+    if let Some(envelope) = entry.envelope() {
+        seen += usize::from(envelope.uuid().is_some()) + usize::from(envelope.parent_uuid().is_some());
+        seen += usize::from(envelope.timestamp().is_some()) + envelope.cwd().map_or(0, |cwd| cwd.len());
+    }
+    if let Some(message) = entry.message() {
+        seen += message.id().map_or(0, |id| id.len()) + message.model().map_or(0, |model| model.len());
+        seen += message.usage().and_then(|usage| usage.output_tokens()).unwrap_or(0) as usize;
+        seen += message.content().map_or(0, |content| content.text().len());
+        for block in message.blocks() {
+            seen += block.thinking().map_or(0, |text| text.len());
+            seen += block.input().map_or(0, |input| input.members().count());
+            seen += block.content().map_or(0, |content| content.text().len());
+        }
+    }
+    seen + entry.tool_use_result().map_or(0, |result| result.json().members().count())
+}
+
+fn parse(lines: &mut Lines<File>) {
+    while let Ok(Some(line)) = lines.next() {
+        parse_line(&line, |entry, _| {
+            black_box(read_fully(&entry));
+        });
+    }
+}
+
+fn parsing(logs: &Logs, card: &mut Card) {
+    let mut one = || each_file(logs, parse);
+    let mut two = || each_file_on_all_cores(logs, parse);
+    let [one, two] = measure([&mut one, &mut two]);
+    card.at_least("full typed parse, one thread", logs.speed(one), 1.0, "GB/s");
+    card.at_least("full typed parse on two threads against one", one.as_secs_f64() / two.as_secs_f64(), 1.8, "×");
+}
+
+fn build(lines: &mut Lines<File>) -> Session {
+    let mut session = Session::new();
+    while let Ok(Some(line)) = lines.next() {
+        parse_line(&line, |entry, findings| session.push(entry, findings));
+    }
+    session
+}
+
+/// Builds the real sessions, with their turns, where they are at hand.
+fn building(card: &mut Card) {
+    let shared = std::env::var_os("THREADLINE_SHARED").map(PathBuf::from);
+    let shared = shared.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"));
+    let logs = Logs::below(&shared.join("corpus"));
+    if logs.files.is_empty() {
+        println!("session building: skipped, no real logs in {}", shared.display());
+        return;
+    }
+    let mut work = || {
+        each_file(&logs, |lines| {
+            let session = build(lines);
+            black_box(session.turns().len());
+        });
+    };
+    let [time] = measure([&mut work]);
+    card.at_least("session building over real logs, one thread", logs.speed(time) * 1e3, 250.0, "MB/s");
+}
+
+fn listing(home: &Path, card: &mut Card) {
+    let paths = Logs::below(&home.join("projects")).files;
+    let mut plain = || {
+        let mut buffer = vec![0; 64 << 10];
+        for path in &paths {
+            let Ok(mut file) = File::open(path) else { continue };
+            let size = file.metadata().map_or(0, |metadata| metadata.len());
+            let mut read = |file: &mut File| file.read(&mut buffer).map_or(0, |n| n);
+            black_box(read(&mut file));
+            if size > 64 << 10 && file.seek(SeekFrom::Start(size - (64 << 10))).is_ok() {
+                black_box(read(&mut file));
+            }
+        }
+    };
+    let mut ours = || {
+        black_box(Store::open([home.to_owned()]).list().found.len());
+    };
+    let [plain, ours] = measure([&mut plain, &mut ours]);
+    println!("reading heads and tails {:.0} ms, list {:.0} ms", plain.as_secs_f64() * 1e3, ours.as_secs_f64() * 1e3);
+    let what = format!("list of {} sessions against reading their heads and tails", paths.len());
+    card.at_most(&what, ours.as_secs_f64() / plain.as_secs_f64(), 1.5, "×");
+}
+
+/// Peak memory, measured in processes of their own.
+fn memory(target: &Path, logs: &Logs, card: &mut Card) {
+    let Some(largest) = logs.files.iter().max_by_key(|path| fs::metadata(path).map_or(0, |metadata| metadata.len()))
+    else {
+        return;
+    };
+    let size = fs::metadata(largest).map_or(0, |metadata| metadata.len());
+    if let Some(peak) = peak_of("scan", target.join("bench-home").as_ref()) {
+        card.at_most("peak memory of a scan", peak / 1e6, 20.0, "MB");
+    }
+    if let (Some(peak), Some(idle)) = (peak_of("load", largest), peak_of("idle", largest)) {
+        card.at_most("peak memory of one loaded session, in file sizes", (peak - idle) / size as f64, 2.0, "×");
+    }
+}
+
+fn peak_of(what: &str, path: &Path) -> Option<f64> {
+    let own = std::env::current_exe().ok()?;
+    let done = Command::new(own).args(["bench", "--child", what]).arg(path).output().ok()?;
+    String::from_utf8(done.stdout).ok()?.trim().parse().ok()
+}
+
+/// Does one thing and prints the most memory that this process ever had.
+pub(crate) fn child(what: &str, path: &Path) -> ExitCode {
+    let mut kept = None;
+    match what {
+        "scan" => each_file(&Logs::below(path), |lines| {
+            black_box(scan(lines));
+        }),
+        "parse" => each_file(&Logs::below(path), parse),
+        "load" => kept = File::open(path).ok().map(|file| build(&mut Lines::new(file))),
+        _ => {}
+    }
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse::<f64>().ok());
+    black_box(&kept);
+    match peak {
+        Some(kilobytes) => {
+            println!("{}", kilobytes * 1024.0);
+            ExitCode::SUCCESS
+        }
+        None => ExitCode::from(2),
+    }
+}

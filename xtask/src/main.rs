@@ -1,0 +1,27 @@
+//! Chores of the repository.
+//!
+//! `cargo xtask bench` measures reading and prints ratios; `cargo xtask tidy` reports on the health
+//! of the code.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "this speaks to the developer")]
+#![allow(clippy::disallowed_methods, reason = "this reads the environment and the clock")]
+
+mod bench;
+mod corpus;
+mod tidy;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words[..] {
+        ["bench"] => bench::run(),
+        ["bench", "--child", what, path] => bench::child(what, path.as_ref()),
+        ["tidy"] => tidy::run(),
+        _ => {
+            eprintln!("usage: cargo xtask bench | tidy");
+            ExitCode::from(2)
+        }
+    }
+}
