@@ -1,7 +1,7 @@
 //! Lists the files of the demo home, so that the binary can carry them.
 
 use std::path::{Path, PathBuf};
-use std::{env, fs, io};
+use std::{fs, io};
 
 fn main() -> io::Result<()> {
     let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../demo");
@@ -15,7 +15,8 @@ fn main() -> io::Result<()> {
         list.push_str(&format!("({name:?}, include_bytes!({:?})),\n", file.display().to_string()));
     }
     list.push_str("]\n");
-    let out = env::var_os("OUT_DIR").map(PathBuf::from).unwrap_or_default();
+    #[expect(clippy::disallowed_methods, reason = "this is how cargo tells a build script where to write")]
+    let out = std::env::var_os("OUT_DIR").map(PathBuf::from).unwrap_or_default();
     fs::write(out.join("demo_files.rs"), list)
 }
 

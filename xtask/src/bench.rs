@@ -130,6 +130,7 @@ fn each_file_on_all_cores(logs: &Logs, work: impl Fn(&mut Lines<File>) + Sync) {
 
 /// Finds the replies' token counts in every line, as a usage report would.
 fn scan(lines: &mut Lines<File>) -> u64 {
+    lines.stop_numbering();
     let finder = Finder::new("\"usage\"");
     let mut tokens = 0;
     while let Ok(Some(block)) = lines.next_block() {
@@ -160,7 +161,12 @@ fn scanning(logs: &Logs, card: &mut Card) {
     let mut scan_two = || each_file_on_all_cores(logs, work);
     let [split, one, two] = measure([&mut split, &mut scan_one, &mut scan_two]);
     println!("newline splitting {:.1} GB/s, scanner {:.1} GB/s", logs.speed(split), logs.speed(one));
-    card.at_least("scanner against bare newline splitting", split.as_secs_f64() / one.as_secs_f64(), 0.6, "×");
+    card.at_least(
+        "scanner against bare newline splitting",
+        split.as_secs_f64() / one.as_secs_f64(),
+        0.6,
+        "×",
+    );
     let threads = rayon::current_num_threads();
     card.at_least(
         &format!("scanner on {threads} threads against one"),
@@ -183,11 +189,11 @@ fn read_fully(entry: &Entry) -> usize {
         seen += message.content().map_or(0, |content| content.text().len());
         for block in message.blocks() {
             seen += block.thinking().map_or(0, |text| text.len());
-            seen += block.input().map_or(0, |input| input.members().count());
+            seen += block.input().map_or(0, |input| input.raw().len());
             seen += block.content().map_or(0, |content| content.text().len());
         }
     }
-    seen + entry.tool_use_result().map_or(0, |result| result.json().members().count())
+    seen + entry.tool_use_result().map_or(0, |result| result.json().raw().len())
 }
 
 fn parse(lines: &mut Lines<File>) {
@@ -203,7 +209,12 @@ fn parsing(logs: &Logs, card: &mut Card) {
     let mut two = || each_file_on_all_cores(logs, parse);
     let [one, two] = measure([&mut one, &mut two]);
     card.at_least("full typed parse, one thread", logs.speed(one), 1.0, "GB/s");
-    card.at_least("full typed parse on two threads against one", one.as_secs_f64() / two.as_secs_f64(), 1.8, "×");
+    card.at_least(
+        "full typed parse on two threads against one",
+        one.as_secs_f64() / two.as_secs_f64(),
+        1.8,
+        "×",
+    );
 }
 
 fn build(lines: &mut Lines<File>) -> Session {
@@ -251,14 +262,19 @@ fn listing(home: &Path, card: &mut Card) {
         black_box(Store::open([home.to_owned()]).list().found.len());
     };
     let [plain, ours] = measure([&mut plain, &mut ours]);
-    println!("reading heads and tails {:.0} ms, list {:.0} ms", plain.as_secs_f64() * 1e3, ours.as_secs_f64() * 1e3);
+    println!(
+        "reading heads and tails {:.0} ms, list {:.0} ms",
+        plain.as_secs_f64() * 1e3,
+        ours.as_secs_f64() * 1e3
+    );
     let what = format!("list of {} sessions against reading their heads and tails", paths.len());
     card.at_most(&what, ours.as_secs_f64() / plain.as_secs_f64(), 1.5, "×");
 }
 
 /// Peak memory, measured in processes of their own.
 fn memory(target: &Path, logs: &Logs, card: &mut Card) {
-    let Some(largest) = logs.files.iter().max_by_key(|path| fs::metadata(path).map_or(0, |metadata| metadata.len()))
+    let Some(largest) =
+        logs.files.iter().max_by_key(|path| fs::metadata(path).map_or(0, |metadata| metadata.len()))
     else {
         return;
     };
@@ -267,7 +283,12 @@ fn memory(target: &Path, logs: &Logs, card: &mut Card) {
         card.at_most("peak memory of a scan", peak / 1e6, 20.0, "MB");
     }
     if let (Some(peak), Some(idle)) = (peak_of("load", largest), peak_of("idle", largest)) {
-        card.at_most("peak memory of one loaded session, in file sizes", (peak - idle) / size as f64, 2.0, "×");
+        card.at_most(
+            "peak memory of one loaded session, in file sizes",
+            (peak - idle) / size as f64,
+            2.0,
+            "×",
+        );
     }
 }
 
@@ -289,7 +310,9 @@ pub(crate) fn child(what: &str, path: &Path) -> ExitCode {
         _ => {}
     }
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse::<f64>().ok());
+    let peak = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse::<f64>().ok());
     black_box(&kept);
     match peak {
         Some(kilobytes) => {

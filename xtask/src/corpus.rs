@@ -57,14 +57,26 @@ pub(crate) fn log(id: &str, size: usize, random: &mut Random) -> String {
             "{{\"parentUuid\":{parent},\"isSidechain\":false,\"userType\":\"external\",\"cwd\":\"/home/ada/project\",\
              \"sessionId\":\"{id}\",\"version\":\"2.1.39\",\"gitBranch\":\"main\""
         );
-        let tail = format!("\"uuid\":\"{uuid}\",\"timestamp\":\"2026-03-{:02}T10:{:02}:{:02}.000Z\"}}", line / 3600 % 28 + 1, line / 60 % 60, line % 60);
+        let tail = format!(
+            "\"uuid\":\"{uuid}\",\"timestamp\":\"2026-03-{:02}T10:{:02}:{:02}.000Z\"}}",
+            line / 3600 % 28 + 1,
+            line / 60 % 60,
+            line % 60
+        );
         let _ = match line % 6 {
-            1 => writeln!(log, "{envelope},\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":\"{}\"}},{tail}", random.text(120)),
+            1 => writeln!(
+                log,
+                "{envelope},\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":\"{}\"}},{tail}",
+                random.text(120)
+            ),
             2 | 4 => {
                 let block = if line % 6 == 2 {
                     format!("{{\"type\":\"text\",\"text\":\"{}\"}}", random.text(600))
                 } else {
-                    format!("{{\"type\":\"tool_use\",\"id\":\"toolu_{line}\",\"name\":\"Bash\",\"input\":{{\"command\":\"{}\"}}}}", random.text(80))
+                    format!(
+                        "{{\"type\":\"tool_use\",\"id\":\"toolu_{line}\",\"name\":\"Bash\",\"input\":{{\"command\":\"{}\"}}}}",
+                        random.text(80)
+                    )
                 };
                 writeln!(
                     log,
@@ -109,9 +121,26 @@ impl Random {
     /// Text as it stands in a JSON string: words, code, a newline now and then, some Chinese.
     fn text(&mut self, length: usize) -> String {
         const WORDS: &[&str] = &[
-            "the ", "warp ", "thread ", "fn main() {\\n    ", "let count = ", "return ", "error: ", "src/lib.rs:42 ",
-            "\\\"quoted\\\" ", "织机 ", "pattern ", "if x > 3 {\\n", "}\\n", "and ", "weft ", "shuttle\\t", "tie-up ", "draft ",
-            "loom::weave(&mut ", "assert_eq!(a, b);\\n",
+            "the ",
+            "warp ",
+            "thread ",
+            "fn main() {\\n    ",
+            "let count = ",
+            "return ",
+            "error: ",
+            "src/lib.rs:42 ",
+            "\\\"quoted\\\" ",
+            "织机 ",
+            "pattern ",
+            "if x > 3 {\\n",
+            "}\\n",
+            "and ",
+            "weft ",
+            "shuttle\\t",
+            "tie-up ",
+            "draft ",
+            "loom::weave(&mut ",
+            "assert_eq!(a, b);\\n",
         ];
         let mut text = String::with_capacity(length + 24);
         while text.len() < length {

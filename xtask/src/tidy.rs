@@ -10,7 +10,8 @@ pub(crate) fn run() -> ExitCode {
     for dir in ["crates", "xtask"] {
         collect(&root.join(dir), &mut files);
     }
-    let mut crates: Vec<PathBuf> = fs::read_dir(root.join("crates")).into_iter().flatten().flatten().map(|e| e.path()).collect();
+    let mut crates: Vec<PathBuf> =
+        fs::read_dir(root.join("crates")).into_iter().flatten().flatten().map(|e| e.path()).collect();
     crates.sort();
     println!("{:<12} {:>7} {:>7} {:>5} {:>5} {:>5}", "crate", "lines", "tests", "pub", "allow", "deps");
     for dir in crates {
@@ -53,7 +54,8 @@ fn collect(dir: &Path, files: &mut Vec<Source>) {
             collect(&path, files);
         } else if path.extension().is_some_and(|ext| ext == "rs") {
             let text = fs::read_to_string(&path).unwrap_or_default();
-            let count = |start: &str| text.lines().filter(|line| line.trim_start().starts_with(start)).count();
+            let count =
+                |start: &str| text.lines().filter(|line| line.trim_start().starts_with(start)).count();
             files.push(Source {
                 lines: text.lines().count(),
                 tests: count("#[test]"),

@@ -70,7 +70,8 @@ fn roots(asked: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
         }
         return Ok(list.split(',').map(|part| part.trim().into()).collect());
     }
-    let base = etcetera::choose_base_strategy()
-        .map_err(|_| CommandError::new("cannot tell where your home folder is").hint("name it with --home"))?;
+    let base = etcetera::choose_base_strategy().map_err(|_| {
+        CommandError::new("cannot tell where your home folder is").hint("name it with --home")
+    })?;
     Ok(vec![base.home_dir().join(".claude"), base.config_dir().join("claude")])
 }

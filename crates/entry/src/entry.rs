@@ -23,7 +23,7 @@ pub struct Entry {
     index: Index,
     kind: Kind,
     ending: Ending,
-    glued: bool,
+    glue: Glue,
     at: Position,
 }
 
@@ -34,7 +34,6 @@ enum Raw {
     /// Bytes that are no UTF-8, and the same with U+FFFD for what is none.
     Bytes(Box<[u8]>, Box<str>),
 }
-
 
 /// Where a line stands in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,6 +58,17 @@ pub enum Ending {
     None,
 }
 
+/// Whether an entry has its line for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Glue {
+    /// It has.
+    Alone,
+    /// Something is glued behind it.
+    First,
+    /// It is glued behind something.
+    Behind,
+}
+
 /// A line as long as this makes readers slow; ten times what real sessions hold.
 const HUGE_LINE: usize = 20 << 20;
 
@@ -76,16 +86,19 @@ pub fn parse_line(line: &Line<'_>, mut sink: impl FnMut(Entry, Vec<Finding>)) {
         let ending = if i + 1 == count { line.ending } else { Ending::None };
         let at = Position { byte_offset: line.at.byte_offset + piece.start as u64, ..line.at };
         let (mut entry, mut findings) = Entry::parse_at(&line.bytes[piece], ending, at);
-        entry.glued = true;
+        entry.glue = if i == 0 { Glue::First } else { Glue::Behind };
         if i == 0 {
-            let message = format!("{count} objects stand on one line; Claude Code reads none of them");
+            let message = format!("{count} things stand on one line; Claude Code reads only the first");
             findings.insert(0, Finding::new(Code::BrokenLine, at, message));
+        } else {
+            // One finding says it for the whole line.
+            findings.retain(|finding| finding.code != Code::BrokenLine);
         }
         sink(entry, findings);
     }
 }
 
-/// Cuts `{…}{…}` into its objects; a torn rest is a piece too. Nothing if it does not begin with an object.
+/// Cuts `{…}{…}` into its objects; a rest that is none is a piece too. Nothing if it does not begin with an object.
 fn glued_pieces(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     let mut pieces = Vec::new();
     let Ok(text) = std::str::from_utf8(bytes) else { return pieces };
@@ -94,18 +107,14 @@ fn glued_pieces(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
         let rest = &text[start..];
         let mut walker = Walker::new(rest);
         if walker.object(|walker, _| walker.value()).is_err() {
-            // A second object that is torn is kept apart from the first, which is whole.
-            if !pieces.is_empty() && start < text.len() {
+            if !pieces.is_empty() {
                 pieces.push(start..text.len());
             }
             return pieces;
         }
         let end = start + json::skip_white(rest.as_bytes(), walker.pos());
         pieces.push(start..end);
-        if !text[end..].starts_with('{') {
-            if end < text.len() {
-                pieces.clear();
-            }
+        if end == text.len() {
             return pieces;
         }
         start = end;
@@ -128,7 +137,7 @@ impl Entry {
                 Raw::Bytes(bytes.into(), String::from_utf8_lossy(bytes).into())
             }
         };
-        let mut entry = Self { raw, index: Index::default(), kind: Kind::Bad, ending, glued: false, at };
+        let mut entry = Self { raw, index: Index::default(), kind: Kind::Bad, ending, glue: Glue::Alone, at };
         entry.look(&mut findings);
         (entry, findings)
     }
@@ -168,7 +177,11 @@ impl Entry {
                     findings.push(Finding::new(Code::DeepNesting, at, message));
                 }
                 if let Some(key) = index.doubled_key(text) {
-                    findings.push(Finding::new(Code::DuplicateKey, at, format!("the key `{key}` stands twice")));
+                    findings.push(Finding::new(
+                        Code::DuplicateKey,
+                        at,
+                        format!("the key `{key}` stands twice"),
+                    ));
                 }
                 if seen.surrogates && json::has_lone_surrogate(text) {
                     let message = "half of a surrogate pair stands alone, which is no text";
@@ -210,11 +223,14 @@ impl Entry {
         self.kind
     }
 
-    /// Whether this object shares its line with another one.
-    ///
-    /// We read such lines; Claude Code passes over them whole.
+    /// Whether this object shares its line with something else, before or behind it.
     pub fn is_glued(&self) -> bool {
-        self.glued
+        self.glue != Glue::Alone
+    }
+
+    /// Whether something stands before this on its line. We read on; Claude Code does not.
+    pub fn is_glued_behind(&self) -> bool {
+        self.glue == Glue::Behind
     }
 
     /// The `type` as written.

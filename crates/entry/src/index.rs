@@ -5,7 +5,6 @@
 
 use std::borrow::Cow;
 
-use memchr::memchr;
 use serde_json::value::RawValue;
 
 use crate::json::{self, Json, Key, Refusal, Walker};
@@ -27,6 +26,8 @@ pub(crate) struct Index {
     top: u32,
     /// Where the message ends, and how many fields it has; nothing if it is not indexed.
     message: Option<(u32, u32)>,
+    /// Whether a key may be written with escapes; hardly any is.
+    escaped: bool,
 }
 
 /// What was seen while walking over a line.
@@ -48,7 +49,7 @@ impl Index {
             return Self::by_serde(text, start);
         }
         let seen = Seen { deepest: walker.deepest + 1, surrogates: walker.surrogates };
-        Ok((builder.finish(), seen))
+        Ok((builder.finish(walker.escaped_key), seen))
     }
 
     /// The same by serde_json, which has the last word on what our walker refuses.
@@ -58,16 +59,21 @@ impl Index {
         if !json.is_object() {
             return Err(format!("a JSON {} stands where an object should", json.kind().name()));
         }
-        let place = |part: &str| u32::try_from(part.as_ptr() as usize - text.as_ptr() as usize).unwrap_or(u32::MAX);
-        let member = |(key, value): (Key<'_>, Json<'_>)| Field { key: place(key.raw()) - 1, value: place(value.raw()) };
+        let place =
+            |part: &str| u32::try_from(part.as_ptr() as usize - text.as_ptr() as usize).unwrap_or(u32::MAX);
+        let member = |(key, value): (Key<'_>, Json<'_>)| Field {
+            key: place(key.raw()) - 1,
+            value: place(value.raw()),
+        };
         let fields: Box<[Field]> = json.members().map(member).collect();
-        let index = Self { top: fields.len() as u32, fields, message: None };
+        let index = Self { top: fields.len() as u32, fields, message: None, escaped: true };
         Ok((index, Seen { deepest: 1, surrogates: true }))
     }
 
     /// The members of the line.
     pub(crate) fn top<'a>(&'a self, text: &'a str) -> Fields<'a> {
-        Fields { text, end: text.len(), fields: &self.fields[..self.top as usize] }
+        let fields = &self.fields[..self.top as usize];
+        Fields { text, end: text.len(), fields, escaped: self.escaped }
     }
 
     /// The members of the line's message, and its blocks.
@@ -75,7 +81,8 @@ impl Index {
         let (end, count) = self.message?;
         let rest = &self.fields[self.top as usize..];
         let (fields, blocks) = rest.split_at_checked(count as usize)?;
-        Some((Fields { text, end: end as usize, fields }, Blocks { text, fields: blocks }))
+        let escaped = self.escaped;
+        Some((Fields { text, end: end as usize, fields, escaped }, Blocks { text, fields: blocks, escaped }))
     }
 
     /// A key that the line has twice.
@@ -87,7 +94,7 @@ impl Index {
             let written = text.as_bytes().get(field.key as usize..field.value as usize)?;
             let middle = usize::from(written[written.len() / 2]) * 31 + usize::from(written[1]);
             let mark = (middle + written.len() * 7) % 64;
-            let known = marks & (1 << mark) != 0 || memchr(b'\\', written).is_some();
+            let known = marks & (1 << mark) != 0 || self.escaped;
             marks |= 1 << mark;
             if known && let Some(key) = top.key(field) {
                 let mut before = top.fields[..i].iter().filter_map(|field| top.key(field));
@@ -164,13 +171,13 @@ impl Builder {
         Ok(())
     }
 
-    fn finish(self) -> Index {
+    fn finish(self, escaped: bool) -> Index {
         let (top, count) = (self.top.len() as u32, self.message.len() as u32);
         let mut fields = self.top;
         fields.reserve_exact(self.message.len() + self.blocks.len());
         fields.extend_from_slice(&self.message);
         fields.extend_from_slice(&self.blocks);
-        Index { fields: fields.into(), top, message: self.message_end.map(|end| (end, count)) }
+        Index { fields: fields.into(), top, message: self.message_end.map(|end| (end, count)), escaped }
     }
 }
 
@@ -181,6 +188,7 @@ pub(crate) struct Fields<'a> {
     /// Where the object ends.
     end: usize,
     fields: &'a [Field],
+    escaped: bool,
 }
 
 impl<'a> Fields<'a> {
@@ -197,12 +205,12 @@ impl<'a> Fields<'a> {
         self.value(i)
     }
 
-    /// The member whose key is `key` once it is decoded. Keys are hardly ever escaped, but they may be.
+    /// The member whose key is `key` once it is decoded.
     fn escaped(self, key: &str) -> Option<usize> {
-        self.fields.iter().rposition(|field| {
-            let Some(written) = self.text.as_bytes().get(field.key as usize..field.value as usize) else { return false };
-            memchr(b'\\', written).is_some() && self.key(field).is_some_and(|name| name.is(key))
-        })
+        if !self.escaped {
+            return None;
+        }
+        self.fields.iter().rposition(|field| self.key(field).is_some_and(|name| name.is(key)))
     }
 
     fn key(self, field: &Field) -> Option<Key<'a>> {
@@ -233,6 +241,7 @@ impl<'a> Fields<'a> {
 pub(crate) struct Blocks<'a> {
     text: &'a str,
     fields: &'a [Field],
+    escaped: bool,
 }
 
 impl<'a> Iterator for Blocks<'a> {
@@ -245,6 +254,6 @@ impl<'a> Iterator for Blocks<'a> {
         let (fields, rest) = rest.split_at(count);
         self.fields = rest;
         let json = Json::trusted(self.text.get(header.key as usize..end as usize)?);
-        Some((json, Fields { text: self.text, end: end as usize, fields }))
+        Some((json, Fields { text: self.text, end: end as usize, fields, escaped: self.escaped }))
     }
 }

@@ -27,7 +27,9 @@ pub mod walk;
 
 pub use entry::{Ending, Entry, Position, parse_line};
 pub use finding::{Code, Finding, Severity};
-pub use json::{DEPTH_LIMIT, Items, Json, JsonKind, Key, Members, check, decode, has_lone_surrogate, mend_surrogates};
+pub use json::{
+    DEPTH_LIMIT, Items, Json, JsonKind, Key, Members, check, decode, has_lone_surrogate, mend_surrogates,
+};
 pub use kind::Kind;
 pub use lines::{Block, Line, Lines};
 pub use timestamp::Millis;

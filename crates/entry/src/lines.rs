@@ -33,7 +33,7 @@ pub struct Lines<R> {
     end: usize,
     at: Position,
     ended: bool,
-    /// Whether positions count lines; a scan that needs offsets alone is quicker without.
+    /// Whether positions count lines.
     counting: bool,
 }
 
@@ -60,11 +60,9 @@ impl<R: Read> Lines<R> {
         self.buffer
     }
 
-    /// The same, with `line_no` left at where it began.
-    #[must_use]
-    pub fn without_line_numbers(mut self) -> Self {
+    /// Leaves `line_no` at where it is from now on: a scan that needs offsets alone is quicker.
+    pub fn stop_numbering(&mut self) {
         self.counting = false;
-        self
     }
 
     /// Where the next line begins.
@@ -170,7 +168,10 @@ impl<'b> Block<'b> {
     /// The lines that hold `needle`, each once, and where the needle stands in them.
     ///
     /// The search runs over the whole block, so that lines without a hit are never looked at one by one.
-    pub fn hits<'n>(self, needle: &'n memmem::Finder<'_>) -> impl Iterator<Item = (Line<'b>, usize)> + use<'b, 'n> {
+    pub fn hits<'n>(
+        self,
+        needle: &'n memmem::Finder<'_>,
+    ) -> impl Iterator<Item = (Line<'b>, usize)> + use<'b, 'n> {
         let mut from = 0;
         std::iter::from_fn(move || {
             let hit = from + needle.find(&self.bytes[from..])?;
@@ -230,7 +231,8 @@ mod tests {
     fn hits_name_each_line_once() {
         let block = Block { bytes: b"a usage usage\nnone\nusage", at: Position::START };
         let finder = memmem::Finder::new("usage");
-        let hits: Vec<_> = block.hits(&finder).map(|(line, at)| (line.bytes, line.at.byte_offset, at)).collect();
+        let hits: Vec<_> =
+            block.hits(&finder).map(|(line, at)| (line.bytes, line.at.byte_offset, at)).collect();
         assert_eq!(hits, [(&b"a usage usage"[..], 0, 2), (&b"usage"[..], 19, 0)]);
     }
 

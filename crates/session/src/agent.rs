@@ -80,7 +80,10 @@ impl Family {
         let spawned = self.agents.iter().enumerate();
         spawned
             .filter(move |(_, found)| {
-                found.spawn.as_ref().is_some_and(|spawn| spawn.agent == agent && spawn.tool_use_id == tool_use_id)
+                found
+                    .spawn
+                    .as_ref()
+                    .is_some_and(|spawn| spawn.agent == agent && spawn.tool_use_id == tool_use_id)
             })
             .map(|(i, _)| i)
     }
@@ -113,7 +116,9 @@ impl Family {
             let prompt = first_prompt(&agent.session);
             let spawn = named.or_else(|| by_agent_id.get(&agent.id).cloned()).or_else(|| {
                 let mut calls = by_prompt.iter().filter(|(text, _)| Some(text) == prompt.as_ref());
-                calls.find(|(_, spawn)| spawn.agent != Some(i) && !taken.contains(spawn)).map(|(_, s)| s.clone())
+                calls
+                    .find(|(_, spawn)| spawn.agent != Some(i) && !taken.contains(spawn))
+                    .map(|(_, s)| s.clone())
             });
             let spawn = spawn.filter(|spawn| spawn.agent != Some(i));
             taken.extend(spawn.clone());
@@ -145,10 +150,12 @@ fn progress_links(session: &Session) -> impl Iterator<Item = (String, String)> {
 }
 
 fn agent_progress(session: &Session) -> impl Iterator<Item = (usize, Progress<'_>)> {
-    session.entries().iter().enumerate().filter(|(_, entry)| entry.kind() == Kind::Progress).filter_map(|(i, entry)| {
-        let progress: Progress<'_> = entry.lens()?;
-        (progress.data()?.kind()? == "agent_progress").then_some((i, progress))
-    })
+    session.entries().iter().enumerate().filter(|(_, entry)| entry.kind() == Kind::Progress).filter_map(
+        |(i, entry)| {
+            let progress: Progress<'_> = entry.lens()?;
+            (progress.data()?.kind()? == "agent_progress").then_some((i, progress))
+        },
+    )
 }
 
 /// Agents that ran inside the session's own file: each sidechain root and what hangs below it.

@@ -65,7 +65,8 @@ impl Session {
             if self.find(&parent).is_some() {
                 continue;
             }
-            let finding = self.finding(Code::DanglingParent, idx, format!("the parent {parent} is not in the log"));
+            let finding =
+                self.finding(Code::DanglingParent, idx, format!("the parent {parent} is not in the log"));
             // The head of a log may continue another one, as all of a sub-agent's may; and nobody reads on
             // from a hook's progress.
             let harmless = Some(idx) == first
@@ -100,7 +101,9 @@ impl Session {
     /// Prompts below an API error while the retry that succeeded hangs beside it.
     fn check_retries(&self, findings: &mut Vec<Finding>) {
         let subtype = |idx: usize| self.entries()[idx].lens::<System<'_>>().and_then(System::subtype);
-        for idx in (0..self.entries().len()).filter(|&idx| self.input(idx).is_some_and(|input| input.opens_turn())) {
+        for idx in
+            (0..self.entries().len()).filter(|&idx| self.input(idx).is_some_and(|input| input.opens_turn()))
+        {
             let errors: Vec<usize> = self
                 .ancestors(idx)
                 .skip(1)
@@ -114,7 +117,8 @@ impl Session {
             });
             if let Some(retried) = retried {
                 let line = self.entries()[retried].at().line_no;
-                let message = format!("the prompt hangs below an API error, and the reply of line {line} is left out");
+                let message =
+                    format!("the prompt hangs below an API error, and the reply of line {line} is left out");
                 findings.push(self.finding(Code::LostRetry, idx, message));
             }
         }
@@ -124,17 +128,19 @@ impl Session {
     fn check_writers(&self, findings: &mut Vec<Finding>) {
         let thread = self.thread();
         let spoken = |idx: &usize| {
-            self.entries()[*idx].kind() == Kind::Assistant || self.input(*idx).is_some_and(|input| input.opens_turn())
+            self.entries()[*idx].kind() == Kind::Assistant
+                || self.input(*idx).is_some_and(|input| input.opens_turn())
         };
         for branch in self.branches() {
             let Some(fork) = branch.fork else { continue };
             let mut said = branch.entries.iter().copied().filter(spoken);
             let Some(first) = said.next() else { continue };
-            let last = said.last().unwrap_or(first);
+            let last = said.next_back().unwrap_or(first);
             let beside = thread.entries.iter().copied().filter(spoken).find(|&idx| first < idx && idx < last);
             if let Some(beside) = beside.filter(|&beside| beside > fork) {
                 let line = self.entries()[beside].at().line_no;
-                let message = format!("two conversations were written at the same time, here and from line {line} on");
+                let message =
+                    format!("two conversations were written at the same time, here and from line {line} on");
                 findings.push(self.finding(Code::ForkedWriters, first, message));
             }
         }
@@ -144,7 +150,9 @@ impl Session {
         let mut hollow = Vec::new();
         // Some versions leave all thinking out of the log; only a gap among whole ones is a fault.
         let mut whole: FxHashSet<(String, String)> = FxHashSet::default();
-        for (idx, entry, block) in self.message_blocks(Kind::Assistant).filter(|(_, _, block)| block.is("thinking")) {
+        for (idx, entry, block) in
+            self.message_blocks(Kind::Assistant).filter(|(_, _, block)| block.is("thinking"))
+        {
             let model = entry.message().and_then(|message| message.model()).unwrap_or_default();
             let version = entry.envelope().and_then(|envelope| envelope.version()).unwrap_or_default();
             let maker = (version.into_owned(), model.into_owned());
@@ -161,7 +169,8 @@ impl Session {
             whole.insert(maker);
         }
         for (idx, maker) in hollow {
-            let finding = self.finding(Code::HollowThinking, idx, "the thinking is empty, only its signature is left");
+            let finding =
+                self.finding(Code::HollowThinking, idx, "the thinking is empty, only its signature is left");
             findings.push(if whole.contains(&maker) { finding } else { finding.as_note() });
         }
     }
@@ -178,7 +187,8 @@ impl Session {
         let limit = if images.len() > MANY_IMAGES { IMAGE_SIDE_OF_MANY } else { IMAGE_SIDE };
         for (idx, size) in images {
             if size.width.max(size.height) > limit {
-                let message = format!("the image is {} × {} pixels; the API takes {limit}", size.width, size.height);
+                let message =
+                    format!("the image is {} × {} pixels; the API takes {limit}", size.width, size.height);
                 findings.push(self.finding(Code::LargeImage, idx, message));
             } else if size.bytes > IMAGE_BYTES {
                 let message = format!("the image is {} MB large; the API takes 5", size.bytes >> 20);
@@ -235,7 +245,11 @@ impl Session {
         let mut moves: Vec<(usize, String)> = places.into_iter().map(|(cwd, idx)| (idx, cwd)).collect();
         moves.sort_unstable();
         for (idx, cwd) in moves.into_iter().skip(1) {
-            findings.push(self.finding(Code::MovedCwd, idx, format!("the working directory changes to {cwd}")));
+            findings.push(self.finding(
+                Code::MovedCwd,
+                idx,
+                format!("the working directory changes to {cwd}"),
+            ));
         }
     }
 
@@ -249,7 +263,9 @@ impl Session {
 
     fn check_end(&self, findings: &mut Vec<Finding>) {
         let spoken = |entry: &Entry| matches!(entry.kind(), Kind::User | Kind::Assistant);
-        let last = (0..self.entries().len()).rev().find(|&idx| spoken(&self.entries()[idx]) && !self.is_sidechain(idx));
+        let last = (0..self.entries().len())
+            .rev()
+            .find(|&idx| spoken(&self.entries()[idx]) && !self.is_sidechain(idx));
         if let Some(last) = last.filter(|&idx| self.entries()[idx].flag("isApiErrorMessage")) {
             findings.push(self.finding(Code::ErrorTail, last, "the session ends in an API error"));
         }

@@ -26,7 +26,8 @@ pub fn fork(earlier: &Session, later: &Session) -> Option<Fork> {
 impl Session {
     /// The session that this one says it was forked from.
     pub fn forked_from(&self) -> Option<String> {
-        let mut origins = self.entries().iter().filter_map(|entry| entry.envelope()?.forked_from()?.session_id());
+        let mut origins =
+            self.entries().iter().filter_map(|entry| entry.envelope()?.forked_from()?.session_id());
         origins.next().map(Into::into)
     }
 

@@ -1,15 +1,18 @@
 //! Replay: the messages that Claude Code would send if it resumed the session.
 //!
 //! The rules are those of version 2.1.197, found by watching it resume real and made-up files. They
-//! come in two halves: [`path`] chooses the lines, from the leaf up to the root or the last
-//! compaction; [`request`] turns those lines into messages that the API accepts.
+//! come in three parts: `path` chooses the lines, from the leaf up to the root or the last compaction;
+//! `request` turns those lines into messages that the API accepts; `block` is what a message is made of.
+//!
+//! What Claude Code adds by itself is left out, for no reader of the file can know it. There is one
+//! place where that shows: for models up to Claude 4.7 it folds the reminders that it makes of
+//! `attachment` lines into the tool result before them, and here that result stays as it was logged.
 
+mod block;
 mod path;
 mod request;
 
-use std::borrow::Cow;
-
-use threadline_entry::{Json, mend_surrogates};
+pub use block::ReplayBlock;
 
 use crate::session::Session;
 
@@ -41,84 +44,6 @@ pub struct ReplayMessage<'s> {
     pub content: Vec<ReplayBlock<'s>>,
 }
 
-/// One block of a message.
-#[derive(Clone, Debug)]
-pub enum ReplayBlock<'s> {
-    /// As it stands in the log, byte for byte.
-    Raw(Json<'s>),
-    /// A text that the log does not hold as a block.
-    Text(Cow<'s, str>),
-    /// The error result that stands in for one that was never written, by the call's id.
-    MissingResult(Cow<'s, str>),
-}
-
-/// What Claude Code sends for a call whose result is gone.
-const MISSING_RESULT: &str = "[Tool result missing due to internal error]";
-
-impl<'s> ReplayBlock<'s> {
-    /// The block's type.
-    pub fn kind(&self) -> Cow<'s, str> {
-        match self {
-            Self::Raw(json) => json.get("type").and_then(Json::as_str).unwrap_or_default(),
-            Self::Text(_) => Cow::Borrowed("text"),
-            Self::MissingResult(_) => Cow::Borrowed("tool_result"),
-        }
-    }
-
-    fn is(&self, kind: &str) -> bool {
-        match self {
-            Self::Raw(json) => json.get("type").is_some_and(|json| json.is_str(kind)),
-            Self::Text(_) => kind == "text",
-            Self::MissingResult(_) => kind == "tool_result",
-        }
-    }
-
-    /// A string field of the block.
-    fn field(&self, key: &str) -> Option<Cow<'s, str>> {
-        match self {
-            Self::Raw(json) => json.get(key)?.as_str(),
-            Self::Text(text) => (key == "text").then(|| text.clone()),
-            Self::MissingResult(id) => (key == "tool_use_id").then(|| id.clone()),
-        }
-    }
-
-    /// Writes the block as JSON. Half characters, which are no text, become U+FFFD.
-    pub fn write_json(&self, out: &mut String) {
-        match self {
-            Self::Raw(json) => out.push_str(&mend_surrogates(json.raw())),
-            Self::Text(text) => {
-                out.push_str("{\"type\":\"text\",\"text\":");
-                write_string(text, out);
-                out.push('}');
-            }
-            Self::MissingResult(id) => {
-                out.push_str("{\"type\":\"tool_result\",\"tool_use_id\":");
-                write_string(id, out);
-                out.push_str(",\"content\":\"");
-                out.push_str(MISSING_RESULT);
-                out.push_str("\",\"is_error\":true}");
-            }
-        }
-    }
-}
-
-/// Writes a JSON string.
-fn write_string(text: &str, out: &mut String) {
-    out.push('"');
-    for ch in text.chars() {
-        match ch {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            ch if (ch as u32) < 0x20 => out.push_str(&format!("\\u{:04x}", ch as u32)),
-            ch => out.push(ch),
-        }
-    }
-    out.push('"');
-}
-
 impl ReplayMessage<'_> {
     /// Writes the message as JSON.
     pub fn write_json(&self, out: &mut String) {
@@ -138,11 +63,11 @@ impl ReplayMessage<'_> {
 impl Session {
     /// The messages that Claude Code would send if it resumed this session, less what it adds by itself.
     ///
-    /// `None` if it would refuse: nothing in the log is a conversation.
+    /// `None` if it would refuse: nothing in the log is a conversation, or a message in it is none.
     pub fn replay(&self) -> Option<Vec<ReplayMessage<'_>>> {
         let graph = path::Graph::new(self);
         let leaf = graph.leaf().filter(|&leaf| graph.timestamp(leaf).is_some())?;
-        Some(request::messages(self, &graph.path(leaf)))
+        Some(request::messages(self, &graph.path(leaf)?))
     }
 
     /// The entry that a resume would go on from.

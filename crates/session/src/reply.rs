@@ -30,7 +30,9 @@ impl Reply {
     pub fn blocks<'s>(&'s self, session: &'s Session) -> Vec<(usize, Block<'s>)> {
         let mut blocks: Vec<(usize, Block<'s>)> = Vec::new();
         for &entry_idx in &self.entries {
-            for block in session.entries()[entry_idx].message().into_iter().flat_map(|message| message.blocks()) {
+            for block in
+                session.entries()[entry_idx].message().into_iter().flat_map(|message| message.blocks())
+            {
                 let raw = |block: Block<'s>| threadline_entry::lens::Lens::object(block).json().raw();
                 let again = blocks.iter().any(|(idx, seen)| *idx != entry_idx && raw(*seen) == raw(block));
                 if !again {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use rustc_hash::FxHashMap;
-use threadline_entry::{Code, Entry, Finding, Kind, Lines, Millis, parse_line};
+use threadline_entry::{Code, Entry, Finding, Json, Kind, Lines, Millis, parse_line};
 
 use crate::input::Input;
 use crate::reply::Reply;
@@ -97,11 +97,12 @@ impl Session {
         };
         match kind {
             Kind::User => node.input = Some(self.take_user(idx, &entry)),
-            Kind::Assistant => node.reply = Some(self.take_assistant(idx, &entry)),
+            Kind::Assistant => node.reply = Some(self.take_assistant(idx, &entry, is_copy)),
             Kind::Attachment => node.input = Input::of_attachment(&entry),
             _ => {}
         }
-        let parent = if node.in_tree { entry.parent_uuid().map(|uuid| Box::<str>::from(&*uuid)) } else { None };
+        let parent =
+            if node.in_tree { entry.parent_uuid().map(|uuid| Box::<str>::from(&*uuid)) } else { None };
         let at = entry.at();
         let in_tree = node.in_tree;
         self.entries.push(entry);
@@ -135,7 +136,8 @@ impl Session {
         if !self.nodes[idx].in_tree || self.nodes[idx].parent != Parent::Root {
             return;
         }
-        let before = |&at: &usize| self.nodes[at].in_tree && self.nodes[at].sidechain == self.nodes[idx].sidechain;
+        let before =
+            |&at: &usize| self.nodes[at].in_tree && self.nodes[at].sidechain == self.nodes[idx].sidechain;
         if let Some(before) = (0..idx).rev().find(before) {
             self.link(idx, before);
         }
@@ -172,7 +174,8 @@ impl Session {
     /// Notes the tool results of a user entry, and says what kind of entry it is.
     fn take_user(&mut self, idx: usize, entry: &Entry) -> Input {
         let mut is_result = false;
-        for (block_idx, block) in entry.message().into_iter().flat_map(|message| message.blocks()).enumerate() {
+        for (block_idx, block) in entry.message().into_iter().flat_map(|message| message.blocks()).enumerate()
+        {
             if !block.is("tool_result") {
                 continue;
             }
@@ -188,7 +191,7 @@ impl Session {
     }
 
     /// Adds an assistant entry to its reply, and its tool calls to the list.
-    fn take_assistant(&mut self, idx: usize, entry: &Entry) -> u32 {
+    fn take_assistant(&mut self, idx: usize, entry: &Entry, is_copy: bool) -> u32 {
         let message = entry.message();
         let id = message.and_then(|message| message.id()).map(|id| Box::<str>::from(&*id));
         let known = id.as_ref().and_then(|id| self.reply_by_id.get(id).copied());
@@ -215,7 +218,7 @@ impl Session {
                 // Another reply may use an id again: that is another call, and what follows answers it.
                 let known = self.call_by_id.get(&*id).map(|&call| call as usize);
                 if let Some(call) = known.filter(|&call| self.calls[call].reply == reply) {
-                    self.calls[call].copies.push(idx);
+                    self.calls[call].write_again(idx, block_idx, is_copy);
                     continue;
                 }
                 self.call_by_id.insert((&*id).into(), self.calls.len() as u32);
@@ -260,6 +263,13 @@ impl Session {
     /// The call with this id; of several, the last.
     pub fn tool_call(&self, id: &str) -> Option<&ToolCall> {
         self.call_by_id.get(id).map(|&call| &self.calls[call as usize])
+    }
+
+    /// The call with this id that a line holds.
+    pub fn tool_call_on(&self, entry_idx: usize, id: &str) -> Option<&ToolCall> {
+        let is_here = |call: &&ToolCall| call.lines().any(|line| line == entry_idx);
+        let elsewhere = || self.calls.iter().find(|call| call.id == id && is_here(call));
+        self.tool_call(id).filter(is_here).or_else(elsewhere)
     }
 
     /// The call that the result at `at` answers, given the id that both carry.
@@ -313,7 +323,8 @@ impl Session {
     /// The entries that continue this one.
     pub fn children(&self, entry_idx: usize) -> impl Iterator<Item = usize> {
         let first = self.nodes[entry_idx].first_child;
-        std::iter::successors(first, |&child| self.nodes[child as usize].next_sibling).map(|child| child as usize)
+        std::iter::successors(first, |&child| self.nodes[child as usize].next_sibling)
+            .map(|child| child as usize)
     }
 
     /// The entries of the tree that continue nothing: roots, and those whose parent is missing.
@@ -353,7 +364,8 @@ impl Session {
         let summary = || {
             let mut lines = self.entries.iter().rev().filter(|entry| entry.kind() == Kind::Summary);
             // Old versions wrote the titles of other sessions into a new one: only a leaf of ours counts.
-            lines.find(|entry| entry.get("leafUuid").and_then(|leaf| self.find(&leaf.as_str()?)).is_some())?
+            lines
+                .find(|entry| entry.get("leafUuid").and_then(|leaf| self.find(&leaf.as_str()?)).is_some())?
                 .get("summary")?
                 .as_str()
         };
@@ -365,7 +377,10 @@ impl Session {
 
 /// Whether a line of the same uuid says nothing new. Forks mark their copies, so the envelope may differ.
 fn says_the_same(first: &Entry, again: &Entry) -> bool {
-    first == again || (first.kind() == again.kind() && first.message().is_some() && first.get("message") == again.get("message"))
+    fn said(entry: &Entry) -> Option<Json<'_>> {
+        entry.message()?.content().map(|content| content.json())
+    }
+    first == again || (first.kind() == again.kind() && said(first).is_some() && said(first) == said(again))
 }
 
 /// Whether lines of this kind take part in the tree.

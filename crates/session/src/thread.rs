@@ -65,11 +65,14 @@ impl Session {
             }
             let beside = match self.entries()[idx].kind() {
                 Kind::Assistant => {
-                    self.reply_of(idx).is_some_and(|reply| replies[reply]) && !self.is_written_again(idx, &members)
+                    self.reply_of(idx).is_some_and(|reply| replies[reply])
+                        && !self.is_written_again(idx, &members)
                 }
                 Kind::User if self.entries()[idx].flag("isCompactSummary") => self.parent_in(idx, &members),
                 // What a call brought in, such as a skill, hangs below its result.
-                Kind::User if self.entries()[idx].get("sourceToolUseID").is_some() => self.parent_in(idx, &members),
+                Kind::User if self.entries()[idx].get("sourceToolUseID").is_some() => {
+                    self.parent_in(idx, &members)
+                }
                 Kind::User => self.answers_member(idx, &members),
                 _ if self.is_boundary(idx) => {
                     self.continues(idx).is_some_and(|before| members[before]) && !self.is_continued(idx)

@@ -15,7 +15,7 @@ pub struct ToolCall {
     pub id: String,
     /// The tool.
     pub name: String,
-    /// The line that holds the call.
+    /// The line that holds the call; where a session was written out twice, the later one.
     pub entry_idx: usize,
     /// Which block of that line.
     pub block_idx: usize,
@@ -74,12 +74,24 @@ const DENIED: &[&str] = &[
     "Claude requested permissions to",
     "User chose to stay in plan mode",
 ];
-const INTERRUPTED: &[&str] = &["[Request interrupted by user", "Request interrupted by user", "Interrupted by user"];
+const INTERRUPTED: &[&str] =
+    &["[Request interrupted by user", "Request interrupted by user", "Interrupted by user"];
 
 impl ToolCall {
     /// The block that holds the call.
     pub fn block<'s>(&self, session: &'s Session) -> Option<Block<'s>> {
         session.entries()[self.entry_idx].message()?.blocks().nth(self.block_idx)
+    }
+
+    /// Notes a line that holds the call again. The conversation goes on from what was written last,
+    /// unless that is a mere copy, which is no part of the tree.
+    pub(crate) fn write_again(&mut self, entry_idx: usize, block_idx: usize, is_copy: bool) {
+        if is_copy {
+            self.copies.push(entry_idx);
+        } else {
+            self.copies.push(self.entry_idx);
+            (self.entry_idx, self.block_idx) = (entry_idx, block_idx);
+        }
     }
 
     /// The lines that hold the call; more than one where a session was written out twice.
@@ -107,7 +119,8 @@ impl ToolCall {
         }
         let text = block.content().map(|content| content.text()).unwrap_or_default();
         let error = data.and_then(|data| data.error_text()).unwrap_or_default();
-        let begins = |with: &[&str]| with.iter().any(|start| text.starts_with(start) || error.starts_with(start));
+        let begins =
+            |with: &[&str]| with.iter().any(|start| text.starts_with(start) || error.starts_with(start));
         if entry.get("toolDenialKind").is_some() || begins(DENIED) {
             Outcome::Denied
         } else if begins(INTERRUPTED) {

@@ -121,18 +121,22 @@ impl Turn {
     /// What the person stopped is finished, and so is a command that Claude Code carried out by itself.
     pub fn is_open(&self, session: &Session) -> bool {
         let last_input = self.entries.iter().rev().find_map(|&idx| {
-            let said = session.reply_of(idx).is_some() || session.input(idx).is_some_and(|input| input != Input::Meta);
+            let said = session.reply_of(idx).is_some()
+                || session.input(idx).is_some_and(|input| input != Input::Meta);
             said.then(|| session.input(idx))
         });
         if matches!(last_input.flatten(), Some(Input::Interrupt | Input::CommandOutput | Input::BashOutput)) {
             return false;
         }
-        let Some(last) = self.replies(session).into_iter().map(|reply| &session.replies()[reply]).next_back() else {
+        let Some(last) = self.replies(session).into_iter().map(|reply| &session.replies()[reply]).next_back()
+        else {
             return self.prompt.is_some();
         };
         let calls: Vec<_> =
             session.tool_calls().iter().filter(|call| last.entries.contains(&call.entry_idx)).collect();
         // A call that was answered waits for the next reply; one that was denied or stopped ends the turn.
-        calls.iter().any(|call| matches!(call.outcome(session), Outcome::Missing | Outcome::Ok | Outcome::Error))
+        calls
+            .iter()
+            .any(|call| matches!(call.outcome(session), Outcome::Missing | Outcome::Ok | Outcome::Error))
     }
 }

@@ -70,7 +70,10 @@ mod tests {
             Column { name: "title", align: Align::Left, gives_way: true },
             Column { name: "n", align: Align::Right, gives_way: false },
         ];
-        let rows = [vec!["a rather long title 错误修复".to_owned(), "1".to_owned()], vec!["b".to_owned(), "20".to_owned()]];
+        let rows = [
+            vec!["a rather long title 错误修复".to_owned(), "1".to_owned()],
+            vec!["b".to_owned(), "20".to_owned()],
+        ];
         let page = Page { width: Some(20), color: false };
         insta::assert_snapshot!(table(page, &columns, &rows), @r"
         title              n

@@ -44,7 +44,8 @@ impl Writer<'_> {
         let title = transcript.title.as_deref().unwrap_or("(no title)");
         let title = self.page.paint(Label::Title, &visible(title));
         let parts = [&transcript.id, &transcript.cwd, &transcript.git_branch, &transcript.version];
-        let mut about: Vec<String> = parts.into_iter().flatten().map(|part| visible(part).into_owned()).collect();
+        let mut about: Vec<String> =
+            parts.into_iter().flatten().map(|part| visible(part).into_owned()).collect();
         about.push(match transcript.turns.len() {
             1 => "1 turn".to_owned(),
             n => format!("{n} turns"),
@@ -122,11 +123,20 @@ impl Writer<'_> {
             Body::Compaction { trigger, before, after, summary } => {
                 let tokens = |tokens: &Option<u64>| tokens.map_or("?".to_owned(), count);
                 let trigger = trigger.as_deref().unwrap_or("compaction");
-                let text = format!("══ compacted ({}): {} → {} tokens", visible(trigger), tokens(before), tokens(after));
+                let text = format!(
+                    "══ compacted ({}): {} → {} tokens",
+                    visible(trigger),
+                    tokens(before),
+                    tokens(after)
+                );
                 self.out.push('\n');
                 self.line(indent, Some(Label::Warning), &text);
                 if let Some(summary) = summary {
-                    self.lines(summary, indent + 2, if self.detail.tools { usize::MAX } else { RESULT_LINES });
+                    self.lines(
+                        summary,
+                        indent + 2,
+                        if self.detail.tools { usize::MAX } else { RESULT_LINES },
+                    );
                 }
             }
             Body::Event { label, text } => {
@@ -149,7 +159,8 @@ impl Writer<'_> {
         if !input.is_typed() && !input.opens_turn() && !self.detail.events {
             let kind = input.name().replace('_', " ");
             let first = visible(text.lines().next().unwrap_or_default()).into_owned();
-            let width = self.page.width.map_or(usize::MAX, |width| width.saturating_sub(indent + kind.len() + 4));
+            let width =
+                self.page.width.map_or(usize::MAX, |width| width.saturating_sub(indent + kind.len() + 4));
             self.line(indent, Some(Label::Dim), &format!("· {kind} {}", cut(&first, width)));
             return;
         }
@@ -170,7 +181,8 @@ impl Writer<'_> {
         }
         about.extend(call.duration.map(|millis| self.page.paint(Label::Dim, &duration(millis))));
         let name = self.page.paint(Label::Tool, &visible(&call.name));
-        let width = self.page.width.map_or(usize::MAX, |width| width.saturating_sub(indent + call.name.len() + 24));
+        let width =
+            self.page.width.map_or(usize::MAX, |width| width.saturating_sub(indent + call.name.len() + 24));
         let subject = cut(&visible(&call.subject), width.max(20));
         let mark = if failed { "✗" } else { "▸" };
         self.line(indent, None, &format!("{mark} {name} {subject}  {}", about.join(" ")));

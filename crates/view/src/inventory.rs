@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use threadline_entry::lens::{
-    ATTACHMENT_TYPES, AgentResult, AttachmentLine, BLOCK_TYPES, PROGRESS_TYPES, Progress, SYSTEM_SUBTYPES, System, drift,
+    ATTACHMENT_TYPES, AgentResult, AttachmentLine, BLOCK_TYPES, PROGRESS_TYPES, Progress, SYSTEM_SUBTYPES,
+    System, drift,
 };
 use threadline_entry::{Entry, Json, Kind};
 use threadline_session::Session;
@@ -72,8 +73,9 @@ impl Inventory {
                 continue;
             }
             inventory.add_line(entry, &mut version);
-            inventory.human_turns +=
-                u64::from(!session.is_sidechain(idx) && session.input(idx).is_some_and(|input| input.is_typed()));
+            inventory.human_turns += u64::from(
+                !session.is_sidechain(idx) && session.input(idx).is_some_and(|input| input.is_typed()),
+            );
         }
         inventory.add_whole(session);
         inventory
@@ -92,12 +94,22 @@ impl Inventory {
         match entry.kind() {
             Kind::System => {
                 let subtype = entry.lens::<System<'_>>().and_then(System::subtype);
-                self.add_named(|own| &mut own.system_subtypes, subtype.as_deref(), ("system", SYSTEM_SUBTYPES), version);
+                self.add_named(
+                    |own| &mut own.system_subtypes,
+                    subtype.as_deref(),
+                    ("system", SYSTEM_SUBTYPES),
+                    version,
+                );
             }
             Kind::Progress => {
                 let body = entry.lens::<Progress<'_>>().and_then(Progress::data);
                 let kind = body.and_then(|body| body.kind());
-                self.add_named(|own| &mut own.progress_types, kind.as_deref(), ("progress", PROGRESS_TYPES), version);
+                self.add_named(
+                    |own| &mut own.progress_types,
+                    kind.as_deref(),
+                    ("progress", PROGRESS_TYPES),
+                    version,
+                );
                 self.agents.extend(body.and_then(|body| body.agent_id()).map(Into::into));
             }
             Kind::Attachment => {
@@ -159,9 +171,11 @@ impl Inventory {
 
     /// What depends on the log as a whole.
     fn add_whole(&mut self, session: &Session) {
-        let of_user = session.entries().iter().filter(|entry| entry.kind() == Kind::User && !entry.is_glued()).count();
+        let of_user =
+            session.entries().iter().filter(|entry| entry.kind() == Kind::User && !entry.is_glued()).count();
         self.messages += (session.replies().len() + of_user) as u64;
-        self.unanswered_calls += session.tool_calls().iter().filter(|call| call.results.is_empty()).count() as u64;
+        self.unanswered_calls +=
+            session.tool_calls().iter().filter(|call| call.results.is_empty()).count() as u64;
         self.orphan_results += session.orphan_results().map(|(_, results)| results.len() as u64).sum::<u64>();
         self.branches += session.branches().len() as u64;
         self.compactions += session.compactions().len() as u64;

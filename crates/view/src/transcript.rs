@@ -210,7 +210,9 @@ impl<'f> Teller<'f> {
         let mut models: Vec<String> = Vec::new();
         for reply in turn.replies(session).into_iter().map(|reply| &session.replies()[reply]) {
             tokens.add(reply.usage(session));
-            if let Some(model) = reply.model.as_ref().filter(|model| !model.starts_with('<') && !models.contains(model)) {
+            if let Some(model) =
+                reply.model.as_ref().filter(|model| !model.starts_with('<') && !models.contains(model))
+            {
                 models.push(model.clone());
             }
         }
@@ -319,7 +321,7 @@ impl<'f> Teller<'f> {
         let text = content.text().into_owned();
         if input == Input::ToolResult {
             // Text beside a result is the person's.
-            return (!text.is_empty()).then(|| Body::Input { input: Input::Prompt, text, images: 0 });
+            return (!text.is_empty()).then_some(Body::Input { input: Input::Prompt, text, images: 0 });
         }
         if input == Input::CompactSummary {
             return None;
@@ -342,8 +344,20 @@ impl Tokens {
 /// What a call is about, in one line.
 pub fn subject(input: Json<'_>) -> String {
     const TELLING: &[&str] = &[
-        "command", "file_path", "notebook_path", "path", "pattern", "query", "url", "description", "prompt", "skill",
-        "subject", "taskId", "task_id", "question",
+        "command",
+        "file_path",
+        "notebook_path",
+        "path",
+        "pattern",
+        "query",
+        "url",
+        "description",
+        "prompt",
+        "skill",
+        "subject",
+        "taskId",
+        "task_id",
+        "question",
     ];
     // Of the two that Grep and Glob have, the pattern says more.
     let pattern = input.get("pattern").and_then(Json::as_str);
@@ -389,7 +403,9 @@ fn attached(session: &Session, entry_idx: usize) -> Option<Body> {
     if let Some(input) = session.input(entry_idx) {
         let text = match body.prompt()? {
             prompt if prompt.kind() == JsonKind::String => prompt.as_str()?.into_owned(),
-            prompt => prompt.items().filter_map(|block| Some(block.get("text")?.as_str()?.into_owned())).collect(),
+            prompt => {
+                prompt.items().filter_map(|block| Some(block.get("text")?.as_str()?.into_owned())).collect()
+            }
         };
         return Some(Body::Input { input, text, images: 0 });
     }

@@ -85,8 +85,10 @@ pub struct DriftObject<'a> {
 impl<'a> From<&'a Inventory> for InventoryObject<'a> {
     fn from(inventory: &'a Inventory) -> Self {
         let drifts = |from: &'a BTreeMap<String, Drift>| {
-            let object =
-                |drift: &'a Drift| DriftObject { count: drift.count, versions: drift.versions.iter().map(|v| &**v).collect() };
+            let object = |drift: &'a Drift| DriftObject {
+                count: drift.count,
+                versions: drift.versions.iter().map(|v| &**v).collect(),
+            };
             from.iter().map(|(name, drift)| (&**name, object(drift))).collect()
         };
         Self {
@@ -113,7 +115,10 @@ impl<'a> From<&'a Inventory> for InventoryObject<'a> {
             branches: inventory.branches,
             compactions: inventory.compactions,
             sub_agents: inventory.agents.len() as u64,
-            unknown: UnknownObject { types: drifts(&inventory.unknown_types), keys: drifts(&inventory.unknown_keys) },
+            unknown: UnknownObject {
+                types: drifts(&inventory.unknown_types),
+                keys: drifts(&inventory.unknown_keys),
+            },
         }
     }
 }
@@ -216,8 +221,14 @@ pub struct TokensObject {
 #[serde(untagged)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
 pub enum BodyObject<'a> {
-    Input { input: &'static str, text: &'a str, images: usize },
-    Text { text: &'a str },
+    Input {
+        input: &'static str,
+        text: &'a str,
+        images: usize,
+    },
+    Text {
+        text: &'a str,
+    },
     Call {
         id: &'a str,
         tool: &'a str,
@@ -228,9 +239,20 @@ pub enum BodyObject<'a> {
         result: &'a str,
         agents: Vec<&'a str>,
     },
-    Compaction { trigger: Option<&'a str>, tokens_before: Option<u64>, tokens_after: Option<u64>, summary: Option<&'a str> },
-    Event { label: &'a str, text: &'a str },
-    Unknown { entry_type: &'a str, raw: &'a str },
+    Compaction {
+        trigger: Option<&'a str>,
+        tokens_before: Option<u64>,
+        tokens_after: Option<u64>,
+        summary: Option<&'a str>,
+    },
+    Event {
+        label: &'a str,
+        text: &'a str,
+    },
+    Unknown {
+        entry_type: &'a str,
+        raw: &'a str,
+    },
 }
 
 /// Calls `sink` with every line of `show --json`, sub-agents behind the call that started them.

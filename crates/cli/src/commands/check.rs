@@ -108,7 +108,8 @@ fn report(cx: &Context, found: &[Found], n_logs: usize) -> Result<(), CommandErr
             Severity::Error => Label::Error,
         };
         let severity = page.paint(label, finding.severity.name());
-        let place = finding.at.map_or(String::new(), |at| format!("line {} (byte {})", at.line_no, at.byte_offset));
+        let place =
+            finding.at.map_or(String::new(), |at| format!("line {} (byte {})", at.line_no, at.byte_offset));
         writeln!(answer, "  {place}: {severity} {}: {}", finding.code, visible(&finding.message))?;
         writeln!(answer, "    {}", page.paint(Label::Dim, &format!("repair: {}", finding.code.repair())))?;
     }

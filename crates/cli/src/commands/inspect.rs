@@ -145,7 +145,8 @@ fn session_table(page: threadline_term::Page, found: &[Inspected], whole: &Inven
             [first, .., last] if versions.len() > 2 => format!("{first} … {last}"),
             _ => versions.join(", "),
         };
-        let mut row = vec![visible(name).into_owned(), visible(&versions).into_owned(), bytes(inventory.bytes)];
+        let mut row =
+            vec![visible(name).into_owned(), visible(&versions).into_owned(), bytes(inventory.bytes)];
         let numbers = [
             inventory.lines,
             inventory.bad_lines,

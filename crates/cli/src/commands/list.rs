@@ -105,7 +105,8 @@ fn render(cx: &Context, sessions: &[(SessionFile, Glance)]) -> String {
         .iter()
         .map(|(file, glance)| {
             let modified = moment(glance.modified).map(|moment| moment.to_zoned(zone.clone()));
-            let modified = modified.map_or_else(String::new, |moment| moment.strftime("%Y-%m-%d %H:%M").to_string());
+            let modified =
+                modified.map_or_else(String::new, |moment| moment.strftime("%Y-%m-%d %H:%M").to_string());
             vec![
                 file.id.chars().take(8).collect(),
                 modified,

@@ -1,6 +1,6 @@
 use std::io::Write;
 
-use threadline_session::{ReplayBlock, ReplayMessage};
+use threadline_session::ReplayMessage;
 use threadline_term::{Label, visible};
 use threadline_view::wire;
 
@@ -45,14 +45,9 @@ pub(crate) fn run(cx: &Context, args: &ReplayArgs) -> Result<Outcome, CommandErr
 fn write_message(cx: &Context, out: &mut impl Write, message: &ReplayMessage<'_>) -> std::io::Result<()> {
     let page = cx.ui.page();
     for block in &message.content {
-        let about = match block {
-            ReplayBlock::Text(text) => text.to_string(),
-            ReplayBlock::MissingResult(id) => format!("{id} (missing)"),
-            ReplayBlock::Raw(json) => ["text", "thinking", "name", "tool_use_id", "data"]
-                .iter()
-                .find_map(|key| Some(json.get(key)?.as_str()?.into_owned()))
-                .unwrap_or_default(),
-        };
+        let json = block.json();
+        let told = ["text", "thinking", "name", "tool_use_id", "data"];
+        let about = told.iter().find_map(|key| json.get(key)?.as_str()).unwrap_or_default();
         let first = about.trim_start().lines().next().unwrap_or_default().to_owned();
         let role = page.paint(Label::Strong, &format!("{:<9}", message.role.name()));
         let line = format!("{:<17} {}", block.kind(), visible(&first));

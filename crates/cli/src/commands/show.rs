@@ -36,7 +36,9 @@ pub(crate) struct ShowArgs {
 
 pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<Outcome, CommandError> {
     let (needle, anchor) = match args.session.rsplit_once("#m") {
-        Some((needle, line)) if line.starts_with(|ch: char| ch.is_ascii_digit()) => (needle, Some(format!("m{line}"))),
+        Some((needle, line)) if line.starts_with(|ch: char| ch.is_ascii_digit()) => {
+            (needle, Some(format!("m{line}")))
+        }
         _ => (&*args.session, None),
     };
     let file = load::find(cx, needle)?;
@@ -71,7 +73,9 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<Outcome, CommandError
 
 /// Leaves the turn that holds the item of this name.
 fn keep_turn_of(transcript: &mut Transcript, anchor: &str) -> Result<(), CommandError> {
-    transcript.turns.retain(|turn| turn.anchor == anchor || turn.items.iter().any(|item| item.anchor == anchor));
+    transcript
+        .turns
+        .retain(|turn| turn.anchor == anchor || turn.items.iter().any(|item| item.anchor == anchor));
     if transcript.turns.is_empty() {
         return Err(CommandError::new(format!("nothing in the active conversation is called `{anchor}`"))
             .hint("names are the ends of the lines that begin a turn, and `anchor` in --json"));

@@ -189,7 +189,9 @@ impl<'a> FromJson<'a> for Content<'a> {
     fn drift(json: Json<'_>, drift: &mut Drift<'_>) {
         for item in json.items() {
             match item.get("type").and_then(Json::as_str) {
-                Some(kind) if BLOCK_TYPES.contains(&&*kind) => drift.at(&kind, |drift| Block::drift(item, drift)),
+                Some(kind) if BLOCK_TYPES.contains(&&*kind) => {
+                    drift.at(&kind, |drift| Block::drift(item, drift))
+                }
                 Some(kind) => drift.report(&kind),
                 None => {}
             }

@@ -58,22 +58,31 @@ fn every_line_comes_back_byte_for_byte_and_is_named() {
         let (entry, findings) = Entry::parse(bytes);
         assert_eq!(entry.as_bytes(), *bytes, "{name}");
         assert_eq!(entry.kind(), *kind, "{name}");
-        assert_eq!(findings.iter().map(|finding| finding.code).collect::<Vec<_>>(), *codes, "{name}: {findings:?}");
+        assert_eq!(
+            findings.iter().map(|finding| finding.code).collect::<Vec<_>>(),
+            *codes,
+            "{name}: {findings:?}"
+        );
     }
 }
 
 #[test]
 fn glued_objects_are_read_apart_and_written_together() {
-    let log = b"{\"type\":\"user\"}{\"type\":\"summary\"} {\"type\":\"mode\"}\n{\"type\":\"user\"}{\"torn";
+    let log = b"{\"type\":\"user\"}{\"type\":\"summary\"} {\"type\":\"mode\"}\n{\"type\":\"user\"}{\"torn\n{\"type\":\"user\"} x";
     let entries = entries(log);
-    let kinds: Vec<_> = entries.iter().map(|(entry, _)| (entry.kind(), entry.is_glued())).collect();
-    assert_eq!(kinds, [
-        (Kind::User, true),
-        (Kind::Summary, true),
-        (Kind::Mode, true),
-        (Kind::User, true),
-        (Kind::Bad, true)
-    ]);
+    let kinds: Vec<_> = entries.iter().map(|(entry, _)| (entry.kind(), entry.is_glued_behind())).collect();
+    let (first, behind) = (false, true);
+    let expected = [
+        (Kind::User, first),
+        (Kind::Summary, behind),
+        (Kind::Mode, behind),
+        (Kind::User, first),
+        (Kind::Bad, behind),
+        (Kind::User, first),
+        (Kind::Bad, behind),
+    ];
+    assert_eq!(kinds, expected);
+    assert!(entries.iter().all(|(entry, _)| entry.is_glued()));
     assert_eq!(entries[1].0.at().byte_offset, 15);
     assert_eq!(entries[1].0.at().line_no, 1);
     assert_eq!(written(&entries), log);
@@ -92,7 +101,9 @@ fn a_depth_bomb_is_one_more_line() {
 #[test]
 fn a_line_of_a_hundred_megabytes_is_read() {
     let text = "x".repeat(100 << 20);
-    let log = format!("{{\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":\"{text}\"}},\"uuid\":\"u\"}}\n{{}}");
+    let log = format!(
+        "{{\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":\"{text}\"}},\"uuid\":\"u\"}}\n{{}}"
+    );
     let entries = entries(log.as_bytes());
     assert_eq!(entries.len(), 2);
     assert_eq!(entries[0].0.uuid().unwrap(), "u");

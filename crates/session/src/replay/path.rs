@@ -19,8 +19,8 @@ pub(super) struct Graph<'s> {
     by_uuid: FxHashMap<Cow<'s, str>, usize>,
     /// The leaf that the newest `last-prompt` line names.
     last_prompt: Option<Cow<'s, str>>,
-    /// The summary that a kept tail hangs below, and the tail's end.
-    preserved: Option<(usize, usize)>,
+    /// Whether a compaction kept its tail, and that tail was hung below the summary.
+    preserved: bool,
     /// Items by time, made when a parent is missing.
     by_time: OnceCell<Vec<(Millis, usize)>>,
 }
@@ -28,7 +28,7 @@ pub(super) struct Graph<'s> {
 struct Item {
     entry_idx: usize,
     up: Up,
-    /// Dropped: replaced by a later line of the same uuid, or cut off by a compaction.
+    /// Cut off by a compaction.
     dropped: bool,
 }
 
@@ -46,7 +46,7 @@ impl<'s> Graph<'s> {
             items: Vec::new(),
             by_uuid: FxHashMap::default(),
             last_prompt: None,
-            preserved: None,
+            preserved: false,
             by_time: OnceCell::new(),
         };
         graph.load();
@@ -78,12 +78,12 @@ impl<'s> Graph<'s> {
         (0..self.items.len()).filter(|&item| !self.items[item].dropped)
     }
 
-    /// Enters the lines. A uuid that comes again replaces the line and moves to the end; `progress`
-    /// lines are no items, only a way from their children to their parent.
+    /// Enters the lines. A uuid that comes again replaces the line in its place; `progress` lines are no
+    /// items, only a way from their children to their parent.
     fn load(&mut self) {
         let mut bridges: FxHashMap<Cow<'s, str>, Option<Cow<'s, str>>> = FxHashMap::default();
         for (entry_idx, entry) in self.session.entries().iter().enumerate() {
-            if entry.is_glued() {
+            if entry.is_glued_behind() {
                 continue;
             }
             match entry.kind() {
@@ -94,11 +94,11 @@ impl<'s> Graph<'s> {
                 }
                 Kind::User | Kind::Assistant | Kind::Attachment | Kind::System => {
                     let uuid = entry.uuid().unwrap_or_default();
-                    let item = self.items.len();
-                    if let Some(old) = self.by_uuid.insert(uuid, item) {
-                        self.items[old].dropped = true;
+                    let item = *self.by_uuid.entry(uuid).or_insert(self.items.len());
+                    if item == self.items.len() {
+                        self.items.push(Item { entry_idx, up: Up::Root, dropped: false });
                     }
-                    self.items.push(Item { entry_idx, up: Up::Root, dropped: false });
+                    self.items[item].entry_idx = entry_idx;
                     if self.session.is_boundary(entry_idx) {
                         self.last_prompt = None;
                     }
@@ -134,9 +134,11 @@ impl<'s> Graph<'s> {
         let boundaries: Vec<usize> = self.live().filter(|&item| self.is_boundary(item)).collect();
         let keeps = |item: usize| {
             let metadata = self.entry(item).lens::<CompactBoundary<'s>>()?.compact_metadata()?;
-            (metadata.preserved_segment().is_some() || metadata.preserved_messages().is_some()).then_some(metadata)
+            (metadata.preserved_segment().is_some() || metadata.preserved_messages().is_some())
+                .then_some(metadata)
         };
-        let (Some(&last), true) = (boundaries.last(), boundaries.iter().any(|&item| keeps(item).is_some())) else {
+        let (Some(&last), true) = (boundaries.last(), boundaries.iter().any(|&item| keeps(item).is_some()))
+        else {
             return;
         };
         let mut kept = Vec::new();
@@ -196,8 +198,8 @@ impl<'s> Graph<'s> {
                     self.items[item].up = Up::Item(tail);
                 }
             }
-            self.preserved = Some((anchor, tail));
         }
+        self.preserved = true;
         let mut above = anchor.map_or(Up::Missing, Up::Item);
         for &item in kept {
             self.items[item].up = above;
@@ -215,58 +217,91 @@ impl<'s> Graph<'s> {
         .take_while(move |&item| seen.insert(item))
     }
 
-    /// The item that the conversation ends with.
-    ///
-    /// The last line in file order that belongs to a conversation, unless the person went back: then
-    /// `last-prompt` names a line that is not on the way up from there.
-    pub(super) fn leaf(&self) -> Option<usize> {
-        let spoken = |item: usize| matches!(self.entry(item).kind(), Kind::User | Kind::Assistant);
-        // Going up from every line would be slow in a long log: remember which lines lead to nothing.
-        let mut silent = FxHashSet::default();
-        let mut main = self.live().rev().filter(|&item| !self.is_sidechain(item));
-        let found = main.find(|&item| {
-            let mut way = Vec::new();
-            for item in self.up(item) {
-                if silent.contains(&item) {
-                    break;
-                }
-                if spoken(item) {
-                    return true;
-                }
-                way.push(item);
-            }
-            silent.extend(way);
-            false
-        });
-        let newest = found.or_else(|| self.live().rev().find(|&item| !self.is_sidechain(item)))?;
-        let newest = match self.preserved {
-            Some((anchor, tail)) if anchor == newest => tail,
-            _ => newest,
-        };
-        let named = self.last_prompt.as_ref().and_then(|uuid| self.by_uuid.get(uuid).copied());
-        let named = named.filter(|&item| !self.items[item].dropped && !self.is_sidechain(item));
-        Some(named.filter(|&item| self.up(newest).all(|above| above != item)).unwrap_or(newest))
+    /// The nearest line at or above an item that somebody spoke.
+    fn talk(&self, item: usize) -> Option<usize> {
+        self.up(item).find(|&item| matches!(self.entry(item).kind(), Kind::User | Kind::Assistant))
     }
 
-    /// The lines that a resume reads, oldest first, as entries of the session.
-    pub(super) fn path(&self, leaf: usize) -> Vec<usize> {
+    /// The item that the conversation ends with.
+    pub(super) fn leaf(&self) -> Option<usize> {
+        if self.preserved { self.leaf_of_ends() } else { self.leaf_of_lines() }
+    }
+
+    /// The last line in file order that belongs to a conversation, unless the person went back: then
+    /// `last-prompt` names a line that is not on the way up from the end.
+    fn leaf_of_lines(&self) -> Option<usize> {
+        let mut main: Vec<usize> = self.live().filter(|&item| !self.is_sidechain(item)).collect();
+        main.sort_by_key(|&item| self.items[item].entry_idx);
+        let &tip = main.last()?;
+        // Going up from every line would be slow in a long log: remember which lines lead to nobody.
+        let mut silent = FxHashSet::default();
+        let mut speaks = |item: usize| {
+            let way: Vec<usize> = self.up(item).take_while(|above| !silent.contains(above)).collect();
+            let spoken =
+                way.iter().any(|&above| matches!(self.entry(above).kind(), Kind::User | Kind::Assistant));
+            if !spoken {
+                silent.extend(way);
+            }
+            spoken
+        };
+        let Some(latest) = main.into_iter().rev().find(|&item| speaks(item)) else { return Some(tip) };
+        let named = self.last_prompt.as_ref().and_then(|uuid| self.by_uuid.get(uuid).copied());
+        let named = named.filter(|&item| !self.items[item].dropped && self.talk(item).is_some());
+        let leaf = named.filter(|&item| self.up(tip).all(|above| above != item)).unwrap_or(latest);
+        self.talk(leaf).is_some_and(|talk| !self.is_sidechain(talk)).then_some(leaf)
+    }
+
+    /// Where a compaction kept its tail, only ends of the tree count, by the place of what was last said.
+    fn leaf_of_ends(&self) -> Option<usize> {
+        let parents: FxHashSet<usize> = self
+            .live()
+            .filter_map(|item| match self.items[item].up {
+                Up::Item(parent) => Some(parent),
+                Up::Root | Up::Missing => None,
+            })
+            .collect();
+        let ends = self.live().filter(|item| !parents.contains(item) && !self.is_sidechain(*item));
+        let ends: Vec<(usize, usize)> = ends.filter_map(|item| Some((self.talk(item)?, item))).collect();
+        let &(talk, end) = ends.iter().max()?;
+        let named = self.last_prompt.as_ref().and_then(|uuid| self.by_uuid.get(uuid).copied());
+        let named = named.filter(|&item| item != talk && ends.iter().any(|&(talk, _)| talk == item));
+        let (talk, leaf) = named.map_or((talk, end), |item| (item, item));
+        (!self.is_sidechain(talk)).then_some(leaf)
+    }
+
+    /// The lines that a resume reads, oldest first, as entries of the session; `None` if it gives up on
+    /// one of them, a message without content.
+    pub(super) fn path(&self, leaf: usize) -> Option<Vec<usize>> {
         let mut walk = self.walk(leaf);
+        let is_message = |item: &usize| {
+            let entry = self.entry(*item);
+            let content = || entry.message().and_then(|message| message.content());
+            match entry.kind() {
+                Kind::User => content().is_some(),
+                Kind::Assistant => content().is_some_and(|content| content.as_str().is_none()),
+                _ => true,
+            }
+        };
+        if !walk.iter().all(is_message) {
+            return None;
+        }
         self.recover(&mut walk);
         let boundary = walk.iter().rposition(|&item| self.is_boundary(item)).unwrap_or(0);
-        walk[boundary..].iter().map(|&item| self.items[item].entry_idx).collect()
+        Some(walk[boundary..].iter().map(|&item| self.items[item].entry_idx).collect())
     }
 
-    /// From the root down to the leaf. Where a parent is missing, goes on from the line that was
-    /// written just before.
+    /// From the root down to the leaf. Where a parent is missing, or leads in a circle, goes on from the
+    /// line that was written just before.
     fn walk(&self, leaf: usize) -> Vec<usize> {
         let mut seen = FxHashSet::default();
         let mut walk = Vec::new();
         let mut at = Some(leaf);
-        while let Some(item) = at.filter(|&item| seen.insert(item)) {
+        while let Some(item) = at {
+            seen.insert(item);
             walk.push(item);
             at = match self.items[item].up {
                 Up::Root => None,
-                Up::Item(parent) if !self.items[parent].dropped => Some(parent),
+                Up::Item(parent) if !self.items[parent].dropped && !seen.contains(&parent) => Some(parent),
                 Up::Item(_) | Up::Missing => self.written_before(item, &seen),
             };
         }
@@ -278,15 +313,16 @@ impl<'s> Graph<'s> {
     fn written_before(&self, item: usize, seen: &FxHashSet<usize>) -> Option<usize> {
         let now = self.timestamp(item)?;
         let by_time = self.by_time.get_or_init(|| {
-            let main = self.live().filter(|&item| !self.is_sidechain(item));
-            let mut by_time: Vec<_> = main.filter_map(|item| Some((self.timestamp(item)?, item))).collect();
+            let mut by_time: Vec<_> =
+                self.live().filter_map(|item| Some((self.timestamp(item)?, item))).collect();
             // Of lines of one moment the first counts, so it stands last.
             by_time.sort_by_key(|&(time, item)| (time, std::cmp::Reverse(item)));
             by_time
         });
         let end = by_time.partition_point(|&(time, _)| time <= now);
         let near = by_time[..end].iter().rev().take_while(|&&(time, _)| time >= now - NEARBY);
-        near.map(|&(_, item)| item).find(|item| !seen.contains(item))
+        let side = self.is_sidechain(item);
+        near.map(|&(_, item)| item).find(|&near| !seen.contains(&near) && self.is_sidechain(near) == side)
     }
 
     /// Puts back what the walk missed of the replies it met: their other lines, and the results that

@@ -3,239 +3,388 @@
 use std::borrow::Cow;
 
 use rustc_hash::FxHashSet;
-use threadline_entry::lens::System;
-use threadline_entry::{Entry, Kind};
+use threadline_entry::lens::{AttachmentLine, ReadFile, System};
+use threadline_entry::{Entry, Json, JsonKind, Kind};
 
-use super::{ReplayBlock, ReplayMessage, Role};
+use super::block::ReplayBlock;
+use super::{ReplayMessage, Role};
 use crate::session::Session;
+
+/// More images than this do not fit into a request; then only the newest of them are sent.
+const IMAGES_AT_MOST: usize = 100;
+const IMAGES_KEPT: usize = 80;
+
+/// A line and its blocks.
+struct Line<'s> {
+    entry: &'s Entry,
+    blocks: Vec<ReplayBlock<'s>>,
+}
+
+impl<'s> Line<'s> {
+    fn new(entry: &'s Entry) -> Self {
+        let content = entry.message().and_then(|message| message.content());
+        let blocks = match content.map(|content| (content.as_str(), content.json())) {
+            Some((Some(text), _)) => vec![ReplayBlock::text(&text)],
+            Some((None, list)) => list.items().filter(|item| item.is_object()).map(ReplayBlock::of).collect(),
+            None => Vec::new(),
+        };
+        Self { entry, blocks }
+    }
+
+    fn is_reply(&self) -> bool {
+        self.entry.kind() == Kind::Assistant
+    }
+
+    fn has_result(&self) -> bool {
+        self.entry.kind() == Kind::User && self.blocks.iter().any(|block| block.is("tool_result"))
+    }
+
+    /// The reply that the line is part of; a line without a message id is one by itself.
+    fn reply_id(&self) -> Cow<'s, str> {
+        let id = self.entry.message().and_then(|message| message.id());
+        id.or_else(|| self.entry.uuid()).unwrap_or_default()
+    }
+}
 
 /// A message in the making.
 struct Draft<'s> {
     role: Role,
     /// The reply that an assistant message is.
-    id: Option<Cow<'s, str>>,
+    id: Cow<'s, str>,
     content: Vec<ReplayBlock<'s>>,
-}
-
-impl Draft<'_> {
-    fn has_result(&self) -> bool {
-        self.content.iter().any(|block| block.is("tool_result"))
-    }
 }
 
 /// The messages of a request whose conversation stands on the lines of `path`.
 pub(super) fn messages<'s>(session: &'s Session, path: &[usize]) -> Vec<ReplayMessage<'s>> {
-    let mut lines: Vec<&Entry> = path.iter().map(|&idx| &session.entries()[idx]).collect();
+    let mut lines: Vec<Line<'s>> = path.iter().map(|&idx| Line::new(&session.entries()[idx])).collect();
     drop_unanswered(&mut lines);
-    drop_empty(&mut lines);
-    let mut drafts = draft(&lines, last_model(session).as_deref());
-    for draft in &mut drafts {
-        calls_last(draft);
-    }
-    drafts.retain(|draft| draft.role == Role::User || !is_hollow(&draft.content));
-    let drafts = pair(merge_users(drafts));
+    drop_silent(&mut lines, |block| block.is_thinking(), |block| !block.is_thinking());
+    drop_silent(&mut lines, |block| block.is_white(), |block| !block.is_white() && !block.is_thinking());
+    let mut drafts = pair(draft(lift_attachments(lines), last_model(session).as_deref()));
+    drop_thoughts(&mut drafts);
+    drop_old_images(&mut drafts);
+    let drafts = merge_adjacent(drafts);
     drafts.into_iter().map(|draft| ReplayMessage { role: draft.role, content: draft.content }).collect()
 }
 
-/// The model that answered last; a resume goes on with it.
+/// The model that answered last; a resume goes on with it, or with what has taken its place.
 fn last_model(session: &Session) -> Option<Cow<'_, str>> {
     let lines = session.entries().iter().enumerate().rev();
     let mut replies = lines.filter(|(idx, entry)| {
-        entry.kind() == Kind::Assistant && !entry.is_glued() && !session.is_sidechain(*idx)
+        entry.kind() == Kind::Assistant && !entry.is_glued_behind() && !session.is_sidechain(*idx)
     });
-    replies.find_map(|(_, entry)| entry.message()?.model().filter(|model| !model.starts_with('<')))
-}
-
-/// The blocks of a line; a string is one block of text.
-fn blocks(entry: &Entry) -> Vec<ReplayBlock<'_>> {
-    let Some(content) = entry.message().and_then(|message| message.content()) else { return Vec::new() };
-    match content.as_str() {
-        Some(text) => vec![ReplayBlock::Text(text)],
-        None => content.json().items().filter(|item| item.is_object()).map(ReplayBlock::Raw).collect(),
-    }
+    let model =
+        replies.find_map(|(_, entry)| entry.message()?.model().filter(|model| !model.starts_with('<')))?;
+    let retired = model.strip_prefix("claude-opus-4").is_some_and(|rest| {
+        let rest = rest.strip_prefix("-0").or_else(|| rest.strip_prefix("-1")).unwrap_or(rest);
+        rest.is_empty() || (rest.len() == 9 && rest[1..].bytes().all(|byte| byte.is_ascii_digit()))
+    });
+    Some(if retired { Cow::Borrowed("claude-opus-4-8") } else { model })
 }
 
 /// Leaves out lines that make calls of which none was ever answered, texts and all.
-fn drop_unanswered(lines: &mut Vec<&Entry>) {
-    let mut answered = FxHashSet::default();
-    for entry in lines.iter().filter(|entry| entry.kind() == Kind::User) {
-        answered.extend(blocks(entry).iter().filter(|block| block.is("tool_result")).filter_map(|b| b.field("tool_use_id")));
-    }
-    lines.retain(|entry| {
-        if entry.kind() != Kind::Assistant {
-            return true;
-        }
-        let blocks = blocks(entry);
-        let mut calls = blocks.iter().filter(|block| block.is("tool_use")).peekable();
-        calls.peek().is_none() || calls.any(|call| call.field("id").is_some_and(|id| answered.contains(&id)))
+fn drop_unanswered(lines: &mut Vec<Line<'_>>) {
+    let users = lines.iter().filter(|line| line.entry.kind() == Kind::User);
+    let results = users.flat_map(|line| &line.blocks).filter(|block| block.is("tool_result"));
+    let answered: FxHashSet<String> = results.filter_map(|block| block.field("tool_use_id")).collect();
+    lines.retain(|line| {
+        let mut calls = line.blocks.iter().filter(|block| block.is("tool_use")).peekable();
+        !line.is_reply()
+            || calls.peek().is_none()
+            || calls.any(|call| call.field("id").is_some_and(|id| answered.contains(&id)))
     });
 }
 
-/// Leaves out lines that say nothing: white space, and thinking that led to nothing.
-fn drop_empty(lines: &mut Vec<&Entry>) {
-    let is_thinking = |block: &ReplayBlock<'_>| block.is("thinking") || block.is("redacted_thinking");
-    let id = |entry: &Entry| entry.message().and_then(|message| message.id()).map(Cow::into_owned);
-    let mut spoken = FxHashSet::default();
-    for entry in lines.iter().filter(|entry| entry.kind() == Kind::Assistant) {
-        if blocks(entry).iter().any(|block| !is_thinking(block)) {
-            spoken.extend(id(entry));
-        }
-    }
-    lines.retain(|entry| {
-        if entry.kind() != Kind::Assistant {
-            return true;
-        }
-        let blocks = blocks(entry);
-        let silent = !blocks.is_empty() && blocks.iter().all(is_thinking);
-        let white = !blocks.is_empty() && blocks.iter().all(is_white);
-        !white && (!silent || id(entry).is_some_and(|id| spoken.contains(&id)))
+/// Leaves out reply lines of which every block is `nothing`, unless a line of the reply has `something`.
+fn drop_silent(
+    lines: &mut Vec<Line<'_>>,
+    nothing: fn(&ReplayBlock<'_>) -> bool,
+    something: fn(&ReplayBlock<'_>) -> bool,
+) {
+    let replies = lines.iter().filter(|line| line.is_reply());
+    let spoken = replies.filter(|line| line.blocks.iter().any(something));
+    let spoken: FxHashSet<String> = spoken.map(|line| line.reply_id().into_owned()).collect();
+    lines.retain(|line| {
+        let silent = line.is_reply() && !line.blocks.is_empty() && line.blocks.iter().all(nothing);
+        !silent || spoken.contains(&*line.reply_id())
     });
 }
 
-fn is_white(block: &ReplayBlock<'_>) -> bool {
-    block.is("text") && block.field("text").is_none_or(|text| text.trim().is_empty())
-}
-
-fn is_hollow(blocks: &[ReplayBlock<'_>]) -> bool {
-    blocks.iter().all(|block| block.is("thinking") || block.is("redacted_thinking") || is_white(block))
+/// Moves attachments up to the nearest reply or result before them.
+fn lift_attachments(lines: Vec<Line<'_>>) -> Vec<Line<'_>> {
+    let mut lifted = Vec::with_capacity(lines.len());
+    let mut waiting = Vec::new();
+    for line in lines.into_iter().rev() {
+        if line.entry.kind() == Kind::Attachment {
+            waiting.push(line);
+            continue;
+        }
+        if line.is_reply() || line.has_result() {
+            lifted.append(&mut waiting);
+        }
+        lifted.push(line);
+    }
+    lifted.append(&mut waiting);
+    lifted.reverse();
+    lifted
 }
 
 /// Puts the lines together: lines of a reply become one message, and so do user lines in a row.
-fn draft<'s>(lines: &[&'s Entry], model: Option<&str>) -> Vec<Draft<'s>> {
+fn draft<'s>(lines: Vec<Line<'s>>, model: Option<&str>) -> Vec<Draft<'s>> {
     let mut drafts: Vec<Draft<'s>> = Vec::new();
-    for entry in lines {
-        match entry.kind() {
-            Kind::User => push_user(&mut drafts, blocks(entry)),
+    for line in lines {
+        match line.entry.kind() {
+            Kind::User => {
+                let blocks = line.blocks.into_iter().map(mend_result).collect();
+                push_user(&mut drafts, blocks);
+            }
             Kind::System => {
-                let system: Option<System<'s>> = entry.lens();
+                let system: Option<System<'_>> = line.entry.lens();
                 if system.and_then(System::subtype).as_deref() == Some("local_command") {
                     let text = system.and_then(System::content).unwrap_or_default();
-                    push_user(&mut drafts, vec![ReplayBlock::Text(text)]);
+                    push_user(&mut drafts, vec![ReplayBlock::text(&text)]);
                 }
             }
-            Kind::Assistant => push_assistant(&mut drafts, entry, model),
+            Kind::Attachment => {
+                let images = attached_images(line.entry);
+                if !images.is_empty() {
+                    push_user(&mut drafts, images);
+                }
+            }
+            Kind::Assistant => push_reply(&mut drafts, line, model),
             _ => {}
         }
     }
     drafts
 }
 
-fn push_user<'s>(drafts: &mut Vec<Draft<'s>>, content: Vec<ReplayBlock<'s>>) {
-    match drafts.last_mut().filter(|draft| draft.role == Role::User) {
-        Some(draft) => {
-            draft.content.extend(content);
-            results_first(draft);
+/// A result with an error keeps only its texts; references to tools go where something else is left.
+fn mend_result(block: ReplayBlock<'_>) -> ReplayBlock<'_> {
+    if !block.is("tool_result") {
+        return block;
+    }
+    let json = block.json();
+    let Some(content) = json.get("content").filter(|content| content.kind() == JsonKind::Array) else {
+        return block;
+    };
+    let is = |item: &Json<'_>, kind: &str| item.get("type").is_some_and(|json| json.is_str(kind));
+    let references = content.items().filter(|item| is(item, "tool_reference")).count();
+    if references > 0 {
+        let rest = || content.items().filter(|item| item.is_object() && !is(item, "tool_reference"));
+        return if rest().next().is_some() { block.with_content(rest()) } else { block };
+    }
+    let failed = json.get("is_error").and_then(Json::as_bool).unwrap_or(false);
+    if failed && content.items().any(|item| !is(&item, "text")) {
+        return block.with_content(content.items().filter(|item| is(item, "text")));
+    }
+    block
+}
+
+/// The images of a queued prompt, or the image that a file was.
+fn attached_images(entry: &Entry) -> Vec<ReplayBlock<'_>> {
+    let Some(body) = entry.lens::<AttachmentLine<'_>>().and_then(AttachmentLine::attachment) else {
+        return Vec::new();
+    };
+    match body.kind().as_deref() {
+        Some("queued_command") => {
+            let items = body.prompt().into_iter().flat_map(Json::items);
+            items
+                .filter(|item| item.get("type").is_some_and(|kind| kind.is_str("image")))
+                .map(ReplayBlock::of)
+                .collect()
         }
-        None => drafts.push(Draft { role: Role::User, id: None, content }),
+        Some("file") => {
+            let content =
+                body.content().filter(|content| content.get("type").is_some_and(|kind| kind.is_str("image")));
+            let file = content.and_then(|content| content.get("file"));
+            let image = file.and_then(<ReadFile<'_> as threadline_entry::lens::FromJson<'_>>::from_json);
+            let image = image.and_then(|image| Some(ReplayBlock::image(&image.kind()?, &image.base64()?)));
+            image.into_iter().collect()
+        }
+        _ => Vec::new(),
     }
 }
 
-/// Within a user message, results come before anything else.
-fn results_first(draft: &mut Draft<'_>) {
+fn push_user<'s>(drafts: &mut Vec<Draft<'s>>, content: Vec<ReplayBlock<'s>>) {
+    let Some(draft) = drafts.last_mut().filter(|draft| draft.role == Role::User) else {
+        drafts.push(Draft { role: Role::User, id: Cow::Borrowed(""), content });
+        return;
+    };
+    // Two texts in a row are set apart by a newline.
+    if let (Some(last), Some(next)) = (draft.content.last_mut(), content.first())
+        && let (true, true, Some(text)) = (last.is("text"), next.is("text"), last.field("text"))
+    {
+        *last = ReplayBlock::text(&(text + "\n"));
+    }
+    draft.content.extend(content);
+    // Within a user message, results come before anything else.
     draft.content.sort_by_key(|block| !block.is("tool_result"));
 }
 
-fn push_assistant<'s>(drafts: &mut Vec<Draft<'s>>, entry: &'s Entry, model: Option<&str>) {
-    let Some(message) = entry.message() else { return };
-    let own = message.model();
-    if own.as_deref() == Some("<synthetic>") && entry.flag("isApiErrorMessage") {
+fn push_reply<'s>(drafts: &mut Vec<Draft<'s>>, line: Line<'s>, model: Option<&str>) {
+    let own = line.entry.message().and_then(|message| message.model());
+    if own.as_deref() == Some("<synthetic>") && line.entry.flag("isApiErrorMessage") {
         return;
     }
     // What a model thought is for its own eyes.
     let foreign = own.as_deref() != model;
-    let mut content = blocks(entry);
-    content.retain(|block| {
-        !(block.is("fallback") || (foreign && (block.is("thinking") || block.is("redacted_thinking"))))
-    });
-    let id = message.id();
-    let mut back = drafts.iter().rposition(|_| true);
-    while let Some(at) = back {
-        let draft = &drafts[at];
-        match draft.role {
-            Role::Assistant if draft.id.is_some() && draft.id == id => {
-                drafts[at].content.extend(content);
-                return;
+    let id = line.reply_id();
+    let mut content = line.blocks;
+    content.retain(|block| !(block.is("fallback") || foreign && block.is_thinking()));
+    // The reply may have begun further up, before results of its first calls.
+    for draft in drafts.iter_mut().rev() {
+        if draft.role == Role::Assistant && draft.id == id {
+            if !content.iter().all(ReplayBlock::is_white) {
+                draft.content.extend(content);
+                calls_last(&mut draft.content);
             }
-            Role::User if !draft.has_result() => break,
-            _ => back = at.checked_sub(1),
+            return;
+        }
+        if draft.role == Role::User && !draft.content.iter().any(|block| block.is("tool_result")) {
+            break;
         }
     }
+    calls_last(&mut content);
     drafts.push(Draft { role: Role::Assistant, id, content });
 }
 
-/// Where something stands behind a call, all calls go behind it.
-fn calls_last(draft: &mut Draft<'_>) {
-    if draft.role != Role::Assistant {
-        return;
+/// Calls go behind all else, unless the model thought again after a call.
+fn calls_last(content: &mut [ReplayBlock<'_>]) {
+    let mut thought = false;
+    let mut called = false;
+    for block in content.iter() {
+        if block.is_thinking() {
+            if called {
+                return;
+            }
+            thought = true;
+        } else if block.is("tool_use") {
+            called = thought;
+        } else {
+            (thought, called) = (false, false);
+        }
     }
-    let is_call = |block: &ReplayBlock<'_>| block.is("tool_use");
-    let first = draft.content.iter().position(is_call).unwrap_or(draft.content.len());
-    let odd = |block: &ReplayBlock<'_>| !is_call(block) && !block.is("thinking") && !block.is("redacted_thinking");
-    if draft.content[first..].iter().any(odd) {
-        draft.content.sort_by_key(is_call);
-    }
+    content.sort_by_key(|block| block.is("tool_use"));
 }
 
-/// User messages that have come to stand in a row become one.
-fn merge_users(drafts: Vec<Draft<'_>>) -> Vec<Draft<'_>> {
+/// Leaves out replies of nothing but thinking, unless the reply holds more elsewhere.
+fn drop_thoughts(drafts: &mut Vec<Draft<'_>>) {
+    let replies = drafts.iter().filter(|draft| draft.role == Role::Assistant);
+    let spoken = replies.filter(|draft| !draft.content.iter().all(ReplayBlock::is_thinking));
+    let spoken: FxHashSet<String> = spoken.map(|draft| draft.id.clone().into_owned()).collect();
+    drafts.retain(|draft| {
+        let silent = draft.role == Role::Assistant && draft.content.iter().all(ReplayBlock::is_thinking);
+        !silent || spoken.contains(&*draft.id)
+    });
+}
+
+/// Messages of one role that have come to stand in a row become one.
+fn merge_adjacent(drafts: Vec<Draft<'_>>) -> Vec<Draft<'_>> {
     let mut merged: Vec<Draft<'_>> = Vec::with_capacity(drafts.len());
     for draft in drafts {
-        match draft.role {
-            Role::User => push_user(&mut merged, draft.content),
-            Role::Assistant => merged.push(draft),
+        match merged.last_mut().filter(|last| last.role == draft.role) {
+            Some(last) => last.content.extend(draft.content),
+            None => merged.push(draft),
         }
     }
     merged
 }
 
 /// Makes calls and results fit: each call once, each with one result in the message that follows.
-fn pair(mut drafts: Vec<Draft<'_>>) -> Vec<Draft<'_>> {
+fn pair(drafts: Vec<Draft<'_>>) -> Vec<Draft<'_>> {
+    let mut paired: Vec<Draft<'_>> = Vec::with_capacity(drafts.len());
     let mut seen: FxHashSet<String> = FxHashSet::default();
-    for at in 0..drafts.len() {
-        if drafts[at].role != Role::Assistant {
-            // A result in the first message answers nothing.
-            if at == 0 {
-                drafts[at].content.retain(|block| !block.is("tool_result"));
+    let mut open: Vec<String> = Vec::new();
+    for mut draft in drafts {
+        match draft.role {
+            Role::User => answer(&mut draft, std::mem::take(&mut open)),
+            Role::Assistant => {
+                if !open.is_empty() {
+                    let mut missing = Draft { role: Role::User, id: Cow::Borrowed(""), content: Vec::new() };
+                    answer(&mut missing, std::mem::take(&mut open));
+                    paired.push(missing);
+                }
+                open = keep_calls(&mut draft.content, &mut seen);
             }
-            continue;
         }
-        let content = &mut drafts[at].content;
-        content.retain(|block| !block.is("tool_use") || block.field("id").is_none_or(|id| seen.insert(id.into())));
-        if content.is_empty() {
-            content.push(ReplayBlock::Text("[Tool use interrupted]".into()));
-        }
-        let calls: Vec<String> =
-            content.iter().filter(|b| b.is("tool_use")).filter_map(|b| Some(b.field("id")?.into_owned())).collect();
-        match drafts.get_mut(at + 1).filter(|next| next.role == Role::User) {
-            Some(next) => answer(next, &calls),
-            None if !calls.is_empty() => {
-                let mut next = Draft { role: Role::User, id: None, content: Vec::new() };
-                answer(&mut next, &calls);
-                drafts.insert(at + 1, next);
-            }
-            None => {}
-        }
+        paired.push(draft);
     }
-    drafts.retain(|draft| !draft.content.is_empty());
-    drafts
+    if !open.is_empty() {
+        let mut missing = Draft { role: Role::User, id: Cow::Borrowed(""), content: Vec::new() };
+        answer(&mut missing, open);
+        paired.push(missing);
+    }
+    paired.retain(|draft| draft.role == Role::Assistant || !draft.content.is_empty());
+    paired
 }
 
-/// Keeps one result for each of `calls` and no other; a call without one gets an error in its place.
-fn answer(draft: &mut Draft<'_>, calls: &[String]) {
-    let mut open: Vec<&String> = calls.iter().collect();
+/// Leaves out calls that were made before, and tells which are left to be answered.
+fn keep_calls(content: &mut Vec<ReplayBlock<'_>>, seen: &mut FxHashSet<String>) -> Vec<String> {
+    let had_blocks = !content.is_empty();
+    let answered: FxHashSet<String> = content.iter().filter_map(|block| block.field("tool_use_id")).collect();
+    content.retain(|block| match block.field("id") {
+        Some(id) if block.is("tool_use") => seen.insert(id),
+        Some(id) if block.is("server_tool_use") || block.is("mcp_tool_use") => answered.contains(&id),
+        _ => true,
+    });
+    if had_blocks && content.is_empty() {
+        content.push(ReplayBlock::text("[Tool use interrupted]"));
+    }
+    content.iter().filter(|block| block.is("tool_use")).filter_map(|block| block.field("id")).collect()
+}
+
+/// Keeps one result for each of the `open` calls and no other; a call without one gets an error in its place.
+fn answer(draft: &mut Draft<'_>, mut open: Vec<String>) {
     draft.content.retain(|block| {
         if !block.is("tool_result") {
             return true;
         }
         let id = block.field("tool_use_id").unwrap_or_default();
-        match open.iter().position(|call| **call == id) {
-            Some(at) => {
-                open.remove(at);
-                true
-            }
-            None => false,
-        }
+        let call = open.iter().position(|call| *call == id);
+        call.map(|at| open.remove(at)).is_some()
     });
-    let missing = open.into_iter().map(|call| ReplayBlock::MissingResult(call.clone().into()));
-    draft.content.splice(0..0, missing);
+    draft.content.splice(0..0, open.iter().map(|call| ReplayBlock::missing_result(call)));
+}
+
+/// Where there are too many images, leaves out all but the newest.
+fn drop_old_images(drafts: &mut [Draft<'_>]) {
+    let is_image =
+        |json: Json<'_>| json.get("type").is_some_and(|kind| kind.is_str("image") || kind.is_str("document"));
+    let nested = |block: &ReplayBlock<'_>| {
+        let content = block.json().get("content");
+        content.map_or(0, |content| content.items().filter(|item| is_image(*item)).count())
+    };
+    let count = |block: &ReplayBlock<'_>| usize::from(is_image(block.json())) + nested(block);
+    let total: usize = drafts.iter().flat_map(|draft| &draft.content).map(count).sum();
+    if total <= IMAGES_AT_MOST {
+        return;
+    }
+    let mut surplus = total - IMAGES_KEPT;
+    for draft in drafts {
+        draft.content.retain_mut(|block| {
+            if surplus == 0 {
+                return true;
+            }
+            if is_image(block.json()) {
+                surplus -= 1;
+                return false;
+            }
+            if nested(block) > 0 {
+                let keep: Vec<String> = block
+                    .json()
+                    .get("content")
+                    .into_iter()
+                    .flat_map(Json::items)
+                    .filter(|item| {
+                        let dropped = surplus > 0 && is_image(*item);
+                        surplus -= usize::from(dropped);
+                        !dropped
+                    })
+                    .map(|item| item.raw().to_owned())
+                    .collect();
+                *block = block.with_content(keep.iter().filter_map(|item| Json::parse(item)));
+            }
+            true
+        });
+    }
 }

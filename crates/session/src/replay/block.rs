@@ -1,0 +1,250 @@
+//! Blocks of a request: those of the log as they stand, and the few that are made or mended.
+
+use std::borrow::Cow;
+
+use threadline_entry::{Json, mend_surrogates};
+
+/// One block of a message, as JSON text: a piece of the log, or made for the request.
+#[derive(Clone, Debug)]
+pub struct ReplayBlock<'s> {
+    text: Cow<'s, str>,
+    kind: Cow<'s, str>,
+}
+
+/// What Claude Code sends for a call whose result is gone.
+const MISSING_RESULT: &str = "[Tool result missing due to internal error]";
+
+/// Tools that were renamed; a request has the new names.
+const RENAMED: &[(&str, &str)] = &[
+    ("Task", "Agent"),
+    ("AgentOutputTool", "TaskOutput"),
+    ("BashOutput", "TaskOutput"),
+    ("KillBash", "TaskStop"),
+    ("KillShell", "TaskStop"),
+];
+
+impl<'s> ReplayBlock<'s> {
+    /// A block of the log. Calls are sent with the fields that the API knows, and no other.
+    pub(super) fn of(json: Json<'s>) -> Self {
+        let kind = json.get("type").and_then(Json::as_str).unwrap_or_default();
+        if kind != "tool_use" {
+            return Self { text: Cow::Borrowed(json.raw()), kind };
+        }
+        let known = ["type", "id", "name", "input"];
+        let name = json.get("name").and_then(Json::as_str).unwrap_or_default();
+        let renamed = RENAMED.iter().find(|(old, _)| *old == name).map(|(_, new)| *new);
+        if renamed.is_none() && json.members().all(|(key, _)| known.iter().any(|name| key.is(name))) {
+            return Self { text: Cow::Borrowed(json.raw()), kind };
+        }
+        let raw = |key: &str| json.get(key).map_or("null", Json::raw);
+        let name = renamed.map_or_else(|| raw("name").to_owned(), quote);
+        let (id, input) = (raw("id"), raw("input"));
+        Self::made(
+            "tool_use",
+            format!("{{\"type\":\"tool_use\",\"id\":{id},\"name\":{name},\"input\":{input}}}"),
+        )
+    }
+
+    /// A block that does not stand in the log.
+    fn made(kind: &'static str, text: String) -> Self {
+        Self { text: Cow::Owned(text), kind: Cow::Borrowed(kind) }
+    }
+
+    /// A block of text.
+    pub(super) fn text(text: &str) -> Self {
+        Self::made("text", format!("{{\"type\":\"text\",\"text\":{}}}", quote(text)))
+    }
+
+    /// An image, from its type and its bytes in base 64.
+    pub(super) fn image(media_type: &str, data: &str) -> Self {
+        let (media_type, data) = (quote(media_type), quote(data));
+        let source = format!("{{\"type\":\"base64\",\"media_type\":{media_type},\"data\":{data}}}");
+        Self::made("image", format!("{{\"type\":\"image\",\"source\":{source}}}"))
+    }
+
+    /// The error that stands in for the result of a call.
+    pub(super) fn missing_result(id: &str) -> Self {
+        let (id, text) = (quote(id), quote(MISSING_RESULT));
+        let block =
+            format!("{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{text},\"is_error\":true}}");
+        Self::made("tool_result", block)
+    }
+
+    /// The same block with other items in its content.
+    pub(super) fn with_content<'i>(&self, items: impl Iterator<Item = Json<'i>>) -> Self {
+        let mut out = String::from("{");
+        for (key, value) in self.json().members() {
+            if out.len() > 1 {
+                out.push(',');
+            }
+            out.push('"');
+            out.push_str(key.raw());
+            out.push_str("\":");
+            out.push_str(if key.is("content") { "[]" } else { value.raw() });
+        }
+        out.push('}');
+        let items: Vec<&str> = items.map(Json::raw).collect();
+        let content = format!("\"content\":[{}]", items.join(","));
+        let text = Cow::Owned(out.replacen("\"content\":[]", &content, 1));
+        Self { text, kind: self.kind.clone() }
+    }
+
+    /// The block as a value.
+    pub fn json(&self) -> Json<'_> {
+        Json::parse(&self.text).unwrap_or(Json::NULL)
+    }
+
+    /// The block's type.
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    pub(super) fn is(&self, kind: &str) -> bool {
+        self.kind == kind
+    }
+
+    pub(super) fn is_thinking(&self) -> bool {
+        self.is("thinking") || self.is("redacted_thinking")
+    }
+
+    /// Whether the block is text of nothing but white space.
+    pub(super) fn is_white(&self) -> bool {
+        self.is("text") && self.field("text").is_none_or(|text| text.trim().is_empty())
+    }
+
+    /// A string field of the block.
+    pub(super) fn field(&self, key: &str) -> Option<String> {
+        self.json().get(key)?.as_str().map(Cow::into_owned)
+    }
+
+    /// Writes the block as JSON, as a program in JavaScript would after reading it: half characters,
+    /// which are no text, become U+FFFD, and numbers are what fits into 64 bits.
+    pub fn write_json(&self, out: &mut String) {
+        write_as_javascript(&mend_surrogates(&self.text), out);
+    }
+}
+
+/// A JSON string.
+fn quote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for ch in text.chars() {
+        match ch {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            ch if (ch as u32) < 0x20 => out.push_str(&format!("\\u{:04x}", ch as u32)),
+            ch => out.push(ch),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Copies JSON text, with every number as JavaScript writes it.
+fn write_as_javascript(text: &str, out: &mut String) {
+    let bytes = text.as_bytes();
+    let mut copied = 0;
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => at = end_of_string(bytes, at),
+            b'-' | b'0'..=b'9' => {
+                let start = at;
+                while bytes
+                    .get(at)
+                    .is_some_and(|byte| matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9'))
+                {
+                    at += 1;
+                }
+                if let Some(number) = javascript_number(&text[start..at]) {
+                    out.push_str(&text[copied..start]);
+                    out.push_str(&number);
+                    copied = at;
+                }
+            }
+            _ => at += 1,
+        }
+    }
+    out.push_str(&text[copied..]);
+}
+
+fn end_of_string(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+/// How JavaScript writes a number; `None` where that is how it stands.
+fn javascript_number(text: &str) -> Option<String> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    if text != "-0" && digits.len() <= 15 && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let value: f64 = text.parse().ok()?;
+    if value == 0.0 {
+        return Some("0".to_owned());
+    }
+    if !value.is_finite() {
+        return Some("null".to_owned());
+    }
+    if (1e-6..1e21).contains(&value.abs()) {
+        return Some(format!("{value}"));
+    }
+    Some(format!("{value:e}").replace('e', if value.abs() < 1.0 { "e" } else { "e+" }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_javascript_does() {
+        let cases = [
+            ("1", "1"),
+            ("-0", "0"),
+            ("1.0", "1"),
+            ("0.10", "0.1"),
+            ("1e3", "1000"),
+            ("123456789012345678901234567890", "1.2345678901234568e+29"),
+            ("12345678901234567890", "12345678901234567000"),
+            ("0.000001", "0.000001"),
+            ("0.0000001", "1e-7"),
+            ("1e400", "null"),
+        ];
+        for (written, sent) in cases {
+            let mut out = String::new();
+            write_as_javascript(&format!("{{\"n\":[{written}],\"s\":\"1.0 \\\" 1.0\"}}"), &mut out);
+            assert_eq!(out, format!("{{\"n\":[{sent}],\"s\":\"1.0 \\\" 1.0\"}}"), "{written}");
+        }
+    }
+
+    #[test]
+    fn calls_are_sent_with_what_the_api_knows() {
+        let call =
+            r#"{"type":"tool_use","id":"t1","name":"KillBash","input":{"a":1},"caller":{"type":"direct"}}"#;
+        let mut out = String::new();
+        ReplayBlock::of(Json::parse(call).unwrap()).write_json(&mut out);
+        assert_eq!(out, r#"{"type":"tool_use","id":"t1","name":"TaskStop","input":{"a":1}}"#);
+    }
+
+    #[test]
+    fn a_content_is_replaced_where_it_stands() {
+        let result = r#"{"type":"tool_result","content":[{"type":"text","text":"\"content\":[]"},{"type":"image"}],"is_error":true}"#;
+        let block = ReplayBlock::of(Json::parse(result).unwrap());
+        let texts = block.json().get("content").unwrap().items().take(1);
+        let mended = block.with_content(texts);
+        assert_eq!(
+            mended.text,
+            r#"{"type":"tool_result","content":[{"type":"text","text":"\"content\":[]"}],"is_error":true}"#
+        );
+    }
+}

@@ -1,0 +1,253 @@
+//! Sub-agents: where their logs are, and which call started them.
+
+use insta::assert_snapshot;
+use threadline_session::{Agent, AgentKind, Family};
+
+use crate::render::{agent, agents, session, turns_of};
+
+const MAIN: &str = r#"
+u1        user   "find it"
+a1 <- u1  reply  m1 tool t1 Task {"prompt":"look in src","description":"look"}
+r1 <- a1  result t1 [text "in main.rs"] {"status":"completed","agentId":"a7f","prompt":"look in src"}
+a2 <- r1  reply  m2 text "Found."
+"#;
+
+const LOG: &str = r#"
+s1        user   "look in src"            sidechain agent=a7f
+s2 <- s1  reply  n1 tool t9 Grep          sidechain agent=a7f
+s3 <- s2  result t9 "main.rs"             sidechain agent=a7f
+s4 <- s3  reply  n2 text "in main.rs"     sidechain agent=a7f
+"#;
+
+#[test]
+fn the_result_of_a_call_names_its_agent() {
+    let family = Family::new(session(MAIN), vec![agent("a7f", None, LOG)]);
+    assert_snapshot!(agents(&family), @r"
+    a7f Task started by t1 of the session
+      thread: s1 s2 s3 s4
+      replies: n1 n2
+    ");
+    assert_snapshot!(turns_of(&family.agents[0].session), @r#"
+    turn 1  new_session  "look in src"
+      [s1 s2 s3 s4]
+      n1  Grep(t9) -> ok
+      n2  text
+    "#);
+    assert_eq!(family.session(None).replies().len(), 2);
+    assert_eq!(family.session(Some(0)).replies().len(), 2);
+}
+
+#[test]
+fn the_meta_file_names_the_call_even_if_nothing_came_back() {
+    let main = session(
+        r#"
+u1        user   "find it"
+a1 <- u1  reply  m1 tool t1 Agent {"prompt":"elsewhere"}
+a2 <- a1  reply  m1 tool t2 Agent {"prompt":"elsewhere"}
+"#,
+    );
+    let told = Agent {
+        agent_type: Some("Explore".into()),
+        description: Some("look".into()),
+        ..agent("a7f", Some("t2"), LOG)
+    };
+    assert_snapshot!(agents(&Family::new(main, vec![told])), @r#"
+    a7f Task "Explore" "look" started by t2 of the session
+      thread: s1 s2 s3 s4
+      replies: n1 n2
+    "#);
+}
+
+#[test]
+fn an_agent_of_an_unknown_call_is_found_by_its_prompt() {
+    let main = session(
+        r#"
+u1        user   "find it"
+a1 <- u1  reply  m1 tool t1 Task {"prompt":"look in src"}
+a2 <- a1  reply  m1 tool t2 Task {"prompt":"look in src"}
+"#,
+    );
+    // Two calls of one prompt started two agents: each gets one.
+    let family = Family::new(main, vec![agent("a7f", Some("gone"), LOG), agent("a8f", None, LOG)]);
+    assert_snapshot!(agents(&family), @r"
+    a7f Task started by t1 of the session
+      thread: s1 s2 s3 s4
+      replies: n1 n2
+    a8f Task started by t2 of the session
+      thread: s1 s2 s3 s4
+      replies: n1 n2
+    ");
+}
+
+#[test]
+fn sidechains_inside_the_log_are_agents() {
+    // 1.0.x: no agentId, a root of its own, no link but the prompt.
+    let main = session(
+        r#"
+u1        user   "find it"                  version=1.0.98
+a1 <- u1  reply  m1 tool t1 Task {"prompt":"look in src"}  version=1.0.98
+a2 <- a1  reply  m1 tool t2 Task {"prompt":"look in docs"} version=1.0.98
+s1        user   "look in src"              version=1.0.98 sidechain
+d1        user   "look in docs"             version=1.0.98 sidechain
+s2 <- s1  reply  n1 text "in main.rs"       version=1.0.98 sidechain
+d2 <- d1  reply  n2 tool t9 Grep            version=1.0.98 sidechain
+d3 <- d2  result t9 "no"                    version=1.0.98 sidechain
+d4 <- d3  reply  n3 text "not there"        version=1.0.98 sidechain
+r1 <- a1  result t1 "in main.rs"            version=1.0.98
+r2 <- a2  result t2 "not there"             version=1.0.98
+"#,
+    );
+    let family = Family::new(main, Vec::new());
+    assert_snapshot!(agents(&family), @r"
+    s1 Task started by t1 of the session
+      thread: s1 s2
+      replies: n1
+    d1 Task started by t2 of the session
+      thread: d1 d2 d3 d4
+      replies: n2 n3
+    ");
+    assert_snapshot!(turns_of(&family.main), @r#"
+    turn 1  new_session  "find it"  open
+      [u1 a1 a2 r1 r2]
+      m1  Task(t1) -> ok, Task(t2) -> ok
+    "#);
+}
+
+#[test]
+fn the_log_of_an_agent_is_no_family_of_its_own() {
+    assert_eq!(Family::new(session(LOG), Vec::new()).agents.len(), 0);
+}
+
+const PROGRESS: &str = r#"
+u1        user   "find it"
+a1 <- u1  reply  m1 tool t1 Task {"prompt":"look in src"}
+p1 <- a1  progress agent t1 {"agentId":"a7f","prompt":"look in src","message":{"type":"user","uuid":"s1","timestamp":"2026-01-01T10:00:03.000Z","message":{"role":"user","content":[{"type":"text","text":"look in src"}]}}}
+p2 <- p1  progress agent t1 {"agentId":"a7f","prompt":"","message":{"type":"assistant","uuid":"s2","timestamp":"2026-01-01T10:00:04.000Z","message":{"id":"n1","content":[{"type":"tool_use","id":"t9","name":"Grep","input":{}}]}}}
+p3 <- p2  progress agent t1 {"agentId":"a7f","prompt":"","message":{"type":"user","uuid":"s3","timestamp":"2026-01-01T10:00:05.000Z","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t9","content":"main.rs"}]}}}
+p4 <- p3  progress agent t1 {"agentId":"a7f","prompt":"","message":{"type":"assistant","uuid":"s4","timestamp":"2026-01-01T10:00:06.000Z","message":{"id":"n2","content":[{"type":"text","text":"in main.rs"}]}}}
+"#;
+
+#[test]
+fn where_an_agents_log_is_missing_its_progress_tells_what_it_said() {
+    let family = Family::new(session(PROGRESS), Vec::new());
+    assert_snapshot!(agents(&family), @r"
+    a7f Task started by t1 of the session
+      thread: s1 s2 s3 s4
+      replies: n1 n2
+    ");
+    assert_snapshot!(turns_of(&family.agents[0].session), @r#"
+    turn 1  new_session  "look in src"
+      [s1 s2 s3 s4]
+      n1  Grep(t9) -> ok
+      n2  text
+    "#);
+}
+
+#[test]
+fn where_an_agents_log_is_there_its_progress_counts_for_nothing() {
+    let family = Family::new(session(PROGRESS), vec![agent("a7f", None, LOG)]);
+    assert_snapshot!(agents(&family), @r"
+    a7f Task started by t1 of the session
+      thread: s1 s2 s3 s4
+      replies: n1 n2
+    ");
+}
+
+#[test]
+fn an_agent_may_start_another_one() {
+    let main = session(
+        r#"
+u1        user   "go"
+a1 <- u1  reply  m1 tool t1 Agent {"prompt":"outer"}
+r1 <- a1  result t1 "ok" {"agentId":"out"}
+"#,
+    );
+    let inner = agent("in", None, "i1 user \"inner\" sidechain\ni2 <- i1 reply n3 text \"deep\" sidechain");
+    let outer = agent(
+        "out",
+        None,
+        r#"
+o1        user   "outer"                             sidechain
+o2 <- o1  reply  n1 tool t2 Agent {"prompt":"inner"} sidechain
+o3 <- o2  result t2 "ok" {"agentId":"in"}            sidechain
+"#,
+    );
+    assert_snapshot!(agents(&Family::new(main, vec![inner, outer])), @r"
+    in Task started by t2 of out
+      thread: i1 i2
+      replies: n3
+    out Task started by t1 of the session
+      thread: o1 o2 o3
+      replies: n1
+    ");
+}
+
+#[test]
+fn a_log_that_repeats_its_parents_history_did_not_start_itself() {
+    // A fork of the agent's context: its own log holds the call that started it.
+    let outer = r#"
+o1        user   "outer"                             sidechain
+o2 <- o1  reply  n1 tool t2 Agent {"prompt":"inner"} sidechain
+"#;
+    let inner = agent("in", Some("t2"), &format!("{outer}o3 <- o2 user \"inner\" sidechain"));
+    let family = Family::new(session("u1 user \"go\""), vec![inner, agent("out", None, outer)]);
+    assert_snapshot!(agents(&family), @r"
+    in Task started by t2 of out
+      thread: o1 o2 o3
+      replies: n1
+    out Task started by nobody knows what
+      thread: o1 o2
+      replies: n1
+    ");
+}
+
+#[test]
+fn agents_of_a_workflow_are_found_by_what_their_files_say() {
+    let main = session(
+        r#"
+u1        user   "go"
+a1 <- u1  reply  m1 tool t1 Workflow {"script":"audit"}
+r1 <- a1  result t1 "launched" {"runId":"wf_1","taskId":"w1","status":"async_launched"}
+"#,
+    );
+    let step = |id: &str| Agent { kind: AgentKind::Workflow, ..agent(id, Some("t1"), LOG) };
+    assert_snapshot!(agents(&Family::new(main, vec![step("w7"), step("w8")])), @r"
+    w7 Workflow started by t1 of the session
+      thread: s1 s2 s3 s4
+      replies: n1 n2
+    w8 Workflow started by t1 of the session
+      thread: s1 s2 s3 s4
+      replies: n1 n2
+    ");
+}
+
+#[test]
+fn a_teammate_is_a_session_of_its_own_and_no_agent() {
+    let main = session(
+        r#"
+u1        user   "go"
+a1 <- u1  reply  m1 tool t1 Task {"prompt":"join","team_name":"crew","name":"bo"}
+r1 <- a1  result t1 "Spawned" {"status":"teammate_spawned","agent_id":"bo@crew","teammate_id":"bo@crew","name":"bo"}
+u2 <- r1  user   "<teammate-message teammate_id=\"bo\">hello</teammate-message>"
+"#,
+    );
+    assert_eq!(Family::new(main, Vec::new()).agents.len(), 0);
+}
+
+#[test]
+fn an_agent_in_the_background_is_started_by_the_call_that_returned_at_once() {
+    let main = session(
+        r#"
+u1        user   "go"
+a1 <- u1  reply  m1 tool t1 Agent {"prompt":"look in src","run_in_background":true}
+r1 <- a1  result t1 "Async agent launched" {"isAsync":true,"status":"async_launched","agentId":"a7f"}
+a2 <- r1  reply  m2 text "Started."
+n1 <- a2  user   "<task-notification>\n<task-id>a7f</task-id></task-notification>"
+"#,
+    );
+    assert_snapshot!(agents(&Family::new(main, vec![agent("a7f", None, LOG)])), @r"
+    a7f Task started by t1 of the session
+      thread: s1 s2 s3 s4
+      replies: n1 n2
+    ");
+}

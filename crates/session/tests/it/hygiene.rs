@@ -1,0 +1,238 @@
+//! Input that is odd, large or half-written is read as far as it goes (H1 to H16, those of reading).
+
+use insta::assert_snapshot;
+use threadline_entry::{Ending, Kind};
+use threadline_session::Session;
+use threadline_testkit::log;
+
+use crate::render::{findings_of, name, replay, session, text, turns, turns_of};
+
+#[test]
+fn h01_half_a_surrogate_pair_is_no_text_and_loses_nothing_else() {
+    let notation = r#"
+u1        user   "before \udcb2 after"
+a1 <- u1  reply  m1 text "I see \ud83d here."
+"#;
+    let session = session(notation);
+    assert_eq!(text(&session, 0), "\"before \u{fffd} after\"");
+    assert_snapshot!(replay(notation), @r"
+    user: text before � after
+    assistant: text I see � here.
+    ");
+}
+
+#[test]
+fn h02_a_line_of_many_megabytes_is_a_line() {
+    let long = "y".repeat(4 << 20);
+    let mut bytes = log("u1 user \"read it\"\na1 <- u1 reply m1 tool t1 Read\n");
+    let result = r#"{"type":"tool_result","tool_use_id":"t1","content":"#;
+    bytes.extend(format!("{{\"type\":\"user\",\"uuid\":\"r1\",\"parentUuid\":\"a1\",\"message\":{{\"content\":[{result}\"{long}\"}}]}}}}\n").bytes());
+    bytes.extend(log("a2 <- ?r1 reply m2 text \"Read.\""));
+    let session = Session::from_bytes(&bytes);
+    assert_snapshot!(turns_of(&session), @r#"
+    turn 1  new_session  "read it"
+      [u1 a1 r1 a2]
+      m1  Read(t1) -> ok
+      m2  text
+    "#);
+    let result = session.tool_calls()[0].result(&session).unwrap();
+    assert_eq!(result.content().unwrap().text().len(), long.len());
+}
+
+#[test]
+fn h03_one_turn_of_many_replies_is_read_in_time() {
+    let mut notation = String::from("u0 user \"go\"\n");
+    for i in 1..=6000 {
+        let before = if i == 1 { "u0".into() } else { format!("r{}", i - 1) };
+        notation += &format!("a{i} <- {before} reply m{i} tool t{i} Bash\nr{i} <- a{i} result t{i} \"ok\"\n");
+    }
+    let session = session(&notation);
+    let started = std::time::Instant::now();
+    let turns = session.turns();
+    assert_eq!(turns.len(), 1);
+    assert_eq!(turns[0].replies(&session).len(), 6000);
+    assert_eq!(turns[0].tool_calls(&session).len(), 6000);
+    assert!(session.branches().is_empty());
+    assert!(session.findings().is_empty());
+    assert_eq!(session.replay().unwrap().len(), 12001);
+    assert!(started.elapsed().as_secs() < 10, "{:?}", started.elapsed());
+}
+
+#[test]
+fn h04_a_last_line_that_is_half_written_is_kept_and_the_rest_is_read() {
+    let whole = log("u1 user \"hällo\"\na1 <- u1 reply m1 text \"Grüße.\"");
+    let expected = turns_of(&Session::from_bytes(&whole));
+    let last = log("u2 <- ?a1 user \"ünd?\"");
+    for cut in 1..last.len() - 1 {
+        // The cut may fall into the middle of a character.
+        let session = Session::from_bytes(&[&whole[..], &last[..cut]].concat());
+        assert_eq!(turns_of(&session), expected, "cut after {cut} bytes");
+        let torn = &session.entries()[2];
+        assert_eq!((torn.kind(), torn.ending(), torn.as_bytes()), (Kind::Bad, Ending::None, &last[..cut]));
+    }
+}
+
+#[test]
+fn h04_a_last_line_without_its_newline_counts() {
+    let mut bytes = log("u1 user \"hi\"\na1 <- u1 reply m1 text \"Hi.\"");
+    assert_eq!(bytes.pop(), Some(b'\n'));
+    let session = Session::from_bytes(&bytes);
+    assert_snapshot!(turns_of(&session), @r#"
+    turn 1  new_session  "hi"
+      [u1 a1]
+      m1  text
+    "#);
+    assert_snapshot!(findings_of(&session), @"");
+}
+
+#[test]
+fn h04_a_torn_line_that_was_written_on_to_takes_the_next_one_with_it() {
+    // The writer died in mid-line, and the next one appended: both are on one line, and Claude Code
+    // passes over it. FIXME: the second object is whole, and could be read.
+    let session = session(
+        r#"
+u1        user   "hi"
+torn {"type":"assistant","uuid":"a1","parentUuid":"u1","mess
+a2 <- u1  reply  m2 text "Hi."
+u2 <- u1  user   "still there?"
+"#,
+    );
+    assert_snapshot!(turns_of(&session), @r#"
+    turn 1  new_session  "hi"  open
+      [u1]
+    turn 2  new_round  "still there?"  open
+      [u2]
+    "#);
+    assert_snapshot!(findings_of(&session), @"line 2  F09 broken-line  warning: the line is no JSON: expected `:` at line 1 column 58");
+}
+
+#[test]
+fn objects_that_are_glued_together_are_both_read() {
+    let session = session(
+        r#"
+u1        user   "hi"
+torn {"type":"assistant","uuid":"a1","parentUuid":"u1","timestamp":"2026-01-01T10:00:01.000Z","message":{"id":"m1","content":[{"type":"text","text":"Hi."}]}}
+snapshot u1
+u2 <- ?a1 user   "bye"
+"#,
+    );
+    assert_snapshot!(turns_of(&session), @r#"
+    turn 1  new_session  "hi"
+      [u1 a1]
+      m1  text
+    turn 2  new_round  "bye"  open
+      [u2]
+    "#);
+    assert_snapshot!(findings_of(&session), @"line 2  F09 broken-line  warning: 2 things stand on one line; Claude Code reads only the first");
+}
+
+#[test]
+fn h07_h08_paths_stand_in_the_lines_and_are_not_decoded() {
+    let session = session(
+        r#"
+u1        user "hi"               cwd="D:\\OneDrive - Comp\\Name"
+a1 <- u1  reply m1 text "Hi."     cwd="D:\\OneDrive - Comp\\Name"
+"#,
+    );
+    let cwd = session.entries()[0].envelope().unwrap().cwd().unwrap().into_owned();
+    assert_eq!(cwd, "D:\\OneDrive - Comp\\Name");
+    assert!(session.findings().is_empty());
+}
+
+#[test]
+fn h09_a_session_may_move() {
+    let session = session(
+        r#"
+u1        user  "hi"              cwd=/a
+a1 <- u1  reply m1 text "Hi."     cwd=/a/b
+u2 <- a1  user  "back"            cwd=/a
+a2 <- u2  reply m2 text "Here."   cwd=/c branch=other
+"#,
+    );
+    assert_snapshot!(turns_of(&session), @r#"
+    turn 1  new_session  "hi"
+      [u1 a1]
+      m1  text
+    turn 2  new_round  "back"
+      [u2 a2]
+      m2  text
+    "#);
+    assert_snapshot!(findings_of(&session), @r"
+    line 2  F19 moved-cwd  note: the working directory changes to /a/b
+    line 4  F19 moved-cwd  note: the working directory changes to /c
+    ");
+}
+
+#[test]
+fn h16_an_empty_file_is_an_empty_session() {
+    for bytes in [&b""[..], b"\n", b"\n\n  \n", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n"] {
+        let session = Session::from_bytes(bytes);
+        assert!(session.turns().is_empty());
+        assert!(session.branches().is_empty());
+        assert!(session.replay().is_none());
+        assert!(session.active_leaf().is_none());
+        assert_eq!((session.id(), session.title()), (None, None));
+    }
+}
+
+#[test]
+fn h16_a_file_of_one_snapshot_or_summary_is_a_session_without_words() {
+    for line in [
+        "snapshot u1",
+        "summary \"Old\" leaf x",
+        "title \"Mine\"",
+        "queue enqueue \"hi\"",
+        "pr-link 7 ada/loom",
+    ] {
+        let session = session(line);
+        assert_eq!(session.entries().len(), 1);
+        assert!(session.turns().is_empty() && session.replay().is_none(), "{line}");
+    }
+}
+
+#[test]
+fn h16_marks_carriage_returns_and_nul_bytes_cost_nothing_but_themselves() {
+    let plain = log("u1 user \"hi\"\na1 <- u1 reply m1 text \"Hi.\"");
+    let expected = turns_of(&Session::from_bytes(&plain));
+    let crlf = String::from_utf8(plain.clone()).unwrap().replace('\n', "\r\n").into_bytes();
+    let marked = [b"\xef\xbb\xbf", &plain[..]].concat();
+    let padded = [&plain[..], &[0; 4096]].concat();
+    let blanks = String::from_utf8(plain).unwrap().replace('\n', "\n\n \n").into_bytes();
+    for bytes in [crlf, marked, padded, blanks] {
+        let session = Session::from_bytes(&bytes);
+        assert_eq!(turns_of(&session), expected);
+        assert_eq!(session.replay().unwrap().len(), 2);
+    }
+}
+
+#[test]
+fn h16_bytes_that_are_no_text_are_shown_as_such() {
+    let bytes = [
+        &log("u1 user \"hi\"")[..],
+        b"{\"type\":\"user\",\"uuid\":\"u2\",\"parentUuid\":\"u1\",\"message\":{\"content\":\"\xff!\"}}\n",
+    ]
+    .concat();
+    let session = Session::from_bytes(&bytes);
+    assert_eq!(name(&session, 1), "u2");
+    assert_eq!(text(&session, 1), "\"\u{fffd}!\"");
+}
+
+#[test]
+fn lines_that_are_no_conversation_do_not_break_one() {
+    assert_snapshot!(turns(r#"
+raw // Source: elsewhere
+snapshot u1
+u1        user   "hi"
+raw [1,2]
+raw "text"
+raw {}
+hex ff fe
+a1 <- u1  reply  m1 text "Hi."
+raw {"type":"assistant","uuid":7,"parentUuid":"a1","message":{"id":"m2","content":[{"type":"text","text":"odd"}]}}
+"#), @r#"
+    turn 1  new_session  "hi"
+      [u1 a1 line9]
+      m1  text
+      m2  text
+    "#);
+}

@@ -1,0 +1,75 @@
+//! How sessions come from one another.
+
+use threadline_session::{Fork, Session, fork};
+use threadline_testkit::log_of;
+
+use crate::render::session;
+
+const FIRST: &str = r#"
+u1        user   "hello"
+a1 <- u1  reply  m1 text "Hi."
+u2 <- a1  user   "left"
+a2 <- u2  reply  m2 text "Left."
+"#;
+
+#[test]
+fn a_fork_copies_the_beginning_under_the_same_uuids() {
+    let first = Session::from_bytes(&log_of("s1", FIRST));
+    let later = Session::from_bytes(&log_of(
+        "s2",
+        r#"
+queue dequeue
+u1        user   "hello"            cwd=/home/ada/elsewhere
+a1 <- u1  reply  m1 text "Hi."      cwd=/home/ada/elsewhere
+u3 <- a1  user   "right"
+"#,
+    ));
+    assert_eq!(fork(&first, &later), Some(Fork { shared: 2, at: 2 }));
+    assert_eq!(later.id().as_deref(), Some("s2"));
+}
+
+#[test]
+fn sessions_that_share_nothing_are_no_forks() {
+    let other = session("x1 user \"hello\"\ny1 <- x1 reply m9 text \"Hi.\"");
+    assert_eq!(fork(&session(FIRST), &other), None);
+    assert_eq!(fork(&Session::new(), &other), None);
+    assert_eq!(fork(&other, &Session::new()), None);
+}
+
+#[test]
+fn a_fork_may_say_where_it_comes_from() {
+    let marked = session(r#"u9 user "hello" +{"forkedFrom":{"sessionId":"s0","messageUuid":"u1"}}"#);
+    assert_eq!(marked.forked_from().as_deref(), Some("s0"));
+    assert_eq!(session(FIRST).forked_from(), None);
+}
+
+/// The session before one that is known by its file's name.
+fn previous(id: &str, notation: &str) -> Option<String> {
+    let mut session = Session::with_id(id);
+    for entry in self::session(notation).entries() {
+        session.push(entry.clone(), Vec::new());
+    }
+    session.previous_session()
+}
+
+#[test]
+fn the_first_line_may_still_carry_the_id_of_the_session_before() {
+    // As when plan mode ends: the id changes in mid-conversation.
+    assert_eq!(
+        previous("s2", "u1 user \"go\" session=s1\na1 <- u1 reply m1 text \"On.\" session=s2").as_deref(),
+        Some("s1")
+    );
+    assert_eq!(previous("s1", "u1 user \"go\" session=s1"), None);
+    assert_eq!(previous("s2", "snapshot u1\nu1 user \"go\" session=s2"), None);
+    assert_eq!(previous("s2", "raw \nu1 user \"go\" session=s1").as_deref(), Some("s1"));
+    assert_eq!(previous("s2", ""), None);
+}
+
+#[test]
+fn without_a_name_the_last_line_says_which_session_it_is() {
+    let session =
+        session("u1 user \"go\" session=s1\na1 <- u1 reply m1 text \"On.\" session=s2\nsnapshot u1");
+    assert_eq!(session.id().as_deref(), Some("s2"));
+    assert_eq!(session.previous_session().as_deref(), Some("s1"));
+    assert_eq!(self::session("snapshot u1").id(), None);
+}

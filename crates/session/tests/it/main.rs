@@ -1,0 +1,16 @@
+//! What sessions mean: notation in, text out.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+mod agent;
+mod compaction;
+mod finding;
+mod hygiene;
+mod input;
+mod lineage;
+mod property;
+mod render;
+mod reply;
+mod structure;
+mod tool_call;
+mod truth;

@@ -1,0 +1,117 @@
+//! Replies: lines of one message, wherever they stand.
+
+use insta::assert_snapshot;
+
+use crate::render::{names, session, turns};
+
+/// Each reply: its lines, its blocks, its output tokens.
+fn replies(notation: &str) -> String {
+    let session = session(notation);
+    let reply = |reply: &threadline_session::Reply| {
+        let blocks = reply.blocks(&session).into_iter().map(|(_, block)| block.kind().unwrap_or_default());
+        let blocks: Vec<_> = blocks.collect();
+        let tokens = reply.usage(&session).and_then(|usage| usage.output_tokens());
+        let tokens = tokens.map_or("no usage".into(), |tokens| format!("{tokens} tokens"));
+        let id = reply.id.as_deref().unwrap_or("(no id)");
+        format!("{id} on {}: {} ({tokens})\n", names(&session, &reply.entries), blocks.join(", "))
+    };
+    session.replies().iter().map(reply).collect()
+}
+
+#[test]
+fn lines_of_a_message_need_not_be_adjacent() {
+    assert_snapshot!(replies(r#"
+u1        user   "go"
+a1 <- u1  reply  m1 thinking "Hm."
+snapshot u1
+a2 <- a1  reply  m1 tool t1 Bash
+p1 <- a2  progress hook t1
+r1 <- a2  result t1 "ok"
+b1 <- r1  reply  m2 text "Another."
+a3 <- a2  reply  m1 tool t2 Bash
+"#), @r"
+    m1 on a1 a2 a3: thinking, tool_use, tool_use (0 tokens)
+    m2 on b1: text (0 tokens)
+    ");
+}
+
+#[test]
+fn usage_counts_once_and_the_largest_counts() {
+    assert_snapshot!(replies(r#"
+a1        reply m1 thinking "Hm."   usage={"output_tokens":1}
+a2 <- a1  reply m1 text "So."       usage={"output_tokens":250}
+a3 <- a2  reply m1 tool t1 Bash     usage={"output_tokens":9}
+b1 <- a3  reply m2 text "Small"     usage={"output_tokens":0}
+b2 <- b1  reply m2 text "then real" usage={"output_tokens":7}
+c1 <- b2  reply m3 text "same"      usage={"output_tokens":5}
+c2 <- c1  reply m3 text "again"     usage={"output_tokens":5}
+raw {"type":"assistant","uuid":"d1","parentUuid":"c2","message":{"id":"m4","content":[]}}
+"#), @r"
+    m1 on a1 a2 a3: thinking, text, tool_use (250 tokens)
+    m2 on b1 b2: text, text (7 tokens)
+    m3 on c1 c2: text, text (5 tokens)
+    m4 on d1:  (no usage)
+    ");
+}
+
+#[test]
+fn lines_without_a_message_id_are_replies_of_their_own() {
+    assert_snapshot!(replies(r#"
+raw {"type":"assistant","uuid":"a1","parentUuid":null,"message":{"content":[{"type":"text","text":"one"}]}}
+raw {"type":"assistant","uuid":"a2","parentUuid":"a1","message":{"id":null,"content":[{"type":"text","text":"two"}]}}
+raw {"type":"assistant","uuid":"a3","parentUuid":"a2"}
+"#), @r"
+    (no id) on a1: text (no usage)
+    (no id) on a2: text (no usage)
+    (no id) on a3:  (no usage)
+    ");
+}
+
+#[test]
+fn a_reply_that_was_written_out_again_comes_back_once() {
+    assert_snapshot!(replies(r#"
+a1        reply m1 thinking "Hm."
+a2 <- a1  reply m1 text "So."
+b1        reply m1 thinking "Hm."
+b2 <- b1  reply m1 text "So."
+b3 <- b2  reply m1 tool t1 Bash
+"#), @"m1 on a1 a2 b1 b2 b3: thinking, text, tool_use (0 tokens)");
+}
+
+#[test]
+fn a_line_with_several_blocks_keeps_all_of_them() {
+    // Even if two of them are equal: only lines are written out again.
+    assert_snapshot!(replies(r#"a1 reply m1 [text "ha", text "ha", redacted, fallback a b, {"type":"hologram"}]"#), @"m1 on a1: text, text, redacted_thinking, fallback, hologram (0 tokens)");
+}
+
+#[test]
+fn what_claude_code_wrote_itself_is_synthetic() {
+    let session = session(
+        r#"
+a1        reply m1 text "API Error: 529"  model=<synthetic> +{"isApiErrorMessage":true}
+a2 <- a1  reply m2 text "Here."
+"#,
+    );
+    let synthetic: Vec<bool> = session.replies().iter().map(|reply| reply.is_synthetic()).collect();
+    assert_eq!(synthetic, [true, false]);
+    assert_eq!(session.replies()[1].model.as_deref(), Some("claude-opus-4-8"));
+}
+
+#[test]
+fn a_reply_beside_the_walk_is_whole() {
+    // The next prompt hangs on the first line; the second one still belongs to the reply.
+    assert_snapshot!(turns(r#"
+u1        user   "go"
+a1 <- u1  reply  m1 text "One."
+a2 <- a1  reply  m1 text "Two."
+u2 <- a1  user   "on"
+a3 <- u2  reply  m2 text "On."
+"#), @r#"
+    turn 1  new_session  "go"
+      [u1 a1 a2]
+      m1  text, text
+    turn 2  new_round  "on"
+      [u2 a3]
+      m2  text
+    "#);
+}

@@ -1,0 +1,21 @@
+//! Any bytes come back as they were, whatever the lenses make of them.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use threadline_entry::{Ending, Lines, lens, parse_line};
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut back = Vec::new();
+    let mut lines = Lines::new(bytes);
+    while let Some(line) = lines.next().expect("reading from memory") {
+        parse_line(&line, |entry, _| {
+            lens::drift(&entry, &mut |_| {});
+            let _ = entry.message().map(|message| message.blocks().count());
+            back.extend_from_slice(entry.as_bytes());
+            if entry.ending() == Ending::Newline {
+                back.push(b'\n');
+            }
+        });
+    }
+    assert_eq!(back, bytes);
+});
