@@ -1,0 +1,279 @@
+//! Agent files: the transcripts of sub-agents, in every place that Claude Code has put them.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use threadline_entry::{Entry, Json, walk};
+
+use crate::listing::Listing;
+
+/// The transcript of a sub-agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentFile {
+    /// The agent's id: the name of the file without `agent-`.
+    pub id: String,
+    /// The transcript.
+    pub path: PathBuf,
+    /// What the agent was for, as far as names tell.
+    pub kind: AgentKind,
+    /// The workflow run that the agent was part of.
+    pub run: Option<String>,
+}
+
+/// What an agent was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AgentKind {
+    /// A task that the model handed out.
+    Ordinary,
+    /// Summing up the conversation.
+    Compaction,
+    /// A question asked beside the conversation.
+    SideQuestion,
+    /// A step of a workflow.
+    Workflow,
+}
+
+impl AgentFile {
+    fn new(path: PathBuf, run: Option<String>) -> Option<Self> {
+        let id = path.file_name()?.to_str()?.strip_prefix("agent-")?.strip_suffix(".jsonl")?.to_owned();
+        let kind = match &run {
+            _ if id.starts_with("acompact-") => AgentKind::Compaction,
+            _ if id.starts_with("aside_question-") => AgentKind::SideQuestion,
+            Some(_) => AgentKind::Workflow,
+            None => AgentKind::Ordinary,
+        };
+        Some(Self { id, path, kind, run })
+    }
+
+    /// Reads what stands in `agent-<id>.meta.json` beside the transcript; `None` if there is no such file.
+    pub fn read_meta(&self) -> io::Result<Option<AgentMeta>> {
+        match fs_err::read(self.path.with_extension("meta.json")) {
+            Ok(bytes) => Ok(Some(AgentMeta { entry: Entry::parse(bytes.trim_ascii()).0 })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What Claude Code noted about an agent, in a file of its own.
+#[derive(Clone, Debug)]
+pub struct AgentMeta {
+    entry: Entry,
+}
+
+impl AgentMeta {
+    /// The whole of it, as it was written.
+    pub fn entry(&self) -> &Entry {
+        &self.entry
+    }
+
+    /// The name of the agent's definition.
+    pub fn agent_type(&self) -> Option<String> {
+        self.text("agentType")
+    }
+
+    /// What it was asked to do, in a few words.
+    pub fn description(&self) -> Option<String> {
+        self.text("description")
+    }
+
+    /// The tool call that started it.
+    pub fn tool_use_id(&self) -> Option<String> {
+        self.text("toolUseId")
+    }
+
+    /// The agent that started it, if it was not the session itself.
+    pub fn parent_agent_id(&self) -> Option<String> {
+        self.text("parentAgentId")
+    }
+
+    fn text(&self, key: &str) -> Option<String> {
+        Some(self.entry.get(key)?.as_str()?.into_owned())
+    }
+}
+
+/// How many of an agent file's lines are asked for the session it belongs to.
+const LINES_ASKED: usize = 8;
+
+/// How deep folders may lie below `subagents`.
+const MAX_DEPTH: usize = 8;
+
+/// The agents of the session `id`, whose log is at `path`.
+pub(crate) fn agents_of(path: &Path, id: &str) -> Listing<AgentFile> {
+    let mut listing = own_agents(path);
+    let Some(folder) = path.parent() else { return listing };
+    let shared = shared_agents(folder);
+    let own = shared.found.into_iter().filter(|(owner, _)| owner == id).map(|(_, agent)| agent);
+    listing.append(Listing { found: own.collect(), unread: shared.unread });
+    listing.found.sort_by(|a, b| a.path.cmp(&b.path));
+    listing
+}
+
+/// The agents in the session's own folder, from 2.1.2 on.
+fn own_agents(path: &Path) -> Listing<AgentFile> {
+    let mut listing = Listing::new();
+    walk_folder(&path.with_extension("").join("subagents"), None, MAX_DEPTH, &mut listing);
+    listing
+}
+
+/// How many agents the sessions of a folder have.
+#[derive(Default)]
+pub(crate) struct AgentCounts {
+    /// Of those that lie beside the sessions.
+    shared: HashMap<String, usize>,
+    /// The names of the folders, so that nobody looks for one that is not there.
+    folders: HashSet<OsString>,
+}
+
+impl AgentCounts {
+    /// Looks into `folder` once for all its sessions.
+    pub(crate) fn of(folder: &Path) -> Self {
+        let entries = fs_err::read_dir(folder).into_iter().flatten().flatten();
+        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_file()));
+        let mut counts =
+            Self { shared: HashMap::new(), folders: folders.map(|entry| entry.file_name()).collect() };
+        for (owner, _) in shared_agents(folder).found {
+            *counts.shared.entry(owner).or_default() += 1;
+        }
+        counts
+    }
+
+    /// How many the session `id` has, whose log is at `path`.
+    pub(crate) fn count(&self, path: &Path, id: &str) -> usize {
+        let has_own = path.file_stem().is_some_and(|name| self.folders.contains(name));
+        let own = if has_own { own_agents(path).found.len() } else { 0 };
+        own + self.shared.get(id).copied().unwrap_or(0)
+    }
+}
+
+/// The agents that lie beside the sessions (2.0.x), or in one `subagents` for all, with their owners.
+fn shared_agents(folder: &Path) -> Listing<(String, AgentFile)> {
+    let mut agents = Listing::new();
+    walk_folder(folder, None, 0, &mut agents);
+    walk_folder(&folder.join("subagents"), None, 0, &mut agents);
+    let mut owned = Listing { found: Vec::new(), unread: agents.unread };
+    for agent in agents.found {
+        if let Some(Some(owner)) = owned.note(read_owner(&agent.path)) {
+            owned.found.push((owner, agent));
+        }
+    }
+    owned
+}
+
+/// Collects the transcripts in `folder` and `depth` levels below. Links to folders are not followed.
+fn walk_folder(folder: &Path, run: Option<&str>, depth: usize, listing: &mut Listing<AgentFile>) {
+    let Some(entries) = listing.note(fs_err::read_dir(folder)) else { return };
+    let in_workflows = folder.file_name().is_some_and(|name| name == "workflows");
+    for entry in entries {
+        let Some(entry) = listing.note(entry) else { continue };
+        let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_dir && depth > 0 {
+            let name = entry.file_name();
+            let own = name.to_str().filter(|_| in_workflows);
+            walk_folder(&entry.path(), run.or(own), depth - 1, listing);
+        } else if !is_dir {
+            listing.found.extend(AgentFile::new(entry.path(), run.map(str::to_owned)));
+        }
+    }
+}
+
+/// The session that an agent file says it belongs to, from its first lines.
+fn read_owner(path: &Path) -> io::Result<Option<String>> {
+    let file = fs_err::File::open(path)?;
+    let mut reader = BufReader::new(file.take(crate::window::MOST as u64));
+    let mut line = Vec::new();
+    for _ in 0..LINES_ASKED {
+        line.clear();
+        if reader.read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        let owner = walk::pick(&line, ["sessionId"]).and_then(|[id]| id.and_then(Json::as_str));
+        if let Some(owner) = owner {
+            return Ok(Some(owner.into_owned()));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SessionFile;
+
+    fn put(path: PathBuf, text: &str) {
+        fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+        fs_err::write(path, text).unwrap();
+    }
+
+    fn of(owner: &str) -> String {
+        format!(
+            "{{\"type\":\"file-history-snapshot\"}}\n{{\"isSidechain\":true,\"sessionId\":\"{owner}\"}}\n"
+        )
+    }
+
+    #[test]
+    fn agents_are_found_in_every_layout() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        put(at("s1.jsonl"), "{}\n");
+        put(at("s2.jsonl"), "{}\n");
+        put(at("agent-1234567.jsonl"), &of("s1"));
+        put(at("agent-7654321.jsonl"), &of("s2"));
+        put(at("agent-empty.jsonl"), "");
+        put(at("subagents/agent-old.jsonl"), &of("s1"));
+        put(at("s1/subagents/agent-a1b2c3.jsonl"), "");
+        put(at("s1/subagents/agent-acompact-ff.jsonl"), "");
+        put(at("s1/subagents/agent-aside_question-ff.jsonl"), "");
+        put(at("s1/subagents/workflows/wf_9/agent-a9.jsonl"), "");
+        put(at("s1/subagents/workflows/wf_9/journal.jsonl"), "");
+        put(at("s1/subagents/workflows/wf_9/inner/agent-acompact-9.jsonl"), "");
+        put(at("s1/subagents/agent-a1b2c3.meta.json"), "{}");
+        put(at("s1/tool-results/x.txt"), "");
+
+        let agents = SessionFile::at(at("s1.jsonl")).agents();
+        assert!(agents.unread.is_empty());
+        let mut told: Vec<_> =
+            agents.found.iter().map(|agent| (&*agent.id, agent.kind, agent.run.as_deref())).collect();
+        told.sort_unstable_by_key(|told| told.0);
+        assert_eq!(
+            told,
+            [
+                ("1234567", AgentKind::Ordinary, None),
+                ("a1b2c3", AgentKind::Ordinary, None),
+                ("a9", AgentKind::Workflow, Some("wf_9")),
+                ("acompact-9", AgentKind::Compaction, Some("wf_9")),
+                ("acompact-ff", AgentKind::Compaction, None),
+                ("aside_question-ff", AgentKind::SideQuestion, None),
+                ("old", AgentKind::Ordinary, None),
+            ]
+        );
+        let others: Vec<_> = SessionFile::at(at("s2.jsonl")).agents().found;
+        assert_eq!(others.iter().map(|agent| &*agent.id).collect::<Vec<_>>(), ["7654321"]);
+        let counts = AgentCounts::of(dir.path());
+        assert_eq!(
+            [("s1.jsonl", "s1"), ("s2.jsonl", "s2")].map(|(name, id)| counts.count(&at(name), id)),
+            [7, 1]
+        );
+        assert!(SessionFile::at(at("none/s3.jsonl")).agents().found.is_empty());
+    }
+
+    #[test]
+    fn meta_is_read_and_kept_as_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("agent-a1.jsonl");
+        let agent = AgentFile::new(path.clone(), None).unwrap();
+        assert!(agent.read_meta().unwrap().is_none());
+        let text = "{\n \"agentType\": \"Explore\",\n \"description\": \"look\", \"toolUseId\": \"toolu_1\",\n \"x\": 1\n}\n";
+        put(path.with_extension("meta.json"), text);
+        let meta = agent.read_meta().unwrap().unwrap();
+        assert_eq!(meta.agent_type().as_deref(), Some("Explore"));
+        assert_eq!(meta.description().as_deref(), Some("look"));
+        assert_eq!(meta.tool_use_id().as_deref(), Some("toolu_1"));
+        assert_eq!(meta.parent_agent_id(), None);
+        assert_eq!(meta.entry().text(), text.trim());
+        put(path.with_extension("meta.json"), "torn {");
+        assert_eq!(agent.read_meta().unwrap().unwrap().agent_type(), None);
+    }
+}

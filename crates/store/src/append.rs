@@ -1,0 +1,230 @@
+//! Appending whole lines to a session file.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use fs_err::OpenOptions;
+
+use crate::identity::FileId;
+use crate::snapshot::Snapshot;
+
+/// Why lines could not be appended or a file not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AppendError {
+    /// One of the lines holds a newline, so it is not one line. Nothing was written.
+    #[error("line {line_no} of those to write holds a newline")]
+    NotALine {
+        /// Which one, counted from 1.
+        line_no: usize,
+    },
+
+    /// The file is no longer the one that was expected. Nothing was written.
+    #[error("{} is not the file it was", .path.display())]
+    Moved {
+        /// The file.
+        path: PathBuf,
+    },
+
+    /// The file is not there, or could not be read or written.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// What an append did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// Where the first of the new lines begins.
+    pub byte_offset: u64,
+    /// Whether the file ended in the middle of a line, which was closed with a newline first.
+    pub closed_torn_line: bool,
+}
+
+/// How often a file may be replaced while we wait for its lock. Whoever replaces again and again may well be
+/// quicker than we are, so this is far more than patience; it only ends what would never end.
+const ATTEMPTS: usize = 1000;
+
+/// Appends `lines`, given without newlines, in a single write under a lock.
+///
+/// A file that is gone stays gone. With `expect`, a file that was replaced, cut or rewritten since is
+/// left alone; one that has only grown is fine.
+pub fn append<L: AsRef<[u8]>>(
+    path: impl AsRef<Path>,
+    lines: impl IntoIterator<Item = L>,
+    expect: Option<&Snapshot>,
+) -> Result<Appended, AppendError> {
+    let path = path.as_ref();
+    let mut bytes = join(lines)?;
+    let length = bytes.len() as u64;
+    let mut file = open_locked(path)?;
+    if let Some(snapshot) = expect
+        && !snapshot.begins(&mut file)?
+    {
+        return Err(AppendError::Moved { path: path.to_owned() });
+    }
+    let end = file.seek(SeekFrom::End(0))?;
+    let closed_torn_line = !bytes.is_empty() && tears_at(&mut file, end)?;
+    if closed_torn_line {
+        bytes.insert(0, b'\n');
+    }
+    file.write_all(&bytes)?;
+    // Somebody who knows nothing of locks may have been quicker, so the place is known only now.
+    Ok(Appended { byte_offset: file.stream_position()? - length, closed_torn_line })
+}
+
+/// Makes a new session file of `lines`, given without newlines. Only its owner may read it (0600 on Unix).
+///
+/// The folder is made if need be. The file appears with all its lines at once; one that is already
+/// there is an error ([`io::ErrorKind::AlreadyExists`]) and stays as it is.
+pub fn create_new<L: AsRef<[u8]>>(
+    path: impl AsRef<Path>,
+    lines: impl IntoIterator<Item = L>,
+) -> Result<(), AppendError> {
+    let path = path.as_ref();
+    let bytes = join(lines)?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    fs_err::create_dir_all(folder)?;
+    let mut file = temporary(folder)?;
+    file.write_all(&bytes)?;
+    file.as_file().sync_all()?;
+    file.persist_noclobber(path).map_err(|failed| {
+        let message = format!("failed to create {}: {}", path.display(), failed.error);
+        io::Error::new(failed.error.kind(), message)
+    })?;
+    Ok(())
+}
+
+/// A temporary file that writes at its end only, in the folder where it will stay.
+pub(crate) fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    tempfile::Builder::new().prefix(".threadline-").suffix(".tmp").append(true).tempfile_in(folder)
+}
+
+/// The lines with their newlines.
+fn join<L: AsRef<[u8]>>(lines: impl IntoIterator<Item = L>) -> Result<Vec<u8>, AppendError> {
+    let mut bytes = Vec::new();
+    for (i, line) in lines.into_iter().enumerate() {
+        if memchr::memchr(b'\n', line.as_ref()).is_some() {
+            return Err(AppendError::NotALine { line_no: i + 1 });
+        }
+        bytes.extend(line.as_ref());
+        bytes.push(b'\n');
+    }
+    Ok(bytes)
+}
+
+/// Opens the file for appending and locks it. The lock is on the file that has the name now.
+fn open_locked(path: &Path) -> Result<fs_err::File, AppendError> {
+    for _ in 0..ATTEMPTS {
+        let file = OpenOptions::new().read(true).append(true).open(path)?;
+        lock(file.file())?;
+        // While we waited for the lock, whoever held it may have put another file in its place.
+        if FileId::of(&fs_err::metadata(path)?) == FileId::of(&file.metadata()?) {
+            return Ok(file);
+        }
+    }
+    Err(AppendError::Moved { path: path.to_owned() })
+}
+
+/// Waits for the file's lock, which closing the file gives back. Some file systems have no locks.
+pub(crate) fn lock(file: &File) -> io::Result<()> {
+    match file.lock() {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
+        locked => locked,
+    }
+}
+
+/// Whether a line is torn at `end`, the newline before it missing.
+pub(crate) fn tears_at(file: &mut (impl Read + Seek), end: u64) -> io::Result<bool> {
+    if end == 0 {
+        return Ok(false);
+    }
+    let mut last = Vec::new();
+    file.seek(SeekFrom::Start(end - 1))?;
+    file.take(1).read_to_end(&mut last)?;
+    Ok(last.first().is_some_and(|last| *last != b'\n'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file_with(text: &str) -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        fs_err::write(&path, text).unwrap();
+        (dir, path)
+    }
+
+    #[test]
+    fn lines_are_added_and_a_torn_one_is_closed() {
+        for (before, lines, after, torn) in [
+            ("", &["a"][..], "a\n", false),
+            ("x\n", &["a", "b"], "x\na\nb\n", false),
+            ("x\nto", &["a"], "x\nto\na\n", true),
+            ("to", &[], "to", false),
+        ] {
+            let (_dir, path) = file_with(before);
+            let appended = append(&path, lines, None).unwrap();
+            assert_eq!(fs_err::read_to_string(&path).unwrap(), after);
+            assert_eq!(appended.closed_torn_line, torn);
+            assert_eq!(appended.byte_offset, before.len() as u64 + u64::from(torn));
+        }
+    }
+
+    #[test]
+    fn a_line_with_a_newline_is_refused_whole() {
+        let (_dir, path) = file_with("x\n");
+        let error = append(&path, ["a", "b\nc"], None).unwrap_err();
+        assert!(matches!(error, AppendError::NotALine { line_no: 2 }), "{error}");
+        assert_eq!(fs_err::read_to_string(&path).unwrap(), "x\n");
+        assert!(matches!(create_new(path.with_extension("new"), ["\n"]), Err(AppendError::NotALine { .. })));
+    }
+
+    #[test]
+    fn a_file_that_is_gone_is_not_made_anew() {
+        let (_dir, path) = file_with("x\n");
+        fs_err::remove_file(&path).unwrap();
+        let error = append(&path, ["a"], None).unwrap_err();
+        assert!(
+            matches!(&error, AppendError::Io(error) if error.kind() == io::ErrorKind::NotFound),
+            "{error}"
+        );
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_file_that_is_not_the_one_expected_is_left_alone() {
+        let (_dir, path) = file_with("x\ny\n");
+        let snapshot = Snapshot::take(&path).unwrap();
+        append(&path, ["grown"], Some(&snapshot)).unwrap();
+        append(&path, ["again"], Some(&snapshot)).unwrap();
+        fs_err::write(&path, "X\ny\ngrown\n").unwrap();
+        assert!(matches!(append(&path, ["no"], Some(&snapshot)), Err(AppendError::Moved { .. })));
+        let other = path.with_extension("other");
+        fs_err::write(&other, "x\ny\ngrown\n").unwrap();
+        fs_err::rename(&other, &path).unwrap();
+        assert!(matches!(append(&path, ["no"], Some(&snapshot)), Err(AppendError::Moved { .. })));
+        assert_eq!(fs_err::read_to_string(&path).unwrap(), "x\ny\ngrown\n");
+    }
+
+    #[test]
+    fn a_new_file_is_made_once_and_for_its_owner() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("projects/-p/s.jsonl");
+        create_new(&path, ["a", "b"]).unwrap();
+        let error = create_new(&path, ["c"]).unwrap_err();
+        assert!(
+            matches!(&error, AppendError::Io(error) if error.kind() == io::ErrorKind::AlreadyExists),
+            "{error}"
+        );
+        assert_eq!(fs_err::read_to_string(&path).unwrap(), "a\nb\n");
+        assert_eq!(fs_err::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(fs_err::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+    }
+}

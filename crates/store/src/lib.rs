@@ -1,0 +1,50 @@
+//! Where logs live: find, open, follow, append, replace. The only room that touches session files.
+//!
+//! A [`Store`] is one or more homes such as `~/.claude`. It lists [`SessionFile`]s, takes a quick
+//! [`Glance`] at each, and [finds](Store::find) the one a person means. A [`Follower`] reads a file
+//! while it grows. Logs are written in two ways only: [`append`] adds whole lines, [`replace`] swaps
+//! the whole file; nothing is ever cut off or overwritten in place.
+//!
+//! The caller says where the homes are: nothing here reads the environment or the clock.
+//!
+//! ```no_run
+//! use threadline_store::Store;
+//!
+//! let store = Store::open(["/home/me/.claude".into()]);
+//! for (session, glance) in store.list().found {
+//!     let _ = (session.id, glance.heading());
+//! }
+//! ```
+
+#![warn(missing_docs)]
+
+mod agent_file;
+mod append;
+mod fingerprint;
+mod follow;
+mod glance;
+mod home;
+mod identity;
+mod leading;
+mod listing;
+mod project;
+mod prompt;
+mod reference;
+mod replace;
+mod session_file;
+mod snapshot;
+mod window;
+
+pub use agent_file::{AgentFile, AgentKind, AgentMeta};
+pub use append::{AppendError, Appended, append, create_new};
+pub use fingerprint::Fingerprint;
+pub use follow::{Change, Follower, Mark};
+pub use glance::{Glance, glance, glance_all};
+pub use home::{Home, Store};
+pub use identity::FileId;
+pub use listing::Listing;
+pub use project::{encode_project, folder_matches, worktrees};
+pub use reference::{Candidate, FindError};
+pub use replace::{ReplaceError, Replaced, replace};
+pub use session_file::SessionFile;
+pub use snapshot::Snapshot;

@@ -1,0 +1,232 @@
+//! References: which session a person means by what they typed.
+
+use std::cmp::Reverse;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::glance::{Glance, glance};
+use crate::home::Store;
+use crate::session_file::SessionFile;
+
+/// Why no single session was found.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FindError {
+    /// No session has this id, prefix, title or path.
+    #[error("no session matches `{needle}`")]
+    NoMatch {
+        /// What was typed.
+        needle: String,
+        /// The closest few, best first.
+        near: Vec<Candidate>,
+        /// What could not be looked at; the session may be there.
+        unread: Vec<io::Error>,
+    },
+
+    /// Several sessions match.
+    #[error("`{needle}` matches {} sessions", .found.len())]
+    Ambiguous {
+        /// What was typed.
+        needle: String,
+        /// All of them, the last modified first.
+        found: Vec<Candidate>,
+    },
+
+    /// A file that matches could not be read.
+    #[error(transparent)]
+    Read(#[from] io::Error),
+}
+
+/// A session that may have been meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its id.
+    pub id: String,
+    /// What it is called, or how it begins.
+    pub title: Option<String>,
+    /// When it was last written to.
+    pub modified: SystemTime,
+}
+
+impl Candidate {
+    fn new(file: &SessionFile, glance: &Glance) -> Self {
+        let title = glance.title().or(glance.first_prompt.as_deref()).map(str::to_owned);
+        Self { id: file.id.clone(), title, modified: glance.modified }
+    }
+}
+
+/// How many near misses are named.
+const NEAR: usize = 5;
+
+/// What a search by id or title came to.
+enum Hits {
+    None,
+    One(SessionFile),
+    Many(Vec<Candidate>),
+}
+
+impl Store {
+    /// Finds the session that a person means by `needle`.
+    ///
+    /// In this order: `last` for the session that was modified last; a path to a log, with or without
+    /// `.jsonl`, or to the folder beside it; an id; the beginning of one id only; a title, whatever
+    /// its case; a piece of one title only. Of files with the same id the newest is meant.
+    pub fn find(&self, needle: &str) -> Result<SessionFile, FindError> {
+        let needle = needle.trim();
+        if needle == "last" {
+            return self.find_last();
+        }
+        if (needle.ends_with(".jsonl") || needle.contains(std::path::is_separator))
+            && let Some(file) = session_at(Path::new(needle))
+        {
+            return Ok(file);
+        }
+        let by_id = self.find_id(needle)?;
+        if let Hits::One(file) = by_id {
+            return Ok(file);
+        }
+        self.find_title(needle, by_id)
+    }
+
+    fn find_last(&self) -> Result<SessionFile, FindError> {
+        let files = self.session_files(|_| true);
+        let mut unread = files.unread;
+        let mut dated: Vec<_> =
+            files.found.into_iter().filter_map(|file| Some((modified(&file.path)?, file))).collect();
+        dated.sort_by_key(|(modified, _)| Reverse(*modified));
+        for (_, file) in dated {
+            match glance(&file) {
+                Ok(glance) if glance.is_listed() => return Ok(file),
+                Ok(_) => {}
+                Err(error) => unread.push(error),
+            }
+        }
+        Err(FindError::NoMatch { needle: "last".into(), near: Vec::new(), unread })
+    }
+
+    /// The session with this id, or whose id begins like this.
+    fn find_id(&self, needle: &str) -> Result<Hits, FindError> {
+        if needle.is_empty() {
+            return Ok(Hits::None);
+        }
+        let wanted = needle.to_ascii_lowercase();
+        let mut files = self.session_files(|_| true).found;
+        files.retain(|file| file.id.to_ascii_lowercase().starts_with(&wanted));
+        if files.iter().any(|file| file.id.eq_ignore_ascii_case(needle)) {
+            files.retain(|file| file.id.eq_ignore_ascii_case(needle));
+        }
+        let mut hits = Vec::new();
+        for file in files {
+            let glance = glance(&file)?;
+            if !glance.is_sidechain {
+                hits.push((file, glance));
+            }
+        }
+        Ok(only(hits))
+    }
+
+    /// The session with this title, or a piece of it. `by_id` is what the search for an id left open.
+    fn find_title(&self, needle: &str, by_id: Hits) -> Result<SessionFile, FindError> {
+        let listing = self.list();
+        let wanted = needle.to_lowercase();
+        let titled = |matches: &dyn Fn(&str) -> bool| {
+            let hits = listing.found.iter().filter(|(_, glance)| titles(glance).any(|title| matches(&title)));
+            only(hits.cloned().collect())
+        };
+        let hits = match (titled(&|title| title == wanted), by_id) {
+            (Hits::None, Hits::None) if !wanted.is_empty() => titled(&|title| title.contains(&wanted)),
+            (Hits::None, several) => several,
+            (hits, _) => hits,
+        };
+        match hits {
+            Hits::One(file) => Ok(file),
+            Hits::Many(found) => Err(FindError::Ambiguous { needle: needle.to_owned(), found }),
+            Hits::None => session_at(Path::new(needle)).ok_or_else(|| FindError::NoMatch {
+                needle: needle.to_owned(),
+                near: near(&wanted, &listing.found),
+                unread: listing.unread,
+            }),
+        }
+    }
+}
+
+/// The log that `path` names, if there is one.
+fn session_at(path: &Path) -> Option<SessionFile> {
+    let with_extension = || {
+        let mut name = path.file_name()?.to_owned();
+        name.push(".jsonl");
+        Some(path.with_file_name(name))
+    };
+    let log =
+        if path.is_file() { Some(path.to_owned()) } else { with_extension().filter(|log| log.is_file()) };
+    log.map(|log: PathBuf| SessionFile::at(log))
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    fs_err::metadata(path).ok()?.modified().ok()
+}
+
+/// Every title that the session has, in lower case.
+fn titles(glance: &Glance) -> impl Iterator<Item = String> {
+    let titles = [&glance.custom_title, &glance.ai_title, &glance.summary];
+    titles.into_iter().flatten().map(|title| title.to_lowercase())
+}
+
+/// Whether the hits are of one session, whose newest file then counts.
+fn only(mut hits: Vec<(SessionFile, Glance)>) -> Hits {
+    hits.sort_by_key(|(_, glance)| Reverse(glance.modified));
+    let several = hits.iter().any(|(file, _)| file.id != hits[0].0.id);
+    if several {
+        let mut found: Vec<Candidate> = Vec::new();
+        for (file, glance) in &hits {
+            if found.iter().all(|candidate| candidate.id != file.id) {
+                found.push(Candidate::new(file, glance));
+            }
+        }
+        return Hits::Many(found);
+    }
+    hits.into_iter().next().map_or(Hits::None, |(file, _)| Hits::One(file))
+}
+
+/// The sessions that are nearly called `needle`: by the start of the id, or by a word or all of a title.
+fn near(needle: &str, sessions: &[(SessionFile, Glance)]) -> Vec<Candidate> {
+    let length = needle.chars().count();
+    let allowed = length / 3;
+    if allowed == 0 {
+        return Vec::new();
+    }
+    let mut scored: Vec<(usize, Candidate)> = Vec::new();
+    for (file, glance) in sessions {
+        let start: String = file.id.to_ascii_lowercase().chars().take(length).collect();
+        let mut best = distance(needle, &start);
+        for title in titles(glance) {
+            let words = title.split_whitespace().map(|word| distance(needle, word)).min();
+            best = best.min(distance(needle, &title)).min(words.unwrap_or(usize::MAX));
+        }
+        if best <= allowed {
+            scored.push((best, Candidate::new(file, glance)));
+        }
+    }
+    scored.sort_by_key(|(score, _)| *score);
+    scored.into_iter().take(NEAR).map(|(_, candidate)| candidate).collect()
+}
+
+/// How many characters must be changed, added or taken away to make one text of the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ch) in a.chars().enumerate() {
+        let mut corner = i;
+        row[0] = i + 1;
+        for (j, other) in b.iter().enumerate() {
+            let change = corner + usize::from(ch != *other);
+            corner = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(corner + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests;

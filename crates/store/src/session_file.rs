@@ -1,0 +1,255 @@
+//! Session files: where each session's log is, and the data that lies beside it.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use memchr::{memchr, memmem};
+use rayon::prelude::*;
+use threadline_entry::{Json, walk};
+
+use crate::agent_file::{self, AgentFile};
+use crate::home::{Home, Store};
+use crate::listing::Listing;
+use crate::project::{folder_matches, real_path, worktrees};
+use crate::window;
+
+/// The log of one session.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SessionFile {
+    /// The session's id, which is the name of its file.
+    pub id: String,
+    /// The log.
+    pub path: PathBuf,
+    /// The name of the project's folder, if the file lies in a home.
+    pub folder: Option<String>,
+    /// The home, if the file lies in one.
+    pub home: Option<Home>,
+}
+
+impl SessionFile {
+    /// The session whose log is at `path`, in a home or anywhere else. Touches nothing.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        let id = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let folder = path.parent();
+        let projects =
+            folder.and_then(Path::parent).filter(|dir| dir.file_name() == Some(OsStr::new("projects")));
+        let home = projects.and_then(Path::parent).map(Home::new);
+        let folder = folder.and_then(Path::file_name).filter(|_| home.is_some());
+        let folder = folder.map(|name| name.to_string_lossy().into_owned());
+        Self { id, path, folder, home }
+    }
+
+    /// Whether the first line belongs to a sub-agent, which makes the file no session of its own.
+    pub fn is_sidechain(&self) -> io::Result<bool> {
+        let mut head = Vec::new();
+        fs_err::File::open(&self.path)?.take(window::SIZE as u64).read_to_end(&mut head)?;
+        Ok(starts_sidechain(&head))
+    }
+
+    /// The transcripts of the session's sub-agents, wherever its version of Claude Code put them.
+    pub fn agents(&self) -> Listing<AgentFile> {
+        agent_file::agents_of(&self.path, &self.id)
+    }
+
+    /// The folder with tool output that was too long for the log, if there is one.
+    pub fn tool_results_dir(&self) -> Option<PathBuf> {
+        Some(self.path.with_extension("").join("tool-results")).filter(|dir| dir.is_dir())
+    }
+
+    /// The folder with backups of the files that the session changed, if there is one.
+    pub fn file_history_dir(&self) -> Option<PathBuf> {
+        Some(self.home.as_ref()?.file_history_dir(&self.id)).filter(|dir| dir.is_dir())
+    }
+}
+
+/// Whether a file that begins with `head` is a sub-agent's.
+pub(crate) fn starts_sidechain(head: &[u8]) -> bool {
+    let end = memchr(b'\n', head);
+    let line = &head[..end.unwrap_or(head.len())];
+    let named = [r#""isSidechain":true"#, r#""isSidechain": true"#];
+    if !named.iter().any(|text| memmem::find(line, text.as_bytes()).is_some()) {
+        return false;
+    }
+    // A line that goes on beyond what we see cannot be asked further.
+    match walk::pick(line, ["isSidechain"]) {
+        Some([flag]) => flag.and_then(Json::as_bool).unwrap_or(false),
+        None => true,
+    }
+}
+
+impl Store {
+    /// Every session of the store, in no order that matters.
+    ///
+    /// Reads the beginning of each file, to leave out those that are a sub-agent's.
+    pub fn sessions(&self) -> Listing<SessionFile> {
+        keep_sessions(self.session_files(|_| true))
+    }
+
+    /// The sessions of the project at `dir`, those of its git worktrees among them.
+    pub fn sessions_of(&self, dir: &Path) -> Listing<SessionFile> {
+        let real = real_path(dir);
+        let worktrees = worktrees(Path::new(&real));
+        let mut dirs: Vec<_> = worktrees.iter().map(|dir| dir.to_string_lossy().into_owned()).collect();
+        dirs.push(real);
+        keep_sessions(self.session_files(|folder| dirs.iter().any(|dir| folder_matches(folder, dir))))
+    }
+
+    /// The files that are sessions by name, in the folders that are `wanted`. Opens none of them.
+    pub(crate) fn session_files(&self, wanted: impl Fn(&str) -> bool) -> Listing<SessionFile> {
+        let mut listing = Listing::new();
+        let mut seen = HashSet::new();
+        for home in self.homes() {
+            for folder in subfolders(&home.projects_dir(), &mut listing) {
+                let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                if !wanted(&name) {
+                    continue;
+                }
+                // A link to a folder that was already looked into.
+                let real = fs_err::canonicalize(&folder).unwrap_or_else(|_| folder.clone());
+                if seen.insert(real) {
+                    list_folder(home, &folder, &name, &mut listing);
+                }
+            }
+        }
+        listing
+    }
+}
+
+fn subfolders<T>(dir: &Path, listing: &mut Listing<T>) -> Vec<PathBuf> {
+    let Some(entries) = listing.note(fs_err::read_dir(dir)) else { return Vec::new() };
+    let mut folders: Vec<_> = entries
+        .filter_map(|entry| listing.note(entry))
+        .filter(|entry| match entry.file_type() {
+            Ok(kind) if kind.is_symlink() => entry.path().is_dir(),
+            Ok(kind) => kind.is_dir(),
+            Err(_) => false,
+        })
+        .map(|entry| entry.path())
+        .collect();
+    // A folder comes before the links to it, whatever their names.
+    folders.sort_by_cached_key(|folder| (folder.is_symlink(), folder.clone()));
+    folders
+}
+
+fn list_folder(home: &Home, folder: &Path, name: &str, listing: &mut Listing<SessionFile>) {
+    let Some(entries) = listing.note(fs_err::read_dir(folder)) else { return };
+    for entry in entries {
+        let Some(entry) = listing.note(entry) else { continue };
+        let file_name = entry.file_name();
+        let Some(id) = file_name.to_str().and_then(|name| name.strip_suffix(".jsonl")) else { continue };
+        if id.is_empty() || id.starts_with("agent-") || entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        listing.found.push(SessionFile {
+            id: id.to_owned(),
+            path: entry.path(),
+            folder: Some(name.to_owned()),
+            home: Some(home.clone()),
+        });
+    }
+}
+
+/// Leaves out the files that are a sub-agent's.
+fn keep_sessions(files: Listing<SessionFile>) -> Listing<SessionFile> {
+    let checked: Vec<_> = files.found.par_iter().map(SessionFile::is_sidechain).collect();
+    let mut kept = Listing { found: Vec::new(), unread: files.unread };
+    for (file, sidechain) in files.found.into_iter().zip(checked) {
+        if kept.note(sidechain) == Some(false) {
+            kept.found.push(file);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROMPT: &str = r#"{"type":"user","isSidechain":false,"message":{"role":"user","content":"hi"}}"#;
+    const SIDE: &str = r#"{"parentUuid":null,"isSidechain":true,"sessionId":"a","type":"user"}"#;
+
+    fn put(path: &Path, line: &str) {
+        fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+        fs_err::write(path, format!("{line}\n")).unwrap();
+    }
+
+    fn ids(listing: &Listing<SessionFile>) -> Vec<&str> {
+        let mut ids: Vec<_> = listing.found.iter().map(|file| &*file.id).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    #[test]
+    fn sessions_are_the_logs_that_are_no_agents() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("projects/-p");
+        put(&folder.join("a.jsonl"), PROMPT);
+        put(&folder.join("b.jsonl"), "");
+        put(&folder.join("side.jsonl"), SIDE);
+        put(&folder.join("agent-1234567.jsonl"), SIDE);
+        put(&folder.join("a/subagents/agent-a1.jsonl"), SIDE);
+        put(&folder.join("sessions-index.json"), "{}");
+        fs_err::create_dir(folder.join("dir.jsonl")).unwrap();
+        put(&dir.path().join("projects/stray.jsonl"), PROMPT);
+        put(&dir.path().join("history.jsonl"), PROMPT);
+        let store = Store::open([dir.path().to_owned()]);
+        let listing = store.sessions();
+        assert_eq!(ids(&listing), ["a", "b"]);
+        assert!(listing.unread.is_empty());
+        let a = listing.found.iter().find(|file| file.id == "a").unwrap();
+        assert_eq!(*a, SessionFile::at(folder.join("a.jsonl")));
+        assert_eq!(a.folder.as_deref(), Some("-p"));
+    }
+
+    #[test]
+    fn a_file_outside_a_home_is_a_session_too() {
+        let file = SessionFile::at("/tmp/some/log.jsonl");
+        assert_eq!((&*file.id, &file.folder, &file.home), ("log", &None, &None));
+    }
+
+    #[test]
+    fn side_folders_are_told_when_they_exist() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("projects/-p");
+        put(&folder.join("a.jsonl"), PROMPT);
+        let file = SessionFile::at(folder.join("a.jsonl"));
+        assert_eq!((file.tool_results_dir(), file.file_history_dir()), (None, None));
+        fs_err::create_dir_all(folder.join("a/tool-results")).unwrap();
+        fs_err::create_dir_all(dir.path().join("file-history/a")).unwrap();
+        assert_eq!(file.tool_results_dir(), Some(folder.join("a/tool-results")));
+        assert_eq!(file.file_history_dir(), Some(dir.path().join("file-history/a")));
+    }
+
+    #[test]
+    fn a_projects_sessions_are_also_in_its_worktrees() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs_err::canonicalize(dir.path()).unwrap();
+        let (main, tree) = (root.join("main"), root.join("tree"));
+        fs_err::create_dir_all(main.join(".git/worktrees/t")).unwrap();
+        fs_err::write(main.join(".git/worktrees/t/gitdir"), tree.join(".git").to_str().unwrap()).unwrap();
+        let home = root.join("home");
+        let folder = |dir: &Path| home.join("projects").join(crate::encode_project(dir.to_str().unwrap()));
+        put(&folder(&main).join("m.jsonl"), PROMPT);
+        put(&folder(&tree).join("t.jsonl"), PROMPT);
+        put(&folder(&root.join("other")).join("o.jsonl"), PROMPT);
+        let store = Store::open([home]);
+        assert_eq!(ids(&store.sessions_of(&main)), ["m", "t"]);
+        assert_eq!(ids(&store.sessions_of(&root.join("other"))), ["o"]);
+    }
+
+    #[test]
+    fn a_sidechain_is_seen_in_a_line_that_is_not_whole() {
+        for (head, expected) in [
+            (&b""[..], false),
+            (b"{\"isSidechain\":true,\"message\":{\"con", true),
+            (b"{\"isSidechain\": true}\n", true),
+            (b"{\"isSidechain\":false,\"data\":{\"isSidechain\":true}}\n", false),
+            (b"{\"a\":1}\n{\"isSidechain\":true}\n", false),
+        ] {
+            assert_eq!(starts_sidechain(head), expected, "{}", head.escape_ascii());
+        }
+    }
+}

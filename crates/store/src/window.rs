@@ -1,0 +1,191 @@
+//! The beginning and the end of a file, read into a buffer that is used again for the next one.
+
+use std::fs::Metadata;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::Path;
+
+use memchr::{memchr, memrchr};
+
+/// How much is read at each end.
+pub(crate) const SIZE: usize = 64 << 10;
+
+/// How far the beginning may be grown when nothing could be made of less.
+pub(crate) const MOST: usize = 4 << 20;
+
+/// Both ends of a file, as whole lines.
+///
+/// A line that is cut by the edge of a window is left out; the last line of the file counts as whole
+/// even without its newline. A file that is no longer than both windows is read once, and its beginning
+/// is all of it.
+#[derive(Default)]
+pub(crate) struct Window {
+    buffer: Vec<u8>,
+    head: Range<usize>,
+    tail: Range<usize>,
+    /// How much of the file the head was cut from.
+    reached: usize,
+    size: u64,
+}
+
+impl Window {
+    /// Reads both ends of the file at `path`.
+    pub(crate) fn read(&mut self, path: &Path) -> io::Result<(fs_err::File, Metadata)> {
+        let mut file = fs_err::File::open(path)?;
+        let metadata = file.metadata()?;
+        self.size = metadata.len();
+        if self.buffer.len() != 2 * SIZE {
+            self.buffer = vec![0; 2 * SIZE];
+        }
+        if self.size <= 2 * SIZE as u64 {
+            self.reached = fill(&mut file, &mut self.buffer[..usize::try_from(self.size).unwrap_or(0)])?;
+            self.head = 0..self.reached;
+            self.tail = whole_lines_within(&self.buffer, self.reached.saturating_sub(SIZE)..self.reached);
+            return Ok((file, metadata));
+        }
+        self.reached = fill(&mut file, &mut self.buffer[..SIZE])?;
+        self.head = whole_lines_from(&self.buffer[..self.reached]);
+        file.seek(SeekFrom::Start(self.size - SIZE as u64))?;
+        let end = SIZE + fill(&mut file, &mut self.buffer[SIZE..])?;
+        self.tail = whole_lines_within(&self.buffer, SIZE..end);
+        Ok((file, metadata))
+    }
+
+    /// Reads four times as much of the beginning; `false` if that is not to be had. The tail is gone then.
+    pub(crate) fn grow(&mut self, file: &mut fs_err::File) -> io::Result<bool> {
+        let target = (self.reached * 4).min(MOST);
+        if self.is_whole() || target <= self.reached {
+            return Ok(false);
+        }
+        self.buffer.resize(target, 0);
+        file.seek(SeekFrom::Start(0))?;
+        let read = fill(file, &mut self.buffer)?;
+        let more = read > self.reached;
+        self.reached = read;
+        self.tail = 0..0;
+        self.head = if self.is_whole() { 0..read } else { whole_lines_from(&self.buffer[..read]) };
+        Ok(more)
+    }
+
+    /// Whether the tail is the whole file.
+    pub(crate) fn is_short(&self) -> bool {
+        self.size <= SIZE as u64
+    }
+
+    /// Whether the head is the whole file.
+    fn is_whole(&self) -> bool {
+        self.reached as u64 >= self.size
+    }
+
+    /// The whole lines at the beginning.
+    pub(crate) fn head(&self) -> &[u8] {
+        &self.buffer[self.head.clone()]
+    }
+
+    /// All that was read at the beginning, the cut line included.
+    pub(crate) fn ragged_head(&self) -> &[u8] {
+        &self.buffer[..self.reached]
+    }
+
+    /// The whole lines at the end.
+    pub(crate) fn tail(&self) -> &[u8] {
+        &self.buffer[self.tail.clone()]
+    }
+}
+
+/// Where the whole lines of a piece that begins a file end.
+fn whole_lines_from(bytes: &[u8]) -> Range<usize> {
+    0..memrchr(b'\n', bytes).map_or(0, |newline| newline + 1)
+}
+
+/// Where the whole lines of a piece that ends a file begin; unless it is all of the file, it may begin in one.
+fn whole_lines_within(buffer: &[u8], piece: Range<usize>) -> Range<usize> {
+    match (piece.start, memchr(b'\n', &buffer[piece.clone()])) {
+        (0, _) => piece,
+        (start, Some(newline)) => start + newline + 1..piece.end,
+        (_, None) => piece.end..piece.end,
+    }
+}
+
+/// Reads until `into` is full or the file ends.
+fn fill(file: &mut fs_err::File, into: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < into.len() {
+        match file.read(&mut into[filled..]) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// The lines of `bytes`, first to last.
+pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = memchr(b'\n', rest).unwrap_or(rest.len());
+        let line = &rest[..end];
+        rest = rest.get(end + 1..).unwrap_or_default();
+        Some(line)
+    })
+}
+
+/// The lines of `bytes`, last to first.
+pub(crate) fn lines_back(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    let mut done = bytes.is_empty();
+    std::iter::from_fn(move || {
+        if done {
+            return None;
+        }
+        let newline = memrchr(b'\n', rest);
+        let line = &rest[newline.map_or(0, |at| at + 1)..];
+        done = newline.is_none();
+        rest = &rest[..newline.unwrap_or(0)];
+        Some(line)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_go_both_ways() {
+        for text in [&b""[..], b"\n", b"a", b"a\n", b"a\nbb", b"\n\na\n\nbb\n"] {
+            let forth: Vec<_> = lines(text).collect();
+            let mut back: Vec<_> = lines_back(text).collect();
+            back.reverse();
+            assert_eq!(forth, back, "{}", text.escape_ascii());
+        }
+        assert_eq!(lines(b"a\n\nb").collect::<Vec<_>>(), [&b"a"[..], b"", b"b"]);
+    }
+
+    #[test]
+    fn a_cut_line_stands_in_neither_window() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        let line = |n: usize, ch: char| format!("{}\n", ch.to_string().repeat(n));
+        let text = [line(SIZE - 100, 'a'), line(SIZE, 'b'), line(SIZE, 'c'), line(SIZE - 100, 'd')].concat();
+        fs_err::write(&path, text.trim_end()).unwrap();
+        let mut window = Window::default();
+        let (mut file, _) = window.read(&path).unwrap();
+        assert_eq!(window.head(), line(SIZE - 100, 'a').as_bytes());
+        assert_eq!(window.tail(), line(SIZE - 100, 'd').trim_end().as_bytes());
+        assert!(window.grow(&mut file).unwrap());
+        assert_eq!(window.head(), text.trim_end().as_bytes());
+        assert!(!window.grow(&mut file).unwrap());
+        fs_err::write(&path, &text[..2 * SIZE]).unwrap();
+        window.read(&path).unwrap();
+        assert_eq!(window.head(), &text.as_bytes()[..2 * SIZE]);
+        assert_eq!(window.tail(), "c".repeat(98).as_bytes());
+        fs_err::write(&path, &text[..SIZE]).unwrap();
+        window.read(&path).unwrap();
+        assert_eq!((window.head(), window.tail()), (&text.as_bytes()[..SIZE], &text.as_bytes()[..SIZE]));
+    }
+}
