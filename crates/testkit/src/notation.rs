@@ -288,6 +288,8 @@ impl<'a> Line<'a> {
 
     fn reply(&self, message: &str, blocks: &[Token<'_>]) -> Object {
         let content = match blocks {
+            // An object is a block like any other; another value stands for the whole content.
+            [Json(block)] if block.starts_with('{') => format!("[{block}]"),
             [content @ (List(_) | Json(_))] => self.content(content),
             block => format!("[{}]", self.block(block)),
         };

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use threadline_entry::lens::{Block, ProgressBody, StopHookSummary, System, TurnDuration};
 use threadline_entry::{Entry, Json, JsonKind, Kind, Millis};
-use threadline_session::{Agent, Compaction, Family, Input, Outcome, Round, Session, Thread, ToolCall, Turn};
+use threadline_session::{Agent, Compaction, Family, Input, Outcome, Round, Session, ToolCall, Turn};
 
 /// A session as a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -188,20 +188,9 @@ impl<'f> Teller<'f> {
 
     fn turns(&self) -> Vec<TurnView> {
         let session = self.session();
-        let thread = self.thread();
+        let thread = session.thread();
         let compactions = session.compactions();
         session.turns_of(&thread).iter().map(|turn| self.turn(turn, &compactions)).collect()
-    }
-
-    /// The active conversation. A sub-agent's log is one conversation from its first line to its last.
-    fn thread(&self) -> Thread {
-        let session = self.session();
-        if self.agent.is_none() {
-            return session.thread();
-        }
-        let spoken = |idx: &usize| session.in_tree(*idx) || session.entries()[*idx].kind() != Kind::Blank;
-        let entries: Vec<usize> = (0..session.entries().len()).filter(spoken).collect();
-        Thread { leaf: entries.last().copied(), entries }
     }
 
     fn turn(&self, turn: &Turn, compactions: &[Compaction]) -> TurnView {
@@ -242,6 +231,11 @@ impl<'f> Teller<'f> {
         let one = |body: Option<Body>| body.map(|body| item(0, body)).into_iter().collect();
         match entry.kind() {
             Kind::Assistant => {
+                let content = entry.message().and_then(|message| message.content());
+                // Foreign writers put a reply's text where its blocks should be.
+                if let Some(text) = content.and_then(|content| content.as_str()) {
+                    return one(Some(Body::Text(text.into_owned())));
+                }
                 let blocks = entry.message().into_iter().flat_map(|message| message.blocks()).enumerate();
                 let told = blocks.filter_map(|(i, block)| Some(item(i, self.said(entry_idx, block)?)));
                 told.collect()
@@ -269,11 +263,7 @@ impl<'f> Teller<'f> {
             "thinking" => Body::Thinking(block.thinking().unwrap_or_default().into_owned()),
             "redacted_thinking" => Body::Thinking(String::new()),
             "tool_use" => {
-                let call = session.tool_call(&block.id()?)?;
-                // A call that was written twice is shown where it was made.
-                if call.entry_idx != entry_idx {
-                    return None;
-                }
+                let call = session.tool_call_on(entry_idx, &block.id()?)?;
                 Body::Call(self.call(call, block))
             }
             kind => Body::Event { label: kind.to_owned(), text: String::new() },

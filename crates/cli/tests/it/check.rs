@@ -1,0 +1,73 @@
+//! `check`: exit codes, and the shape of a finding. What is found is tested where it is looked for.
+
+use insta::assert_snapshot;
+use serde_json::json;
+use threadline_testkit::TestHome;
+
+use crate::run::{at_home, threadline};
+
+const SOUND: &str = r#"
+u1        user   "list"
+a1 <- u1  reply  m1 tool t1 Bash {"command":"ls"}
+r1 <- a1  result t1 "a"
+a2 <- r1  reply  m2 text "One file."
+"#;
+
+#[test]
+fn a_sound_session_is_clean() {
+    let home = TestHome::new();
+    home.session("sound", SOUND);
+    assert_snapshot!(at_home(&home, &["check", "last"]), @r"
+    exit: 0
+    ----- stdout -----
+    ----- stderr -----
+    1 log checked, nothing found
+    ");
+}
+
+#[test]
+fn a_finding_says_where_what_and_how_to_mend_it() {
+    let home = TestHome::new();
+    let broken = SOUND.replace("r1 <- a1  result t1 \"a\"", "").replace("<- r1", "<- a1");
+    let path = home.session("broken", &broken);
+    let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+    assert_snapshot!(at_home(&home, &["check", "last"]).to_string().replace(&name, "[log]"), @r"
+    exit: 1
+    ----- stdout -----
+    [home]/projects/-home-ada-loom/[log]
+      line 2 (byte 302): warning F01 orphan-call: the call of Bash has no result (t1)
+        repair: add an error result that says it was interrupted, or drop the call
+    ----- stderr -----
+    1 log checked, 1 finding
+    ");
+    let finding = at_home(&home, &["check", "last", "--json"]).json();
+    assert_eq!(finding["code"], "F01");
+    assert_eq!(finding["line"], 2);
+    let keys: Vec<_> = finding.as_object().unwrap().keys().cloned().collect();
+    let mut expected = ["byte_offset", "code", "line", "message", "name", "path", "repair", "severity"];
+    expected.sort_unstable();
+    assert_eq!(keys, expected);
+}
+
+#[test]
+fn notes_come_when_asked_for_and_are_no_fault() {
+    let home = TestHome::new();
+    home.session("moved", &SOUND.replace("m2 text \"One file.\"", "m2 text \"One file.\" cwd=/elsewhere"));
+    assert_eq!(at_home(&home, &["check", "last", "--json"]).out, "");
+    let run = at_home(&home, &["check", "last", "--json", "--notes"]);
+    assert_eq!((run.code, run.json()["code"].clone()), (0, json!("F19")));
+}
+
+#[test]
+fn what_cannot_be_read_is_said() {
+    assert_eq!(threadline(["check", "/no/such/log.jsonl"]).code, 2);
+}
+
+#[test]
+fn every_demo_session_but_the_dead_one_is_sound() {
+    let run = threadline(["--demo", "check", "--json"]);
+    for finding in run.json_lines() {
+        assert!(finding["path"].as_str().unwrap().contains("6ea14630"), "{finding}");
+    }
+    assert_eq!(run.code, 1);
+}

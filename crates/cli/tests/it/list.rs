@@ -1,0 +1,109 @@
+//! `list`, and how sessions and homes are named.
+
+use insta::assert_snapshot;
+use serde_json::json;
+use threadline_testkit::{TestHome, session_uuid};
+
+use crate::run::{at_home, threadline};
+
+const TALK: &str = r#"
+u1        user   "why is it slow?" branch=main
+a1 <- u1  reply  m1 text "Let me look."
+title "Slow loom"
+tag "speed"
+"#;
+
+#[test]
+fn json_has_every_field() {
+    let home = TestHome::new();
+    let path = home.session("slow", TALK);
+    home.agent("slow", "a1b2c3", "u1 user \"look\"", None);
+    let run = at_home(&home, &["list", "--json"]);
+    let [mut session] = run.json_lines().try_into().unwrap();
+    assert!(session["modified_at"].as_str().unwrap().ends_with('Z'));
+    session["modified_at"] = "now".into();
+    let size = std::fs::metadata(&path).unwrap().len();
+    let expected = json!({
+        "id": session_uuid("slow"),
+        "path": format!("[home]/projects/-home-ada-loom/{}.jsonl", session_uuid("slow")),
+        "project": "-home-ada-loom",
+        "cwd": "/home/ada/loom",
+        "title": "Slow loom",
+        "first_prompt": "why is it slow?",
+        "git_branch": "main",
+        "tag": "speed",
+        "created_at": "2026-01-01T10:00:00.000Z",
+        "modified_at": "now",
+        "size_bytes": size,
+        "version": "2.1.197",
+        "agents": 1,
+    });
+    assert_eq!(session, expected);
+    assert_eq!(run.code, 0);
+}
+
+#[test]
+fn an_empty_home_is_a_no_with_a_hint() {
+    let home = TestHome::new();
+    assert_snapshot!(at_home(&home, &["list"]), @r"
+    exit: 1
+    ----- stdout -----
+    ----- stderr -----
+    no sessions in [home]
+    hint: --home names another folder; --demo shows sample sessions
+    ");
+}
+
+#[test]
+fn a_home_that_is_not_there_is_an_error() {
+    assert_snapshot!(threadline(["--home", "/no/such/place", "list"]), @r"
+    exit: 2
+    ----- stdout -----
+    ----- stderr -----
+    error: no folder `/no/such/place`
+    hint: --home names the folder that has `projects` in it
+    ");
+}
+
+#[test]
+fn an_unknown_or_ambiguous_session_names_the_nearest() {
+    let home = TestHome::new();
+    home.session("11111111-aaaa-4000-8000-000000000001", "u1 user \"first\"\ntitle \"Slow loom\"");
+    home.session("11111111-bbbb-4000-8000-000000000002", "u1 user \"second\"");
+    assert_snapshot!(at_home(&home, &["show", "slow lom"]), @r#"
+    exit: 2
+    ----- stdout -----
+    ----- stderr -----
+    error: no session matches `slow lom`
+    hint: did you mean 11111111-aaaa-4000-8000-000000000001 "Slow loom"
+    "#);
+    let run = at_home(&home, &["show", "1111"]);
+    assert_eq!(run.code, 2);
+    assert!(run.err.starts_with("error: `1111` matches 2 sessions\nhint: "), "{}", run.err);
+    assert_eq!(at_home(&home, &["show", "slow loom"]).code, 0);
+    assert_eq!(at_home(&home, &["show", "11111111-b"]).code, 0);
+    assert_eq!(at_home(&home, &["show", "last"]).code, 0);
+}
+
+#[test]
+fn the_environment_names_homes_too() {
+    let (one, two) = (TestHome::new(), TestHome::new());
+    one.session("first", TALK);
+    two.session("second", TALK);
+    let homes = format!("{},{}", one.root().display(), two.root().display());
+    let done = crate::run::command(["list", "--json"]).env("CLAUDE_CONFIG_DIR", homes).output().unwrap();
+    assert_eq!(String::from_utf8(done.stdout).unwrap().lines().count(), 2);
+}
+
+#[test]
+fn the_demo_is_there_without_claude_code() {
+    let run = threadline(["--demo", "list", "--json"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.json_lines().len() >= 8);
+    for session in run.json_lines() {
+        let id = session["id"].as_str().unwrap();
+        let shown = threadline(["--demo", "show", id]);
+        assert_eq!(shown.code, 0, "{shown}");
+        assert!(shown.out.lines().count() > 5, "{shown}");
+    }
+}

@@ -1,0 +1,11 @@
+//! The binary as a person uses it: arguments in, streams and exit code out.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod check;
+mod docs;
+mod inspect;
+mod list;
+mod replay;
+mod run;
+mod show;

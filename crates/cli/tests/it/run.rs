@@ -1,0 +1,60 @@
+//! Runs the binary in a world of its own.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use threadline_testkit::TestHome;
+
+/// What a run of the binary came to.
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Run {
+    /// The one JSON object on stdout.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}{}", self.out, self.err))
+    }
+
+    /// The JSON objects on stdout, one a line.
+    pub(crate) fn json_lines(&self) -> Vec<Value> {
+        self.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+impl std::fmt::Display for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "exit: {}\n----- stdout -----\n{}----- stderr -----\n{}", self.code, self.out, self.err)
+    }
+}
+
+/// A command that sees nothing of the developer's own home and settings.
+pub(crate) fn command(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_threadline"));
+    let nowhere = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    command.args(args).env_clear().env("HOME", nowhere.join("nobody")).env("TZ", "UTC");
+    command.env("XDG_CACHE_HOME", nowhere.join("cache")).stdin(Stdio::null());
+    command
+}
+
+pub(crate) fn threadline(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Run {
+    let done = command(args).output().unwrap();
+    Run {
+        code: done.status.code().unwrap(),
+        out: String::from_utf8(done.stdout).unwrap(),
+        err: String::from_utf8(done.stderr).unwrap(),
+    }
+}
+
+/// Runs against a home, whose path is shown as `[home]`.
+pub(crate) fn at_home(home: &TestHome, args: &[&str]) -> Run {
+    let root = home.root().to_str().unwrap();
+    let mut run = threadline([&["--home", root], args].concat());
+    run.out = run.out.replace(root, "[home]");
+    run.err = run.err.replace(root, "[home]");
+    run
+}

@@ -1,0 +1,125 @@
+//! `show`.
+
+use std::io::Read;
+use std::process::Stdio;
+
+use insta::assert_snapshot;
+use threadline_testkit::TestHome;
+
+use crate::run::{at_home, command};
+
+const TALK: &str = r#"
+u1        user   "why is it slow?"
+a1 <- u1  reply  m1 thinking "Perhaps a sleep."
+a2 <- a1  reply  m1 text "Let me look." usage={"input_tokens":10,"output_tokens":5}
+a3 <- a2  reply  m1 tool t1 Grep {"pattern":"sleep"}
+r1 <- a3  result t1 "src/main.rs:9"
+a4 <- r1  reply  m2 text "A `sleep` on **line 9**."
+u2 <- a4  user   "take it out"
+a5 <- u2  reply  m3 tool t2 Bash {"command":"sed -i 9d src/main.rs"}
+r2 <- a5  result t2 "sed: no such file" error
+"#;
+
+#[test]
+fn a_conversation_reads_from_top_to_bottom() {
+    let home = TestHome::new();
+    home.session("slow", TALK);
+    assert_snapshot!(at_home(&home, &["show", "last"]).out.replace(&threadline_testkit::session_uuid("slow"), "[id]"), @r"
+    (no title)
+    [id] · /home/ada/loom · main · 2.1.197 · 2 turns
+
+    ── 1 2026-01-01 10:00 · 5.0 s · claude-opus-4-8 · 10 in, 5 out · m1
+
+    > why is it slow?
+    thinking (3 words)
+
+    Let me look.
+    ▸ Grep sleep  1.0 s
+        src/main.rs:9
+
+    A `sleep` on **line 9**.
+
+    ── 2 2026-01-01 10:00 · 2.0 s · claude-opus-4-8 · unfinished · m7
+
+    > take it out
+    ✗ Bash sed -i 9d src/main.rs  error 1.0 s
+        sed: no such file
+    ");
+}
+
+#[test]
+fn turns_and_anchors_choose() {
+    let home = TestHome::new();
+    home.session("slow", TALK);
+    let second = at_home(&home, &["show", "last", "--turns", "-1"]);
+    assert!(second.out.contains("take it out") && !second.out.contains("why is it slow"), "{second}");
+    let named = at_home(&home, &["show", "last#m5"]);
+    assert_eq!(named.code, 2, "a result is told with its call: {named}");
+    let named = at_home(&home, &["show", "last#m4"]);
+    assert!(named.out.contains("why is it slow") && !named.out.contains("take it out"), "{named}");
+    assert_eq!(at_home(&home, &["show", "last", "--turns", "x"]).code, 2);
+}
+
+#[test]
+fn json_tells_turns_and_items() {
+    let home = TestHome::new();
+    home.session("slow", TALK);
+    let lines = at_home(&home, &["show", "last", "--json"]).json_lines();
+    let told: Vec<String> = lines
+        .iter()
+        .map(|line| {
+            let text = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+            format!("{} {} {} {}", text("type"), text("anchor"), text("kind"), text("outcome"))
+        })
+        .collect();
+    let expected = [
+        "session   ", "turn m1  ", "item m1 input ", "item m2 thinking ", "item m3 text ", "item m4 call ok",
+        "item m6 text ", "turn m7  ", "item m7 input ", "item m8 call error",
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(lines[5]["input"]["pattern"], "sleep");
+    assert_eq!(lines[5]["duration_ms"], 1000);
+}
+
+#[test]
+fn hostile_text_is_shown_not_obeyed() {
+    let path = threadline_testkit::corpus().join("hostile-text.jsonl");
+    let run = crate::run::threadline(["show".as_ref(), path.as_os_str(), "--tools".as_ref()]);
+    assert_eq!(run.code, 0);
+    assert!(!run.out.contains('\u{1b}') && !run.out.contains('\u{202e}'), "{run}");
+    assert!(run.out.contains("^["), "{run}");
+}
+
+#[test]
+fn colours_come_when_asked_for() {
+    let home = TestHome::new();
+    home.session("slow", TALK);
+    assert!(!at_home(&home, &["show", "last"]).out.contains('\u{1b}'));
+    assert!(at_home(&home, &["show", "last", "--color", "always"]).out.contains('\u{1b}'));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let home = TestHome::new();
+    let long: String = (0..3000).map(|i| format!("u{i} user \"{}\"\n", "word ".repeat(40))).collect();
+    home.session("long", &long);
+    let root = home.root().to_str().unwrap();
+    let args = ["--home", root, "show", "last", "--json"];
+    let mut child = command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut first = [0; 10];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    let done = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(done.stderr).unwrap(), "");
+    assert_eq!(done.status.code(), Some(0));
+}
+
+#[test]
+fn every_odd_log_can_be_shown() {
+    for entry in std::fs::read_dir(threadline_testkit::corpus()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ext| ext == "jsonl") {
+            let run = crate::run::threadline(["show".as_ref(), path.as_os_str(), "--events".as_ref()]);
+            assert_eq!(run.code, 0, "{}: {run}", path.display());
+        }
+    }
+}
