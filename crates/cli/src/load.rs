@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use threadline_entry::{Lines, parse_line};
-use threadline_session::{Agent, AgentKind, Family, Session, Spawn};
+use threadline_session::{Agent, Family, Session, Spawn};
 use threadline_store::{AgentFile, Candidate, FindError, SessionFile};
 
 use crate::context::Context;
@@ -64,12 +64,7 @@ fn agent(file: &AgentFile) -> Result<Agent, CommandError> {
     let meta = meta.as_ref();
     Ok(Agent {
         id: file.id.clone(),
-        kind: match file.kind {
-            threadline_store::AgentKind::Ordinary => AgentKind::Task,
-            threadline_store::AgentKind::Compaction => AgentKind::Compaction,
-            threadline_store::AgentKind::SideQuestion => AgentKind::SideQuestion,
-            threadline_store::AgentKind::Workflow => AgentKind::Workflow,
-        },
+        kind: file.kind,
         agent_type: meta.and_then(|meta| meta.agent_type()),
         description: meta.and_then(|meta| meta.description()),
         session: session(&file.path, &file.id)?,

@@ -15,6 +15,7 @@
 
 #![warn(missing_docs)]
 
+mod agent_kind;
 mod entry;
 mod finding;
 mod index;
@@ -25,6 +26,7 @@ mod lines;
 mod timestamp;
 pub mod walk;
 
+pub use agent_kind::AgentKind;
 pub use entry::{Ending, Entry, Position, parse_line};
 pub use finding::{Code, Finding, Severity};
 pub use json::{

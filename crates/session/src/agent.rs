@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use threadline_entry::lens::{AgentResult, Progress};
-use threadline_entry::{Entry, Kind};
+use threadline_entry::{AgentKind, Entry, Kind};
 
 use crate::session::Session;
 
@@ -30,19 +30,6 @@ pub struct Agent {
     pub session: Session,
     /// The call that started it, if that can be told.
     pub spawn: Option<Spawn>,
-}
-
-/// What a sub-agent was started for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum AgentKind {
-    /// A task that the model gave away.
-    Task,
-    /// Part of a workflow.
-    Workflow,
-    /// Writing the summary of a compaction.
-    Compaction,
-    /// A question asked beside the conversation.
-    SideQuestion,
 }
 
 /// The call that started a sub-agent.

@@ -19,7 +19,7 @@ mod thread;
 mod tool_call;
 mod turn;
 
-pub use agent::{Agent, AgentKind, Family, Spawn};
+pub use agent::{Agent, Family, Spawn};
 pub use compaction::Compaction;
 pub use input::Input;
 pub use lineage::{Fork, fork};

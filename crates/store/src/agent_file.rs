@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use threadline_entry::{Entry, Json, walk};
+use threadline_entry::{AgentKind, Entry, Json, walk};
 
 use crate::listing::Listing;
 
@@ -22,28 +22,10 @@ pub struct AgentFile {
     pub run: Option<String>,
 }
 
-/// What an agent was for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum AgentKind {
-    /// A task that the model handed out.
-    Ordinary,
-    /// Summing up the conversation.
-    Compaction,
-    /// A question asked beside the conversation.
-    SideQuestion,
-    /// A step of a workflow.
-    Workflow,
-}
-
 impl AgentFile {
     fn new(path: PathBuf, run: Option<String>) -> Option<Self> {
         let id = path.file_name()?.to_str()?.strip_prefix("agent-")?.strip_suffix(".jsonl")?.to_owned();
-        let kind = match &run {
-            _ if id.starts_with("acompact-") => AgentKind::Compaction,
-            _ if id.starts_with("aside_question-") => AgentKind::SideQuestion,
-            Some(_) => AgentKind::Workflow,
-            None => AgentKind::Ordinary,
-        };
+        let kind = AgentKind::of(&id, run.is_some());
         Some(Self { id, path, kind, run })
     }
 
@@ -240,13 +222,13 @@ mod tests {
         assert_eq!(
             told,
             [
-                ("1234567", AgentKind::Ordinary, None),
-                ("a1b2c3", AgentKind::Ordinary, None),
+                ("1234567", AgentKind::Task, None),
+                ("a1b2c3", AgentKind::Task, None),
                 ("a9", AgentKind::Workflow, Some("wf_9")),
                 ("acompact-9", AgentKind::Compaction, Some("wf_9")),
                 ("acompact-ff", AgentKind::Compaction, None),
                 ("aside_question-ff", AgentKind::SideQuestion, None),
-                ("old", AgentKind::Ordinary, None),
+                ("old", AgentKind::Task, None),
             ]
         );
         let others: Vec<_> = SessionFile::at(at("s2.jsonl")).agents().found;

@@ -20,6 +20,7 @@
 
 mod agent_file;
 mod append;
+mod audit;
 mod fingerprint;
 mod follow;
 mod glance;
@@ -35,7 +36,7 @@ mod session_file;
 mod snapshot;
 mod window;
 
-pub use agent_file::{AgentFile, AgentKind, AgentMeta};
+pub use agent_file::{AgentFile, AgentMeta};
 pub use append::{AppendError, Appended, append, create_new};
 pub use fingerprint::Fingerprint;
 pub use follow::{Change, Follower, Mark};

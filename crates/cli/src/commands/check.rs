@@ -1,5 +1,6 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use rayon::prelude::*;
 use threadline_entry::{Finding, Severity};
@@ -32,19 +33,35 @@ type Found = (PathBuf, Finding);
 
 pub(crate) fn run(cx: &Context, args: &CheckArgs) -> Result<Outcome, CommandError> {
     let mut logs = Vec::new();
+    // Sessions whose place in their home is looked at too.
+    let mut placed = Vec::new();
     let mut found: Vec<Found> = Vec::new();
+    let mut unread = Vec::new();
     for what in &args.sessions {
         if Path::new(what).is_dir() {
             logs.extend(load::logs_below(Path::new(what))?);
-        } else {
-            logs.extend(with_agents(&load::find(cx, what)?));
+            continue;
+        }
+        let file = load::find(cx, what)?;
+        logs.extend(with_agents(&file));
+        if !Path::new(what).exists() {
+            placed.push(file);
         }
     }
-    let mut unread = Vec::new();
     if args.sessions.is_empty() {
-        let listing = cx.store.sessions();
-        unread.extend(listing.unread.iter().map(ToString::to_string));
-        logs.extend(listing.found.iter().flat_map(with_agents));
+        let sessions = cx.store.sessions();
+        unread.extend(sessions.unread.iter().map(ToString::to_string));
+        logs.extend(sessions.found.iter().flat_map(with_agents));
+        placed.extend(sessions.found);
+        let around = cx.store.audit(SystemTime::now());
+        unread.extend(around.unread.iter().map(ToString::to_string));
+        found.extend(around.found);
+    }
+    for file in &placed {
+        match file.audit() {
+            Ok(findings) => found.extend(findings.into_iter().map(|finding| (file.path.clone(), finding))),
+            Err(error) => unread.push(error.to_string()),
+        }
     }
     let progress = cx.ui.progress("checking log", logs.len());
     let checked: Vec<_> = logs
@@ -62,6 +79,7 @@ pub(crate) fn run(cx: &Context, args: &CheckArgs) -> Result<Outcome, CommandErro
             Err(error) => unread.push(error.to_string().trim_start_matches("error: ").trim_end().to_owned()),
         }
     }
+    found.sort_by(|(a, _), (b, _)| a.cmp(b));
     found.retain(|(_, finding)| args.notes || finding.severity > Severity::Note);
     report(cx, &found, logs.len())?;
     for error in &unread {

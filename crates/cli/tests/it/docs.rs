@@ -19,7 +19,13 @@ fn read(name: &str) -> String {
 fn every_json_field_is_documented() {
     let docs = read("docs/json.md");
     let mut fields = Vec::new();
-    for command in [&["list"][..], &["inspect", "last"], &["check", "--notes"], &["replay", "last"], &["show", "a4d5d01a"]] {
+    for command in [
+        &["list"][..],
+        &["inspect", "last"],
+        &["check", "--notes"],
+        &["replay", "last"],
+        &["show", "a4d5d01a"],
+    ] {
         let run = threadline([&["--demo", "--json"], command].concat());
         for line in run.json_lines() {
             fields.extend(line.as_object().unwrap().keys().cloned());

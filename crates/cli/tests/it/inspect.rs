@@ -47,7 +47,8 @@ impl Count {
             }
             self.lines += 1;
             // A value of serde_json cannot hold half a character; any other will do for a count.
-            let whole = serde_json::from_str(text).or_else(|_| serde_json::from_str(&text.replace("\\ud", "\\uf")));
+            let whole =
+                serde_json::from_str(text).or_else(|_| serde_json::from_str(&text.replace("\\ud", "\\uf")));
             match whole {
                 Ok(entry @ Value::Object(_)) => self.entry(&entry, &mut calls, &mut results),
                 _ => self.bad_lines += 1,
@@ -83,7 +84,9 @@ impl Count {
                 self.add("models", &entry["message"]["model"]);
             }
         }
-        for block in entry["message"]["content"].as_array().into_iter().flatten().filter(|block| block.is_object()) {
+        for block in
+            entry["message"]["content"].as_array().into_iter().flatten().filter(|block| block.is_object())
+        {
             self.add("block_types", &block["type"]);
             let id = |key: &str| block[key].as_str().unwrap_or_default().to_owned();
             if block["type"] == "tool_use" {
@@ -108,8 +111,15 @@ impl Count {
             "compactions": self.compactions,
         });
         let maps = [
-            "types", "system_subtypes", "progress_types", "attachment_types", "block_types", "stop_reasons", "models",
-            "tools", "versions",
+            "types",
+            "system_subtypes",
+            "progress_types",
+            "attachment_types",
+            "block_types",
+            "stop_reasons",
+            "models",
+            "tools",
+            "versions",
         ];
         for map in maps {
             object[map] = json!(self.maps.get(map).cloned().unwrap_or_default());
@@ -124,7 +134,9 @@ fn logs_below(dir: &Path) -> Vec<PathBuf> {
         let path = entry.unwrap().path();
         if path.is_dir() {
             logs.extend(logs_below(&path));
-        } else if path.extension().is_some_and(|ext| ext == "jsonl") && path.file_name().unwrap() != "journal.jsonl" {
+        } else if path.extension().is_some_and(|ext| ext == "jsonl")
+            && path.file_name().unwrap() != "journal.jsonl"
+        {
             logs.push(path);
         }
     }
@@ -179,17 +191,23 @@ entry telepathy {"a":1}
     let unknown = &crate::run::at_home(&home, &["inspect", "last", "--json"]).json()["unknown"];
     let found = |group: &str| -> Vec<String> {
         let group = unknown[group].as_object().unwrap();
-        group.iter().map(|(name, drift)| format!("{name} ×{} {}", drift["count"], drift["versions"])).collect()
+        group
+            .iter()
+            .map(|(name, drift)| format!("{name} ×{} {}", drift["count"], drift["versions"]))
+            .collect()
     };
     assert_eq!(
         found("types"),
         ["block/hologram ×1 [\"9.9.2\"]", "system/nap ×1 [\"9.9.2\"]", "telepathy ×1 [\"9.9.2\"]"]
     );
-    assert_eq!(found("keys"), [
-        "assistant.message.content.hologram ×1 [\"9.9.2\"]",
-        "assistant.message.usage.dream_tokens ×1 [\"9.9.2\"]",
-        "user.mood ×1 [\"9.9.1\"]"
-    ]);
+    assert_eq!(
+        found("keys"),
+        [
+            "assistant.message.content.hologram ×1 [\"9.9.2\"]",
+            "assistant.message.usage.dream_tokens ×1 [\"9.9.2\"]",
+            "user.mood ×1 [\"9.9.1\"]"
+        ]
+    );
 }
 
 #[test]

@@ -13,7 +13,9 @@ fn normal(messages: &Value) -> Vec<(String, Vec<Value>)> {
     for message in messages.as_array().unwrap() {
         let is_own = |block: &Value| {
             let text = block["text"].as_str().map(str::trim);
-            text.is_some_and(|text| text.is_empty() || OWN.contains(&text) || text.starts_with("<system-reminder>"))
+            text.is_some_and(|text| {
+                text.is_empty() || OWN.contains(&text) || text.starts_with("<system-reminder>")
+            })
         };
         let role = message["role"].as_str().unwrap().to_owned();
         let content: Vec<Value> =
@@ -45,7 +47,10 @@ fn our_logs_replay_as_claude_code_does() {
         let mut theirs = normal(messages);
         // References to tools are rewritten at each resume, by what the session then has.
         for block in theirs.iter_mut().flat_map(|(_, blocks)| blocks) {
-            if block["content"][0]["text"].as_str().is_some_and(|text| text.starts_with("[Tool references removed")) {
+            if block["content"][0]["text"]
+                .as_str()
+                .is_some_and(|text| text.starts_with("[Tool references removed"))
+            {
                 block["content"] = serde_json::json!([{"type": "tool_reference", "tool_name": "WebFetch"}]);
             }
         }

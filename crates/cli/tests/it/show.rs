@@ -73,8 +73,16 @@ fn json_tells_turns_and_items() {
         })
         .collect();
     let expected = [
-        "session   ", "turn m1  ", "item m1 input ", "item m2 thinking ", "item m3 text ", "item m4 call ok",
-        "item m6 text ", "turn m7  ", "item m7 input ", "item m8 call error",
+        "session   ",
+        "turn m1  ",
+        "item m1 input ",
+        "item m2 thinking ",
+        "item m3 text ",
+        "item m4 call ok",
+        "item m6 text ",
+        "turn m7  ",
+        "item m7 input ",
+        "item m8 call error",
     ];
     assert_eq!(told, expected);
     assert_eq!(lines[5]["input"]["pattern"], "sleep");

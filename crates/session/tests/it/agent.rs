@@ -1,7 +1,8 @@
 //! Sub-agents: where their logs are, and which call started them.
 
 use insta::assert_snapshot;
-use threadline_session::{Agent, AgentKind, Family};
+use threadline_entry::AgentKind;
+use threadline_session::{Agent, Family};
 
 use crate::render::{agent, agents, session, turns_of};
 

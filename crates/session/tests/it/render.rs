@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use threadline_entry::AgentKind;
 use threadline_entry::{Kind, Severity};
-use threadline_session::{Agent, AgentKind, Family, Parent, Session, Spawn, Turn};
+use threadline_session::{Agent, Family, Parent, Session, Spawn, Turn};
 use threadline_testkit::log;
 
 pub(crate) fn session(notation: &str) -> Session {

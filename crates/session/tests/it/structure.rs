@@ -1,7 +1,8 @@
 //! The cases of structure that other readers of these logs got wrong, one test each (S1 to S17).
 
 use insta::assert_snapshot;
-use threadline_session::{Agent, AgentKind, Family, Session};
+use threadline_entry::AgentKind;
+use threadline_session::{Agent, Family, Session};
 use threadline_testkit::log;
 
 use crate::render::{

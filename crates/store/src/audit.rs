@@ -1,0 +1,346 @@
+//! What is wrong around the logs: folders, side data, backups, the index, the configuration.
+//!
+//! What is wrong *in* a log is for others to say; here is what only the disk can tell.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use memchr::memmem::Finder;
+use threadline_entry::lens::{FileHistoryDelta, FileHistorySnapshot};
+use threadline_entry::{Code, Entry, Finding, Json, Kind, Line, Lines, Position, walk};
+
+use crate::home::{Home, Store};
+use crate::listing::Listing;
+use crate::project::folder_matches;
+use crate::session_file::SessionFile;
+
+/// How long Claude Code keeps a session that nobody touches, unless its settings say otherwise.
+const KEPT_DAYS: u64 = 30;
+/// A session that will be deleted within this many days is worth a note.
+const NOTICE_DAYS: u64 = 3;
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Store {
+    /// What is wrong around the logs of every home. `now` is what the age of files is measured by.
+    pub fn audit(&self, now: SystemTime) -> Listing<(PathBuf, Finding)> {
+        let mut listing = Listing::new();
+        for home in self.homes() {
+            audit_config(home, &mut listing);
+            audit_folders(home, &mut listing);
+            audit_backups(home, &mut listing);
+            audit_ages(home, now, &mut listing);
+        }
+        listing
+    }
+}
+
+impl SessionFile {
+    /// What is wrong with the session's place in its home, and with what its log says lies beside it.
+    pub fn audit(&self) -> io::Result<Vec<Finding>> {
+        let (Some(home), Some(folder)) = (&self.home, &self.folder) else { return Ok(Vec::new()) };
+        let mut findings = Vec::new();
+        let mut places = Places::default();
+        let mut backups = Backups { dir: home.file_history_dir(&self.id), missing: Vec::new() };
+        let mut lines = Lines::new(fs_err::File::open(&self.path)?);
+        let (cwd, history) = (Finder::new("\"cwd\""), Finder::new("\"backupFileName\""));
+        while let Some(line) = lines.next()? {
+            if !places.fits && cwd.find(line.bytes).is_some() {
+                places.look(&line, folder);
+            }
+            if history.find(line.bytes).is_some() {
+                backups.look(&line);
+            }
+        }
+        findings.extend(places.finding(folder));
+        findings.extend(backups.finding());
+        Ok(findings)
+    }
+}
+
+/// Whether any working directory of a session fits the folder it lies in.
+#[derive(Default)]
+struct Places {
+    fits: bool,
+    first: Option<(Position, String)>,
+}
+
+impl Places {
+    fn look(&mut self, line: &Line<'_>, folder: &str) {
+        let Some(cwd) = walk::pick(line.bytes, ["cwd"]).and_then(|[cwd]| cwd?.as_str()) else { return };
+        self.fits |= folder_matches(folder, &cwd);
+        self.first.get_or_insert_with(|| (line.at, cwd.into_owned()));
+    }
+
+    fn finding(self, folder: &str) -> Option<Finding> {
+        let (at, cwd) = self.first.filter(|_| !self.fits)?;
+        let message =
+            format!("the session ran in {cwd}, which is not what the folder {folder} is named after");
+        Some(Finding::new(Code::FolderMismatch, at, message))
+    }
+}
+
+/// The backups that a log names and that are not there.
+struct Backups {
+    dir: PathBuf,
+    missing: Vec<(Position, String)>,
+}
+
+impl Backups {
+    fn look(&mut self, line: &Line<'_>) {
+        let (entry, _) = Entry::parse_at(line.bytes, line.ending, line.at);
+        let mut names: Vec<String> = Vec::new();
+        match entry.kind() {
+            Kind::FileHistorySnapshot => {
+                let snapshot = entry.lens::<FileHistorySnapshot<'_>>().and_then(|line| line.snapshot());
+                let files = snapshot.and_then(|snapshot| snapshot.tracked_file_backups());
+                let backups = files.into_iter().flat_map(Json::members);
+                names
+                    .extend(backups.filter_map(|(_, backup)| {
+                        Some(backup.get("backupFileName")?.as_str()?.into_owned())
+                    }));
+            }
+            Kind::FileHistoryDelta => {
+                let backup = entry.lens::<FileHistoryDelta<'_>>().and_then(|line| line.backup());
+                names.extend(backup.and_then(|backup| Some(backup.backup_file_name()?.into_owned())));
+            }
+            _ => {}
+        }
+        for name in names {
+            let known = self.missing.iter().any(|(_, missing)| *missing == name);
+            if !known && !self.dir.join(&name).exists() {
+                self.missing.push((line.at, name));
+            }
+        }
+    }
+
+    fn finding(self) -> Option<Finding> {
+        let (at, first) = self.missing.first()?;
+        let message = match self.missing.len() {
+            1 => format!("the backup {first} is not in {}", self.dir.display()),
+            n => format!("{n} backups, the first of them {first}, are not in {}", self.dir.display()),
+        };
+        Some(Finding::new(Code::HistoryGap, *at, message))
+    }
+}
+
+fn about(code: Code, path: PathBuf, message: String) -> (PathBuf, Finding) {
+    (path, Finding { code, severity: code.severity(), at: None, message: message.into() })
+}
+
+/// Claude Code's own settings and state: torn files make it start from nothing.
+fn audit_config(home: &Home, listing: &mut Listing<(PathBuf, Finding)>) {
+    // In its usual place the state lies beside the home; elsewhere, inside.
+    let usual = home.root().file_name() == Some(OsStr::new(".claude"));
+    let beside = home.root().parent().filter(|_| usual).map(|parent| parent.join(".claude.json"));
+    let files = [home.root().join(".claude.json"), home.root().join("settings.json")];
+    for path in files.into_iter().chain(beside) {
+        let Some(bytes) = listing.note(fs_err::read(&path)) else { continue };
+        if str::from_utf8(&bytes).ok().and_then(Json::parse).is_none_or(|json| !json.is_object()) {
+            listing.found.push(about(
+                Code::TornConfig,
+                path,
+                "the configuration is no JSON object".to_owned(),
+            ));
+        }
+    }
+}
+
+/// Side data without a session, and an index that does not tell what is there.
+fn audit_folders(home: &Home, listing: &mut Listing<(PathBuf, Finding)>) {
+    for folder in entries(&home.projects_dir(), listing) {
+        let inside = entries(&folder, listing);
+        let ids: HashSet<&OsStr> =
+            inside.iter().filter(|path| is_log(path)).filter_map(|path| path.file_stem()).collect();
+        for dir in inside.iter().filter(|path| is_side_data(path)) {
+            if dir.file_name().is_some_and(|id| !ids.contains(id)) {
+                let message = "the session that this belongs to is gone".to_owned();
+                listing.found.push(about(Code::OrphanSideData, dir.clone(), message));
+            }
+        }
+        let index = folder.join("sessions-index.json");
+        if let Some(bytes) = listing.note(fs_err::read(&index))
+            && let Some(message) = stale_index(&bytes, &ids)
+        {
+            listing.found.push(about(Code::StaleIndex, index, message));
+        }
+    }
+}
+
+/// What an index says of sessions that are not there, or does not say of those that are.
+fn stale_index(bytes: &[u8], ids: &HashSet<&OsStr>) -> Option<String> {
+    let Some(json) = str::from_utf8(bytes).ok().and_then(Json::parse) else {
+        return Some("the index is no JSON".to_owned());
+    };
+    let listed = json.get("entries").into_iter().flat_map(Json::items);
+    let listed: HashSet<String> =
+        listed.filter_map(|entry| Some(entry.get("sessionId")?.as_str()?.into_owned())).collect();
+    let gone = listed.iter().filter(|id| !ids.contains(OsStr::new(id))).count();
+    let is_session = |id: &&&OsStr| !id.to_string_lossy().starts_with("agent-");
+    let unlisted =
+        ids.iter().filter(is_session).filter(|id| !listed.contains(&*id.to_string_lossy())).count();
+    (gone + unlisted > 0).then(|| {
+        format!("the index names {gone} sessions that are gone and leaves out {unlisted} that are there")
+    })
+}
+
+/// Backups of sessions that are gone.
+fn audit_backups(home: &Home, listing: &mut Listing<(PathBuf, Finding)>) {
+    let folders = entries(&home.projects_dir(), listing);
+    let mut ids = HashSet::new();
+    for folder in folders {
+        let logs = entries(&folder, listing).into_iter().filter(|path| is_log(path));
+        ids.extend(logs.filter_map(|path| path.file_stem().map(OsStr::to_owned)));
+    }
+    for dir in entries(&home.root().join("file-history"), listing) {
+        if dir.file_name().is_some_and(|id| !ids.contains(id)) {
+            let message = "the session that these backups belong to is gone".to_owned();
+            listing.found.push(about(Code::OrphanSideData, dir, message));
+        }
+    }
+}
+
+/// Sessions that Claude Code will soon delete.
+fn audit_ages(home: &Home, now: SystemTime, listing: &mut Listing<(PathBuf, Finding)>) {
+    let settings = listing.note(fs_err::read(home.root().join("settings.json"))).unwrap_or_default();
+    let settings = str::from_utf8(&settings).ok().and_then(Json::parse);
+    let kept = settings.and_then(|settings| settings.get("cleanupPeriodDays")?.as_u64()).unwrap_or(KEPT_DAYS);
+    let limit = DAY * u32::try_from(kept.saturating_sub(NOTICE_DAYS)).unwrap_or(u32::MAX);
+    for folder in entries(&home.projects_dir(), listing) {
+        for log in entries(&folder, listing).into_iter().filter(|path| is_log(path)) {
+            let Some(metadata) = listing.note(fs_err::metadata(&log)) else { continue };
+            let age = metadata
+                .modified()
+                .ok()
+                .and_then(|modified| now.duration_since(modified).ok())
+                .unwrap_or_default();
+            if age > limit {
+                let days = age.as_secs() / DAY.as_secs();
+                let message =
+                    format!("the log is {days} days old; Claude Code deletes what is older than {kept}");
+                listing.found.push(about(Code::Retention, log, message));
+            }
+        }
+    }
+}
+
+fn entries(dir: &Path, listing: &mut Listing<(PathBuf, Finding)>) -> Vec<PathBuf> {
+    let Some(found) = listing.note(fs_err::read_dir(dir)) else { return Vec::new() };
+    let mut paths: Vec<PathBuf> =
+        found.filter_map(|entry| listing.note(entry)).map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+fn is_log(path: &Path) -> bool {
+    path.extension() == Some(OsStr::new("jsonl"))
+}
+
+/// Whether this is a folder that is named like a session.
+fn is_side_data(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_uuid = name.len() == 36
+        && name.bytes().enumerate().all(|(i, byte)| match i {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        });
+    is_uuid && path.is_dir()
+}
+
+#[cfg(test)]
+mod tests {
+    use threadline_testkit::{TestHome, session_uuid};
+
+    use super::*;
+
+    fn codes(home: &TestHome, now: SystemTime) -> Vec<&'static str> {
+        let listing = Store::open([home.root().to_owned()]).audit(now);
+        assert!(listing.unread.is_empty(), "{:?}", listing.unread);
+        listing.found.iter().map(|(_, finding)| finding.code.id()).collect()
+    }
+
+    fn session_codes(path: &Path) -> Vec<&'static str> {
+        SessionFile::at(path).audit().unwrap().iter().map(|finding| finding.code.id()).collect()
+    }
+
+    /// A moment at which everything that was just written is new.
+    fn today() -> SystemTime {
+        fs_err::metadata(".").unwrap().modified().unwrap()
+    }
+
+    #[test]
+    fn a_sound_home_has_nothing_wrong_around_its_logs() {
+        let home = TestHome::new();
+        let path = home.session(
+            "s1",
+            "u1 user \"hi\"\nsnapshot u1 {\"a.txt\":{\"backupFileName\":\"0123@v1\",\"version\":1}}",
+        );
+        let id = session_uuid("s1");
+        home.agent("s1", "a1", "u1 user \"look\"", None);
+        home.file(format!("file-history/{id}/0123@v1"), "old");
+        home.file("settings.json", "{}");
+        home.file(
+            "projects/-home-ada-loom/sessions-index.json",
+            format!("{{\"entries\":[{{\"sessionId\":\"{id}\"}}]}}"),
+        );
+        assert_eq!(codes(&home, today()), [""; 0]);
+        assert_eq!(session_codes(&path), [""; 0]);
+    }
+
+    #[test]
+    fn a_session_in_a_folder_of_another_place_is_noticed() {
+        let home = TestHome::new();
+        let path = home.session("s1", "u1 user \"hi\" cwd=/somewhere/else");
+        assert_eq!(session_codes(&path), ["F18"]);
+        let path = home.session("s2", "u1 user \"hi\"\nu2 <- u1 user \"ho\" cwd=/somewhere/else");
+        assert_eq!(session_codes(&path), [""; 0], "one that fits is enough");
+    }
+
+    #[test]
+    fn backups_that_are_gone_are_noticed_in_both_forms() {
+        let home = TestHome::new();
+        let snapshot = "u1 user \"hi\"\nsnapshot u1 {\"a.txt\":{\"backupFileName\":\"0123@v1\",\"version\":1},\"new.txt\":{\"backupFileName\":null,\"version\":1}}";
+        assert_eq!(session_codes(&home.session("s1", snapshot)), ["F20"]);
+        let delta = "u1 user \"hi\"\nentry file-history-delta {\"messageId\":\"u1\",\"trackingPath\":\"a\",\"backup\":{\"backupFileName\":\"77@v2\",\"version\":2}}";
+        assert_eq!(session_codes(&home.session("s2", delta)), ["F20"]);
+    }
+
+    #[test]
+    fn side_data_of_a_session_that_is_gone_is_noticed() {
+        let home = TestHome::new();
+        home.session("s1", "u1 user \"hi\"");
+        home.file(format!("projects/-home-ada-loom/{}/tool-results/x.txt", session_uuid("gone")), "x");
+        home.file(format!("file-history/{}/0@v1", session_uuid("gone")), "x");
+        home.file("projects/-home-ada-loom/memory/MEMORY.md", "no side data");
+        assert_eq!(codes(&home, today()), ["F21", "F21"]);
+    }
+
+    #[test]
+    fn an_index_that_lies_is_noticed() {
+        let home = TestHome::new();
+        home.session("s1", "u1 user \"hi\"");
+        for index in ["{\"entries\":[]}", "{\"entries\":[{\"sessionId\":\"gone\"}]}", "torn"] {
+            home.file("projects/-home-ada-loom/sessions-index.json", index);
+            assert_eq!(codes(&home, today()), ["F16"], "{index}");
+        }
+    }
+
+    #[test]
+    fn a_torn_configuration_is_noticed() {
+        let home = TestHome::new();
+        home.file("settings.json", "{\"model\":");
+        assert_eq!(codes(&home, today()), ["F24"]);
+    }
+
+    #[test]
+    fn a_session_about_to_be_deleted_is_noticed() {
+        let home = TestHome::new();
+        home.session("s1", "u1 user \"hi\"");
+        assert_eq!(codes(&home, today() + 26 * DAY), [""; 0]);
+        assert_eq!(codes(&home, today() + 29 * DAY), ["F22"]);
+        home.file("settings.json", "{\"cleanupPeriodDays\":365}");
+        assert_eq!(codes(&home, today() + 29 * DAY), [""; 0]);
+    }
+}
