@@ -55,8 +55,20 @@ pub(crate) fn session(path: &Path, id: &str) -> Result<Session, CommandError> {
 /// Reads a session with its sub-agents.
 pub(crate) fn family(file: &SessionFile) -> Result<Family, CommandError> {
     let main = session(&file.path, &file.id)?;
-    let agents = file.agents().found.iter().map(agent).collect::<Result<_, _>>()?;
-    Ok(Family::new(main, agents))
+    Ok(Family::new(main, agents(file)?))
+}
+
+/// Reads the sub-agents of a session.
+pub(crate) fn agents(file: &SessionFile) -> Result<Vec<Agent>, CommandError> {
+    file.agents().found.iter().map(agent).collect()
+}
+
+/// Reads output that was kept in a file of its own. The log names the path that it had when it was
+/// written; the file is looked for beside the log, and nowhere else.
+pub(crate) fn kept_output(file: &SessionFile, path: &str) -> Option<String> {
+    let name = path.rsplit(['/', '\\']).next().filter(|name| !name.is_empty() && *name != "..")?;
+    let bytes = std::fs::read(file.tool_results_dir()?.join(name)).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn agent(file: &AgentFile) -> Result<Agent, CommandError> {

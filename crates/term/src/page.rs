@@ -8,7 +8,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 pub struct Page {
     /// Columns to fill; text is not wrapped where there is none.
     pub width: Option<usize>,
-    /// Whether labels have colours.
+    /// Whether labels have colours, and Markdown is set rather than shown as it is written.
     pub color: bool,
 }
 
@@ -21,39 +21,68 @@ pub enum Label {
     Tool,
     Error,
     Warning,
+    Added,
+    Removed,
+    AddedWord,
+    RemovedWord,
+    Code,
+    Link,
     Dim,
     Strong,
+    Emphasis,
 }
 
 impl Label {
     /// The sixteen colours of the terminal's own theme, so that it stays readable on any background.
-    fn style(self) -> Style {
+    pub(crate) fn style(self) -> Style {
         let color = |color: AnsiColor| Style::new().fg_color(Some(color.into()));
         match self {
-            Self::Title => Style::new().effects(Effects::BOLD),
+            Self::Title | Self::Strong => Style::new().effects(Effects::BOLD),
             Self::Prompt => color(AnsiColor::Cyan).effects(Effects::BOLD),
             Self::Tool => color(AnsiColor::Blue),
-            Self::Error => color(AnsiColor::Red),
+            Self::Error => color(AnsiColor::Red).effects(Effects::BOLD),
             Self::Warning => color(AnsiColor::Yellow),
+            Self::Added => color(AnsiColor::Green),
+            Self::Removed => color(AnsiColor::Red),
+            Self::AddedWord => color(AnsiColor::Green).effects(Effects::INVERT),
+            Self::RemovedWord => color(AnsiColor::Red).effects(Effects::INVERT),
+            Self::Code => color(AnsiColor::Magenta),
+            Self::Link => color(AnsiColor::Blue).effects(Effects::UNDERLINE),
             Self::Dim => Style::new().effects(Effects::DIMMED),
-            Self::Strong => Style::new().effects(Effects::BOLD),
+            Self::Emphasis => Style::new().effects(Effects::ITALIC),
         }
     }
 }
 
+/// A page is read in a column; wider lines tire the eye.
+const COLUMN: usize = 100;
+
 impl Page {
     /// The text, painted as what it is.
     pub fn paint(self, label: Label, text: &str) -> String {
-        if !self.color || text.is_empty() {
+        self.paint_style(label.style(), text)
+    }
+
+    pub(crate) fn paint_style(self, style: Style, text: &str) -> String {
+        if !self.color || text.is_empty() || style == Style::new() {
             return text.to_owned();
         }
-        let style = label.style();
         format!("{style}{text}{style:#}")
+    }
+
+    /// How many columns prose may fill beside an indent.
+    pub(crate) fn column(self, indent: usize) -> usize {
+        self.width.map_or(usize::MAX, |width| width.min(COLUMN + indent).saturating_sub(indent).max(20))
+    }
+
+    /// How many columns a line of code or data may fill beside an indent.
+    pub(crate) fn room(self, indent: usize) -> usize {
+        self.width.map_or(usize::MAX, |width| width.saturating_sub(indent).max(20))
     }
 
     /// Lines of `text` that fit beside an indent of `indent` columns. Breaks at spaces where it can.
     pub fn wrap(self, text: &str, indent: usize) -> Vec<String> {
-        let width = self.width.map_or(usize::MAX, |width| width.saturating_sub(indent).max(20));
+        let width = self.column(indent);
         text.lines().flat_map(|line| wrap_line(line, width)).collect()
     }
 }

@@ -3,39 +3,51 @@
 use std::fmt::Write;
 
 use jiff::tz::TimeZone;
-use threadline_view::{AgentView, Body, CallView, Item, Transcript, TurnView};
+use threadline_view::{
+    AgentView, Body, BranchView, CallView, Input, Item, Level, Outcome, Transcript, TurnView,
+};
 
+use crate::card::card_lines;
 use crate::page::{Label, Page, cut};
-use crate::{count, duration, visible};
+use crate::{count, duration, markdown, short_count, visible};
 
-/// How much of a transcript to write.
-#[derive(Clone, Copy, Debug)]
-pub struct Detail {
-    /// What tools returned, whole; else its first lines.
-    pub tools: bool,
-    /// What the model thought; else that it did.
-    pub thinking: bool,
-    /// Hooks, attachments and other events around the conversation.
-    pub events: bool,
+/// How to write a transcript.
+#[derive(Clone, Debug)]
+pub struct Style {
+    /// How much of it.
+    pub level: Level,
+    /// Where times are told.
+    pub zone: TimeZone,
 }
 
-/// How many lines of a tool's result are shown where it is not asked for whole.
-const RESULT_LINES: usize = 6;
+/// How many lines of a failed call are shown where results are not.
+const ERROR_LINES: usize = 6;
 
-/// Writes a transcript. Times are those of `zone`.
-pub fn render_transcript(transcript: &Transcript, page: Page, detail: Detail, zone: &TimeZone) -> String {
-    let mut writer = Writer { page, detail, zone, out: String::new() };
+/// Writes a transcript.
+pub fn render_transcript(transcript: &Transcript, page: Page, style: &Style) -> String {
+    let mut writer = Writer { page, style, out: String::new() };
     writer.heading(transcript);
     for turn in &transcript.turns {
         writer.turn(turn, 0);
+    }
+    for branch in &transcript.branches {
+        writer.branch(branch);
+    }
+    writer.out
+}
+
+/// Writes some items, as a follower does that has shown what came before.
+pub fn render_items(items: &[Item], page: Page, style: &Style) -> String {
+    let mut writer = Writer { page, style, out: String::new() };
+    for item in items {
+        writer.item(item, 0);
     }
     writer.out
 }
 
 struct Writer<'a> {
     page: Page,
-    detail: Detail,
-    zone: &'a TimeZone,
+    style: &'a Style,
     out: String,
 }
 
@@ -44,19 +56,19 @@ impl Writer<'_> {
         let title = transcript.title.as_deref().unwrap_or("(no title)");
         let title = self.page.paint(Label::Title, &visible(title));
         let parts = [&transcript.id, &transcript.cwd, &transcript.git_branch, &transcript.version];
-        let mut about: Vec<String> =
-            parts.into_iter().flatten().map(|part| visible(part).into_owned()).collect();
-        about.push(match transcript.turns.len() {
-            1 => "1 turn".to_owned(),
-            n => format!("{n} turns"),
-        });
-        match transcript.branches {
-            0 => {}
-            1 => about.push("1 branch left".to_owned()),
-            n => about.push(format!("{n} branches left")),
+        let mut about: Vec<String> = parts.into_iter().flatten().map(|part| visible(part).into_owned()).collect();
+        about.push(plural(transcript.turns.len(), "turn"));
+        if !transcript.branches.is_empty() {
+            about.push(format!("{} left behind", plural(transcript.branches.len(), "branch")));
         }
-        let about = self.page.paint(Label::Dim, &about.join(" · "));
-        let _ = writeln!(self.out, "{title}\n{about}");
+        let _ = writeln!(self.out, "{title}");
+        for line in self.page.wrap(&about.join(" · "), 0) {
+            self.line(0, Some(Label::Dim), &line);
+        }
+        if !transcript.findings.is_empty() {
+            let text = format!("{} (threadline check)", plural(transcript.findings.len(), "finding"));
+            self.line(0, Some(Label::Warning), &text);
+        }
     }
 
     fn line(&mut self, indent: usize, label: Option<Label>, text: &str) {
@@ -66,9 +78,25 @@ impl Writer<'_> {
         self.out.push('\n');
     }
 
+    fn gap(&mut self) {
+        if !self.out.is_empty() && !self.out.ends_with("\n\n") {
+            self.out.push('\n');
+        }
+    }
+
     fn paragraph(&mut self, indent: usize, label: Option<Label>, text: &str) {
         for line in self.page.wrap(visible(text).trim_end(), indent) {
             self.line(indent, label, &line);
+        }
+    }
+
+    /// Markdown, set on a terminal and as it was written elsewhere.
+    fn prose(&mut self, indent: usize, text: &str) {
+        if !self.page.color {
+            return self.paragraph(indent, None, text);
+        }
+        for line in markdown::render(text, self.page, indent) {
+            self.line(indent, None, &line);
         }
     }
 
@@ -76,20 +104,21 @@ impl Writer<'_> {
         let mut about = Vec::new();
         if let Some((start, end)) = turn.span {
             about.push(self.moment(start));
-            about.push(duration(end - start));
+            let tools = if turn.timing.tools > 999 { format!(" ({} in tools)", duration(turn.timing.tools)) } else { String::new() };
+            about.push(format!("{}{tools}", duration(end - start)));
         }
-        about.extend(turn.models.iter().map(|model| visible(model).into_owned()));
-        let tokens = turn.tokens;
-        if tokens.output > 0 {
-            let context = tokens.input + tokens.cache_read + tokens.cache_write;
-            about.push(format!("{} in, {} out", count(context), count(tokens.output)));
+        about.extend(turn.models.iter().map(|model| visible(short_model(model)).into_owned()));
+        if turn.tokens.output > 0 {
+            let (read, said) = (turn.tokens.context(), turn.tokens.output);
+            about.push(format!("{} in, {} out", short_count(read), short_count(said)));
         }
         if turn.open {
             about.push("unfinished".to_owned());
         }
-        let number = self.page.paint(Label::Strong, &format!("── {} ", turn.number));
-        let about = self.page.paint(Label::Dim, &format!("{} · {}", about.join(" · "), turn.anchor));
-        self.out.push('\n');
+        self.gap();
+        let number = format!("── {} ", turn.number);
+        let about = cut(&format!("{} · {}", turn.anchor, about.join(" · ")), self.page.room(indent + number.len()));
+        let (number, about) = (self.page.paint(Label::Strong, &number), self.page.paint(Label::Dim, &about));
         self.line(indent, None, &format!("{number}{about}"));
         for item in &turn.items {
             self.item(item, indent);
@@ -98,114 +127,140 @@ impl Writer<'_> {
 
     fn moment(&self, millis: i64) -> String {
         let moment = jiff::Timestamp::from_millisecond(millis).unwrap_or_default();
-        moment.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M").to_string()
+        moment.to_zoned(self.style.zone.clone()).strftime("%Y-%m-%d %H:%M").to_string()
     }
 
     fn item(&mut self, item: &Item, indent: usize) {
         match &item.body {
-            Body::Input { input, text, images } => self.input(*input, text, *images, indent),
+            Body::Input { input, text, files, context } => {
+                self.input(*input, text, indent);
+                for about in context {
+                    let first = about.lines().next().unwrap_or_default();
+                    self.line(indent, Some(Label::Dim), &cut(&format!("  {}", visible(first)), self.page.room(indent)));
+                }
+                for file in files {
+                    let text = format!("  [{}, {}]", visible(&file.media_type), crate::bytes(file.data.len() as u64 / 4 * 3));
+                    self.line(indent, Some(Label::Dim), &text);
+                }
+            }
             Body::Text(text) => {
-                self.out.push('\n');
-                self.paragraph(indent, None, text);
+                self.gap();
+                self.prose(indent, text);
+                self.gap();
             }
-            Body::Thinking(text) if text.is_empty() => {
-                self.line(indent, Some(Label::Dim), "thinking (not in the log)");
-            }
-            Body::Thinking(text) if self.detail.thinking => {
-                self.line(indent, Some(Label::Dim), "thinking");
-                self.paragraph(indent + 2, Some(Label::Dim), text);
-            }
-            Body::Thinking(text) => {
-                let words = text.split_whitespace().count();
-                self.line(indent, Some(Label::Dim), &format!("thinking ({words} words)"));
-            }
+            Body::Thinking(text) => self.thinking(text, indent),
             Body::Call(call) => self.call(call, indent),
-            Body::Compaction { trigger, before, after, summary } => {
+            Body::Compaction { trigger, before, after, dropped, summary } => {
                 let tokens = |tokens: &Option<u64>| tokens.map_or("?".to_owned(), count);
-                let trigger = trigger.as_deref().unwrap_or("compaction");
-                let text = format!(
-                    "══ compacted ({}): {} → {} tokens",
-                    visible(trigger),
-                    tokens(before),
-                    tokens(after)
-                );
-                self.out.push('\n');
+                let trigger = visible(trigger.as_deref().unwrap_or("compaction")).into_owned();
+                let (before, after) = (tokens(before), tokens(after));
+                let dropped = plural(*dropped, "line");
+                let text = format!("══ compacted ({trigger}): {before} → {after} tokens, {dropped} summed up");
+                self.gap();
                 self.line(indent, Some(Label::Warning), &text);
                 if let Some(summary) = summary {
-                    self.lines(
-                        summary,
-                        indent + 2,
-                        if self.detail.tools { usize::MAX } else { RESULT_LINES },
-                    );
+                    let limit = if self.style.level >= Level::Full { usize::MAX } else { ERROR_LINES };
+                    self.excerpt(summary, indent + 2, limit);
                 }
+            }
+            Body::Link { label, url } => {
+                self.line(indent, Some(Label::Link), &format!("↗ {} {}", visible(label), visible(url)));
+            }
+            Body::Trouble { label, text } => {
+                let label = self.page.paint(Label::Error, &format!("✗ {}", visible(label)));
+                let text = visible(text);
+                let mut lines = text.lines();
+                self.line(indent, None, &format!("{label} {}", lines.next().unwrap_or_default()));
+                self.paragraph(indent + 2, None, &lines.collect::<Vec<_>>().join("\n"));
             }
             Body::Event { label, text } => {
-                if self.detail.events || label.contains("error") {
-                    let text = format!("· {} {}", visible(label), visible(text));
-                    self.paragraph(indent, Some(Label::Dim), &text);
-                }
+                let text = format!("· {} {}", visible(label), visible(text));
+                self.paragraph(indent, Some(Label::Dim), &text);
             }
             Body::Unknown { kind, raw } => {
-                let text = format!("? {} (a type that threadline does not know)", visible(kind));
+                let text = match kind {
+                    Some(kind) => format!("? {} (a type that threadline does not know)", visible(kind)),
+                    None => "? a line that is no entry".to_owned(),
+                };
                 self.line(indent, Some(Label::Warning), &text);
-                if self.detail.events {
+                if self.style.level >= Level::Full {
                     self.paragraph(indent + 2, Some(Label::Dim), raw);
                 }
             }
         }
     }
 
-    fn input(&mut self, input: threadline_view::Input, text: &str, images: usize, indent: usize) {
-        if !input.is_typed() && !input.opens_turn() && !self.detail.events {
-            let kind = input.name().replace('_', " ");
-            let first = visible(text.lines().next().unwrap_or_default()).into_owned();
-            let width =
-                self.page.width.map_or(usize::MAX, |width| width.saturating_sub(indent + kind.len() + 4));
-            self.line(indent, Some(Label::Dim), &format!("· {kind} {}", cut(&first, width)));
-            return;
+    fn thinking(&mut self, text: &str, indent: usize) {
+        if text.is_empty() {
+            self.line(indent, Some(Label::Dim), "~ thought (not in the log)");
+        } else if self.style.level >= Level::Full {
+            self.line(indent, Some(Label::Dim), "~ thought");
+            self.paragraph(indent + 2, Some(Label::Dim), text);
+        } else {
+            let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
+            let line = cut(&format!("~ {}", visible(first)), self.page.column(indent));
+            self.line(indent, Some(Label::Dim), &line);
         }
-        self.out.push('\n');
+    }
+
+    fn input(&mut self, input: Input, text: &str, indent: usize) {
+        if !input.is_typed() && !input.opens_turn() {
+            let kind = input.name().replace('_', " ");
+            let first = visible(text.trim().lines().next().unwrap_or_default()).into_owned();
+            if self.style.level < Level::Full {
+                let line = cut(&format!("· {kind} {first}"), self.page.room(indent));
+                return self.line(indent, Some(Label::Dim), &line);
+            }
+            self.line(indent, Some(Label::Dim), &format!("· {kind}"));
+            return self.paragraph(indent + 2, Some(Label::Dim), text);
+        }
+        self.gap();
         for line in self.page.wrap(visible(text).trim_end(), indent + 2) {
             self.line(indent, Some(Label::Prompt), &format!("> {line}"));
-        }
-        if images > 0 {
-            self.line(indent, Some(Label::Dim), &format!("> ({images} attached)"));
         }
     }
 
     fn call(&mut self, call: &CallView, indent: usize) {
-        let mut about = Vec::new();
-        let failed = call.outcome != threadline_view::Outcome::Ok;
-        if failed {
-            about.push(self.page.paint(Label::Error, call.outcome.name()));
-        }
-        about.extend(call.duration.map(|millis| self.page.paint(Label::Dim, &duration(millis))));
+        let failed = call.outcome != Outcome::Ok;
+        let mark = if failed { self.page.paint(Label::Error, "✗") } else { "▸".to_owned() };
         let name = self.page.paint(Label::Tool, &visible(&call.name));
-        let width =
-            self.page.width.map_or(usize::MAX, |width| width.saturating_sub(indent + call.name.len() + 24));
-        let subject = cut(&visible(&call.subject), width.max(20));
-        let mark = if failed { "✗" } else { "▸" };
-        self.line(indent, None, &format!("{mark} {name} {subject}  {}", about.join(" ")));
-        self.lines(&call.result, indent + 4, if self.detail.tools { usize::MAX } else { RESULT_LINES });
+        let mut about = Vec::new();
+        if failed {
+            let gist = if call.gist.is_empty() { call.outcome.name() } else { &call.gist };
+            about.push(self.page.paint(Label::Error, &visible(gist)));
+        } else if !call.gist.is_empty() {
+            about.push(self.page.paint(Label::Dim, &cut(&visible(&call.gist), 60)));
+        }
+        about.extend(call.duration.filter(|millis| *millis > 99).map(|millis| self.page.paint(Label::Dim, &duration(millis))));
+        let room = self.page.room(indent + call.name.len() + call.gist.len().min(60) + 14);
+        let subject = cut(&one_line(&call.subject), room.max(24));
+        let gap = if subject.is_empty() { "" } else { "  " };
+        self.line(indent, None, &format!("{mark} {name}{gap}{subject}  {}", about.join(&self.page.paint(Label::Dim, " · "))));
+        if self.style.level >= Level::Full {
+            for line in card_lines(call, self.page, indent + 4) {
+                self.line(indent + 4, None, &line);
+            }
+        } else if failed {
+            self.excerpt(&call.result, indent + 4, ERROR_LINES);
+        }
         for agent in &call.agents {
             self.agent(agent, indent + 2);
         }
     }
 
     /// The first `limit` lines of a text, and how many more there are.
-    fn lines(&mut self, text: &str, indent: usize, limit: usize) {
+    fn excerpt(&mut self, text: &str, indent: usize, limit: usize) {
         let text = visible(text);
         let lines: Vec<&str> = text.trim_end().lines().collect();
         for line in lines.iter().take(limit) {
-            let width = self.page.width.map_or(usize::MAX, |width| width.saturating_sub(indent).max(20));
             if limit == usize::MAX {
                 self.paragraph(indent, Some(Label::Dim), line);
             } else {
-                self.line(indent, Some(Label::Dim), &cut(line, width));
+                self.line(indent, Some(Label::Dim), &cut(line, self.page.room(indent)));
             }
         }
         if lines.len() > limit {
-            self.line(indent, Some(Label::Dim), &format!("… {} more lines", lines.len() - limit));
+            self.line(indent, Some(Label::Dim), &format!("… {} more", plural(lines.len() - limit, "line")));
         }
     }
 
@@ -213,9 +268,39 @@ impl Writer<'_> {
         let parts = [agent.agent_type.as_deref(), agent.description.as_deref()];
         let about: Vec<_> = parts.into_iter().flatten().map(visible).collect();
         let text = format!("╭ sub-agent {} {}", visible(&agent.id), about.join(": "));
-        self.line(indent, Some(Label::Tool), &text);
+        self.line(indent, Some(Label::Tool), &cut(&text, self.page.room(indent)));
         for turn in &agent.turns {
             self.turn(turn, indent + 2);
         }
+    }
+
+    fn branch(&mut self, branch: &BranchView) {
+        let fork = branch.fork.as_ref().map_or("apart from the conversation".to_owned(), |fork| format!("left at {fork}"));
+        self.gap();
+        self.line(0, Some(Label::Warning), &format!("╌╌ a branch, {fork}"));
+        for turn in &branch.turns {
+            self.turn(turn, 2);
+        }
+    }
+}
+
+/// A model's name without what all of them have in common, and without its date.
+fn short_model(model: &str) -> &str {
+    let name = model.strip_prefix("claude-").unwrap_or(model);
+    match name.rsplit_once('-') {
+        Some((name, date)) if date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => name,
+    }
+}
+
+fn one_line(text: &str) -> String {
+    visible(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
+}
+
+pub(crate) fn plural(count: usize, noun: &str) -> String {
+    match (count, noun) {
+        (1, noun) => format!("1 {noun}"),
+        (n, "branch") => format!("{n} branches"),
+        (n, noun) => format!("{n} {noun}s"),
     }
 }

@@ -1,16 +1,27 @@
 //! Plain data for showing: what a person wants to see of a session, without width, colour or markup.
 //!
-//! [`transcript()`] is a session as a conversation, [`Inventory`] is what its lines hold, and [`wire`]
-//! is our public JSON.
+//! [`transcript()`] is a session as a conversation, [`outline()`] is a line a turn, [`changes()`] is what became
+//! of the files, [`Inventory`] is what the lines hold, and [`wire`] is our public JSON.
 
 #![warn(missing_docs)]
 
+mod card;
+mod changes;
+mod diff;
+mod filter;
 mod inventory;
+mod outline;
 mod transcript;
 pub mod wire;
 
+pub use card::{Card, CommandCard, Question, Todo};
+pub use changes::{FileChange, changes, patch};
+pub use diff::{Change, DiffLine, Hunk, hunks};
+pub use filter::{Filter, Level};
 pub use inventory::{Counts, Drift, Inventory};
+pub use outline::{OutlineLine, outline};
+pub use threadline_entry::{Finding, Severity};
 pub use threadline_session::{Input, Outcome, Round};
 pub use transcript::{
-    AgentView, Body, CallView, Item, Tokens, Transcript, TurnView, anchor, subject, transcript,
+    AgentView, Attached, Body, BranchView, CallView, Item, Kept, Timing, Tokens, Transcript, TurnView, anchor, transcript,
 };

@@ -2,9 +2,14 @@
 
 use std::borrow::Cow;
 
-use threadline_entry::lens::{Block, ProgressBody, StopHookSummary, System, TurnDuration};
-use threadline_entry::{Entry, Json, JsonKind, Kind, Millis};
-use threadline_session::{Agent, Compaction, Family, Input, Outcome, Round, Session, ToolCall, Turn};
+use threadline_entry::lens::{
+    ApiError, AttachmentLine, Block, FrameLink, ModelRefusalFallback, PrLink, Progress, StopHookSummary, System,
+    TurnDuration, Usage,
+};
+use threadline_entry::{Entry, Finding, Json, Kind, Millis, Severity};
+use threadline_session::{Agent, Compaction, Family, Input, Outcome, Round, Session, Thread, ToolCall, Turn};
+
+use crate::card::{Call, Card, text_of};
 
 /// A session as a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,8 +26,19 @@ pub struct Transcript {
     pub version: Option<String>,
     /// The conversation, turn by turn.
     pub turns: Vec<TurnView>,
-    /// How many branches the conversation left.
-    pub branches: usize,
+    /// What the conversation left behind: rewinds and retries.
+    pub branches: Vec<BranchView>,
+    /// What is wrong with the session.
+    pub findings: Vec<Finding>,
+}
+
+/// A path that the conversation left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BranchView {
+    /// The anchor of the line it left at; `None` if it never met the conversation.
+    pub fork: Option<String>,
+    /// What happened on it.
+    pub turns: Vec<TurnView>,
 }
 
 /// One turn.
@@ -34,6 +50,8 @@ pub struct TurnView {
     pub anchor: String,
     /// When it began and when it ended.
     pub span: Option<(Millis, Millis)>,
+    /// What the time went to.
+    pub timing: Timing,
     /// The models that answered, in order.
     pub models: Vec<String>,
     /// What it used.
@@ -44,6 +62,17 @@ pub struct TurnView {
     pub round: Round,
     /// What happened.
     pub items: Vec<Item>,
+}
+
+/// What the time of a turn went to, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timing {
+    /// Tools ran.
+    pub tools: Millis,
+    /// The model was at work, or nothing is known of.
+    pub model: Millis,
+    /// Nobody asked anything, before the turn.
+    pub waiting: Millis,
 }
 
 /// Token counts.
@@ -76,42 +105,69 @@ pub enum Body {
     Input {
         /// What kind of text it is.
         input: Input,
-        /// The text.
+        /// The text, without the tags around it.
         text: String,
-        /// How many images came with it.
-        images: usize,
+        /// Images and documents that came with it.
+        files: Vec<Attached>,
+        /// What the editor added: the lines selected, the file open.
+        context: Vec<String>,
     },
     /// The model said something, in Markdown.
     Text(String),
     /// The model thought; empty where the log keeps the signature alone.
     Thinking(String),
     /// The model called a tool.
-    Call(CallView),
+    Call(Box<CallView>),
     /// The conversation was compacted.
     Compaction {
         /// `auto` or `manual`.
         trigger: Option<String>,
-        /// Tokens before and after, where the log tells.
+        /// Tokens before, where the log tells.
         before: Option<u64>,
-        /// Tokens after.
+        /// Tokens after, where the log tells.
         after: Option<u64>,
+        /// How many lines of the conversation it left out.
+        dropped: usize,
         /// What stands for the conversation from here on.
         summary: Option<String>,
     },
-    /// Something happened around the conversation: a hook, an attachment, an API error.
+    /// Something worth opening came of the session: a pull request, an artifact.
+    Link {
+        /// What it is.
+        label: String,
+        /// Where it is.
+        url: String,
+    },
+    /// Something went wrong around the conversation: an API error, a refusal.
+    Trouble {
+        /// What, in a word.
+        label: String,
+        /// More about it.
+        text: String,
+    },
+    /// Something happened around the conversation: a hook, an attachment.
     Event {
         /// What, in a word.
         label: String,
         /// More about it; may be empty.
         text: String,
     },
-    /// A line that we do not know.
+    /// A line that we do not know, or that is no entry at all.
     Unknown {
-        /// Its type.
-        kind: String,
+        /// Its type, if it has one.
+        kind: Option<String>,
         /// The line as it stands.
         raw: String,
     },
+}
+
+/// An image or document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attached {
+    /// Its type, such as `image/png`.
+    pub media_type: String,
+    /// Its bytes in base 64.
+    pub data: String,
 }
 
 /// A tool call and what came of it.
@@ -123,6 +179,10 @@ pub struct CallView {
     pub name: String,
     /// What it was about, in one line: the command, the path, the pattern.
     pub subject: String,
+    /// What happened, in a few words: `63 lines`, `+12 −3`, `exit 101`.
+    pub gist: String,
+    /// The whole of it.
+    pub card: Card,
     /// The input as it stands in the log.
     pub input: String,
     /// What came of it.
@@ -131,6 +191,8 @@ pub struct CallView {
     pub duration: Option<Millis>,
     /// What the model was told.
     pub result: String,
+    /// Images that the model was shown.
+    pub files: Vec<Attached>,
     /// The sub-agents that it started.
     pub agents: Vec<AgentView>,
 }
@@ -148,21 +210,30 @@ pub struct AgentView {
     pub turns: Vec<TurnView>,
 }
 
+/// Reads output that was kept in a file of its own, given the path that the log names.
+pub type Kept<'a> = &'a dyn Fn(&str) -> Option<String>;
+
 /// The conversation of a session and, inside the calls that started them, those of its sub-agents.
-pub fn transcript(family: &Family) -> Transcript {
+pub fn transcript(family: &Family, kept: Kept<'_>) -> Transcript {
     let session = &family.main;
     let last = |key: &str| {
         let found = session.entries().iter().rev().find_map(|entry| entry.get(key)?.as_str());
         found.filter(|text| !text.is_empty()).map(Cow::into_owned)
     };
+    let teller = Teller { family, agent: None, depth: 0, kept };
+    let branches = session.branches().into_iter().map(|branch| BranchView {
+        fork: branch.fork.map(|idx| anchor(session.entries()[idx].at().line_no, 0)),
+        turns: teller.turns_of(&Thread { leaf: branch.entries.last().copied(), entries: branch.entries }),
+    });
     Transcript {
         id: session.id().map(Cow::into_owned),
         title: session.title().map(Cow::into_owned),
         cwd: session.entries().iter().find_map(|entry| entry.get("cwd")?.as_str()).map(Cow::into_owned),
         git_branch: last("gitBranch"),
         version: last("version"),
-        turns: Teller { family, agent: None, depth: 0 }.turns(),
-        branches: session.branches().len(),
+        turns: teller.turns(),
+        branches: branches.collect(),
+        findings: session.findings().into_iter().filter(|finding| finding.severity > Severity::Note).collect(),
     }
 }
 
@@ -179,6 +250,7 @@ struct Teller<'f> {
     family: &'f Family,
     agent: Option<usize>,
     depth: usize,
+    kept: Kept<'f>,
 }
 
 impl<'f> Teller<'f> {
@@ -186,30 +258,44 @@ impl<'f> Teller<'f> {
         self.family.session(self.agent)
     }
 
+    /// The turns of the active conversation, with the lines around it that are worth telling.
     fn turns(&self) -> Vec<TurnView> {
         let session = self.session();
-        let thread = session.thread();
-        let compactions = session.compactions();
-        session.turns_of(&thread).iter().map(|turn| self.turn(turn, &compactions)).collect()
+        let mut thread = session.thread();
+        let beside = (0..session.entries().len()).filter(|&idx| !session.in_tree(idx) && is_told(session, idx));
+        thread.entries.extend(beside);
+        thread.entries.sort_unstable();
+        self.turns_of(&thread)
     }
 
-    fn turn(&self, turn: &Turn, compactions: &[Compaction]) -> TurnView {
+    fn turns_of(&self, thread: &Thread) -> Vec<TurnView> {
+        let session = self.session();
+        let compactions = session.compactions();
+        let mut turns: Vec<TurnView> = Vec::new();
+        for turn in session.turns_of(thread) {
+            let before = turns.last().and_then(|turn| turn.span).map(|(_, end)| end);
+            turns.push(self.turn(&turn, &compactions, before));
+        }
+        turns
+    }
+
+    fn turn(&self, turn: &Turn, compactions: &[Compaction], before: Option<Millis>) -> TurnView {
         let session = self.session();
         let mut tokens = Tokens::default();
         let mut models: Vec<String> = Vec::new();
         for reply in turn.replies(session).into_iter().map(|reply| &session.replies()[reply]) {
             tokens.add(reply.usage(session));
-            if let Some(model) =
-                reply.model.as_ref().filter(|model| !model.starts_with('<') && !models.contains(model))
-            {
+            if let Some(model) = reply.model.as_ref().filter(|model| !model.starts_with('<') && !models.contains(model)) {
                 models.push(model.clone());
             }
         }
-        let first = turn.entries.first().map_or(0, |&idx| session.entries()[idx].at().line_no);
+        let first = turn.prompt.or(turn.entries.first().copied());
+        let span = turn.span(session);
         TurnView {
             number: turn.number,
-            anchor: anchor(first, 0),
-            span: turn.span(session),
+            anchor: anchor(first.map_or(0, |idx| session.entries()[idx].at().line_no), 0),
+            timing: timing(session, turn, span, before),
+            span,
             models,
             tokens,
             open: turn.is_open(session),
@@ -232,13 +318,16 @@ impl<'f> Teller<'f> {
         match entry.kind() {
             Kind::Assistant => {
                 let content = entry.message().and_then(|message| message.content());
+                if entry.flag("isApiErrorMessage") {
+                    let text = content.map(|content| content.text().into_owned()).unwrap_or_default();
+                    return one(Some(Body::Trouble { label: "API error".to_owned(), text }));
+                }
                 // Foreign writers put a reply's text where its blocks should be.
                 if let Some(text) = content.and_then(|content| content.as_str()) {
                     return one(Some(Body::Text(text.into_owned())));
                 }
-                let blocks = entry.message().into_iter().flat_map(|message| message.blocks()).enumerate();
-                let told = blocks.filter_map(|(i, block)| Some(item(i, self.said(entry_idx, block)?)));
-                told.collect()
+                let blocks = content.into_iter().flat_map(|content| content.blocks()).enumerate();
+                blocks.filter_map(|(i, block)| Some(item(i, self.said(entry_idx, block)?))).collect()
             }
             Kind::User => one(self.asked(entry_idx)),
             Kind::Attachment => one(attached(session, entry_idx)),
@@ -247,8 +336,16 @@ impl<'f> Teller<'f> {
                 one(compaction.map(|compaction| compacted(session, compaction)).or_else(|| event(entry)))
             }
             Kind::Progress => one(progress(entry)),
-            Kind::Unknown | Kind::Untyped => {
-                let kind = entry.type_name().unwrap_or("(none)".into()).into_owned();
+            Kind::PrLink => one(entry.lens().and_then(|link: PrLink<'_>| {
+                let label = format!("{} #{}", link.pr_repository().unwrap_or_default(), link.pr_number().unwrap_or(0));
+                Some(Body::Link { label: format!("pull request {label}"), url: link.pr_url()?.into_owned() })
+            })),
+            Kind::FrameLink => one(entry.lens().and_then(|link: FrameLink<'_>| {
+                let label = link.title().or_else(|| link.path()).unwrap_or_default().into_owned();
+                Some(Body::Link { label, url: link.frame_url()?.into_owned() })
+            })),
+            Kind::Unknown | Kind::Untyped | Kind::Bad => {
+                let kind = entry.type_name().map(Cow::into_owned);
                 one(Some(Body::Unknown { kind, raw: entry.text().to_owned() }))
             }
             _ => Vec::new(),
@@ -256,7 +353,7 @@ impl<'f> Teller<'f> {
     }
 
     /// A block of a reply.
-    fn said(&self, entry_idx: usize, block: Block<'_>) -> Option<Body> {
+    fn said(&self, entry_idx: usize, block: Block<'f>) -> Option<Body> {
         let session = self.session();
         Some(match &*block.kind()? {
             "text" => Body::Text(block.text()?.into_owned()),
@@ -264,16 +361,33 @@ impl<'f> Teller<'f> {
             "redacted_thinking" => Body::Thinking(String::new()),
             "tool_use" => {
                 let call = session.tool_call_on(entry_idx, &block.id()?)?;
-                Body::Call(self.call(call, block))
+                Body::Call(Box::new(self.call(call, block)))
+            }
+            "fallback" => {
+                let model = |json: Option<Json<'_>>| {
+                    let name = json.and_then(|json| json.as_str().or_else(|| json.get("model")?.as_str()));
+                    name.unwrap_or_default().into_owned()
+                };
+                let text = format!("{} → {}", model(block.from()), model(block.to()));
+                Body::Trouble { label: "model switched".to_owned(), text }
             }
             kind => Body::Event { label: kind.to_owned(), text: String::new() },
         })
     }
 
-    fn call(&self, call: &ToolCall, block: Block<'_>) -> CallView {
+    fn call(&self, call: &ToolCall, block: Block<'f>) -> CallView {
         let session = self.session();
+        let result = call.result(session);
+        let content = result.and_then(|block| block.content());
+        let text = content.map(|content| content.text().into_owned()).unwrap_or_default();
+        let outcome = call.outcome(session);
+        let data = call.results.first().and_then(|at| session.entries()[at.entry_idx].tool_use_result());
+        let failed = outcome != Outcome::Ok;
         let input = block.input();
-        let result = call.result(session).and_then(|block| block.content());
+        let mut told = Call { name: &call.name, input, data, text: &text, failed, kept: self.kept }.told();
+        if let Some(inside) = session.entries()[call.entry_idx].get("cwd").and_then(|cwd| below(&told.subject, &cwd.as_str()?)) {
+            told.subject = inside;
+        }
         let agents = if self.depth < DEPTH {
             let spawned = self.family.spawned_by(self.agent, &call.id);
             spawned.map(|agent| self.agent(agent, &self.family.agents[agent])).collect()
@@ -283,17 +397,20 @@ impl<'f> Teller<'f> {
         CallView {
             id: call.id.clone(),
             name: call.name.clone(),
-            subject: input.map(subject).unwrap_or_default(),
+            subject: told.subject,
+            gist: told.gist,
+            card: told.card,
             input: input.map(|input| input.raw().to_owned()).unwrap_or_default(),
-            outcome: call.outcome(session),
+            outcome,
             duration: call.duration(session),
-            result: result.map(|content| content.text().into_owned()).unwrap_or_default(),
+            files: content.into_iter().flat_map(|content| content.blocks()).filter_map(file_of).collect(),
+            result: text,
             agents,
         }
     }
 
     fn agent(&self, idx: usize, agent: &Agent) -> AgentView {
-        let below = Teller { family: self.family, agent: Some(idx), depth: self.depth + 1 };
+        let below = Teller { agent: Some(idx), depth: self.depth + 1, ..*self };
         AgentView {
             id: agent.id.clone(),
             agent_type: agent.agent_type.clone(),
@@ -308,62 +425,137 @@ impl<'f> Teller<'f> {
         let entry = &session.entries()[entry_idx];
         let input = session.input(entry_idx)?;
         let content = entry.message()?.content()?;
-        let text = content.text().into_owned();
-        if input == Input::ToolResult {
-            // Text beside a result is the person's.
-            return (!text.is_empty()).then_some(Body::Input { input: Input::Prompt, text, images: 0 });
-        }
         if input == Input::CompactSummary {
             return None;
         }
-        let images = content.blocks().filter(|block| block.is("image") || block.is("document")).count();
-        Some(Body::Input { input, text, images })
+        let files = content.blocks().filter_map(file_of).collect();
+        let mut context = Vec::new();
+        let texts = content.blocks().filter(|block| block.is("text")).filter_map(Block::text);
+        let mut text = content.as_str().map(Cow::into_owned).unwrap_or_default();
+        for part in texts {
+            if let Some(about) = editor_context(&part) {
+                context.push(about.to_owned());
+                continue;
+            }
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&part);
+        }
+        if input == Input::ToolResult {
+            // Text beside a result is the person's.
+            return (!text.is_empty()).then_some(Body::Input { input: Input::Prompt, text, files: Vec::new(), context });
+        }
+        Some(Body::Input { input, text: untagged(input, text), files, context })
     }
 }
 
 impl Tokens {
-    fn add(&mut self, usage: Option<threadline_entry::lens::Usage<'_>>) {
+    fn add(&mut self, usage: Option<Usage<'_>>) {
         let Some(usage) = usage else { return };
         self.input += usage.input_tokens().unwrap_or(0);
         self.output += usage.output_tokens().unwrap_or(0);
         self.cache_read += usage.cache_read_input_tokens().unwrap_or(0);
         self.cache_write += usage.cache_creation_input_tokens().unwrap_or(0);
     }
+
+    /// All that the model was given to read.
+    pub fn context(self) -> u64 {
+        self.input + self.cache_read + self.cache_write
+    }
 }
 
-/// What a call is about, in one line.
-pub fn subject(input: Json<'_>) -> String {
-    const TELLING: &[&str] = &[
-        "command",
-        "file_path",
-        "notebook_path",
-        "path",
-        "pattern",
-        "query",
-        "url",
-        "description",
-        "prompt",
-        "skill",
-        "subject",
-        "taskId",
-        "task_id",
-        "question",
-    ];
-    // Of the two that Grep and Glob have, the pattern says more.
-    let pattern = input.get("pattern").and_then(Json::as_str);
-    let telling = || TELLING.iter().find_map(|key| input.get(key)?.as_str());
-    let any = || input.members().find_map(|(_, value)| value.as_str());
-    let text = pattern.or_else(telling).or_else(any).unwrap_or_default();
-    text.lines().next().unwrap_or_default().trim().to_owned()
+/// A path without the working directory that it lies in.
+fn below(path: &str, cwd: &str) -> Option<String> {
+    let inside = path.strip_prefix(cwd)?.strip_prefix(['/', '\\'])?;
+    (!inside.is_empty()).then(|| inside.to_owned())
+}
+
+/// Whether a line outside the tree is worth telling.
+fn is_told(session: &Session, idx: usize) -> bool {
+    let entry = &session.entries()[idx];
+    matches!(entry.kind(), Kind::PrLink | Kind::FrameLink | Kind::Unknown | Kind::Untyped | Kind::Bad)
+}
+
+/// Tools that ran side by side take their time once.
+fn timing(session: &Session, turn: &Turn, span: Option<(Millis, Millis)>, before: Option<Millis>) -> Timing {
+    let calls = turn.tool_calls(session).into_iter().map(|call| &session.tool_calls()[call]);
+    let mut ran: Vec<(Millis, Millis)> = calls
+        .filter_map(|call| Some((session.timestamp(call.entry_idx)?, session.timestamp(call.results.first()?.entry_idx)?)))
+        .collect();
+    ran.sort_unstable();
+    let (mut tools, mut until) = (0, Millis::MIN);
+    for (start, end) in ran {
+        tools += (end - start.max(until)).max(0);
+        until = until.max(end);
+    }
+    let Some((start, end)) = span else { return Timing { tools, ..Timing::default() } };
+    Timing { tools, model: (end - start - tools).max(0), waiting: before.map_or(0, |before| (start - before).max(0)) }
+}
+
+/// The image or document that a block holds.
+fn file_of(block: Block<'_>) -> Option<Attached> {
+    if !block.is("image") && !block.is("document") {
+        return None;
+    }
+    let source = block.source()?;
+    let media_type = source.media_type().unwrap_or("application/octet-stream".into()).into_owned();
+    Some(Attached { media_type, data: source.data().or_else(|| source.url())?.into_owned() })
+}
+
+/// What the editor says, if the whole text is that.
+fn editor_context(text: &str) -> Option<&str> {
+    let text = text.trim();
+    ["ide_opened_file", "ide_selection"].iter().find_map(|tag| {
+        let inner = text.strip_prefix(&format!("<{tag}>"))?.strip_suffix(&format!("</{tag}>"))?;
+        Some(inner.trim())
+    })
+}
+
+/// The text of a machine's line without the tags around it.
+fn untagged(input: Input, text: String) -> String {
+    let inner = |tag: &str| -> Option<&str> {
+        let start = text.find(&format!("<{tag}>"))? + tag.len() + 2;
+        let end = text[start..].find(&format!("</{tag}>"))? + start;
+        Some(text[start..end].trim())
+    };
+    let told = match input {
+        Input::SlashCommand => inner("command-name").map(|name| {
+            let name = if name.starts_with('/') { name.to_owned() } else { format!("/{name}") };
+            let args = inner("command-args").unwrap_or_default();
+            format!("{name} {args}").trim_end().to_owned()
+        }),
+        Input::BashInput => inner("bash-input").map(|command| format!("!{command}")),
+        Input::CommandOutput => inner("local-command-stdout").or_else(|| inner("local-command-stderr")).map(str::to_owned),
+        Input::BashOutput => {
+            let parts = [inner("bash-stdout"), inner("bash-stderr")];
+            let parts: Vec<&str> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+            Some(parts.join("\n"))
+        }
+        Input::TaskNotification => inner("summary").map(|summary| match inner("result") {
+            Some(result) => format!("{summary}\n\n{result}"),
+            None => summary.to_owned(),
+        }),
+        Input::TeammateMessage => text.find('>').map(|end| {
+            let body = text[end + 1..].trim();
+            body.strip_suffix("</teammate-message>").unwrap_or(body).trim().to_owned()
+        }),
+        _ => None,
+    };
+    told.unwrap_or(text)
 }
 
 fn compacted(session: &Session, compaction: &Compaction) -> Body {
     let metadata = compaction.metadata(session);
     let summary = compaction.summary.and_then(|idx| session.entries()[idx].message()?.content());
+    let spoken = |idx: &usize| matches!(session.entries()[*idx].kind(), Kind::User | Kind::Assistant);
+    let before = compaction.continues.map_or(0, |idx| session.ancestors(idx).filter(spoken).count());
+    let kept = compaction.preserved.iter().filter(|idx| spoken(idx)).count();
     Body::Compaction {
         trigger: metadata.and_then(|metadata| metadata.trigger()).map(Cow::into_owned),
         before: metadata.and_then(|metadata| metadata.pre_tokens()),
         after: metadata.and_then(|metadata| metadata.post_tokens()),
+        dropped: before.saturating_sub(kept),
         summary: summary.map(|content| content.text().into_owned()),
     }
 }
@@ -372,45 +564,72 @@ fn compacted(session: &Session, compaction: &Compaction) -> Body {
 fn event(entry: &Entry) -> Option<Body> {
     let system: System<'_> = entry.lens()?;
     let subtype = system.subtype()?;
-    let text = match &*subtype {
+    let content = system.content().unwrap_or_default().into_owned();
+    Some(match &*subtype {
         "turn_duration" => {
             let seconds = entry.lens::<TurnDuration<'_>>()?.duration_ms()? / 1000;
-            format!("{seconds} s")
+            Body::Event { label: "turn took".to_owned(), text: format!("{seconds} s") }
         }
         "stop_hook_summary" => {
             let hooks: StopHookSummary<'_> = entry.lens()?;
-            format!("{} hooks", hooks.hook_count().unwrap_or(0))
+            let errors = hooks.hook_errors().map_or(0, |errors| errors.len());
+            let text = format!("{} ran, {errors} failed", hooks.hook_count().unwrap_or(0));
+            Body::Event { label: "stop hooks".to_owned(), text }
         }
-        _ => system.content().unwrap_or_default().into_owned(),
-    };
-    Some(Body::Event { label: subtype.into_owned(), text })
+        "api_error" => {
+            let error: ApiError<'_> = entry.lens()?;
+            let (attempt, most) = (error.retry_attempt().unwrap_or(0), error.max_retries().unwrap_or(0));
+            let status = error.error().and_then(|error| error.get("status")).map(|status| format!(" {}", status.raw()));
+            let text = format!("retry {attempt} of {most}{}", status.map(|s| format!(" after status{s}")).unwrap_or_default());
+            Body::Trouble { label: "API error".to_owned(), text }
+        }
+        "model_refusal_fallback" => {
+            let refusal: ModelRefusalFallback<'_> = entry.lens()?;
+            let (from, to) = (refusal.original_model().unwrap_or_default(), refusal.fallback_model().unwrap_or_default());
+            Body::Trouble { label: "refused".to_owned(), text: format!("{from} refused, {to} answers") }
+        }
+        "local_command" => {
+            let input = if content.contains("<command-name>") { Input::SlashCommand } else { Input::CommandOutput };
+            Body::Input { input, text: untagged(input, content), files: Vec::new(), context: Vec::new() }
+        }
+        other => Body::Event { label: other.replace('_', " "), text: content },
+    })
 }
 
 /// An `attachment` line.
 fn attached(session: &Session, entry_idx: usize) -> Option<Body> {
-    let line: threadline_entry::lens::AttachmentLine<'_> = session.entries()[entry_idx].lens()?;
+    let line: AttachmentLine<'_> = session.entries()[entry_idx].lens()?;
     let body = line.attachment()?;
     if let Some(input) = session.input(entry_idx) {
-        let text = match body.prompt()? {
-            prompt if prompt.kind() == JsonKind::String => prompt.as_str()?.into_owned(),
-            prompt => {
-                prompt.items().filter_map(|block| Some(block.get("text")?.as_str()?.into_owned())).collect()
-            }
-        };
-        return Some(Body::Input { input, text, images: 0 });
+        let prompt = body.prompt()?;
+        let blocks = prompt.items().filter_map(<Block<'_> as threadline_entry::lens::FromJson<'_>>::from_json);
+        let files = blocks.filter_map(file_of).collect();
+        return Some(Body::Input { input, text: untagged(input, text_of(prompt)), files, context: Vec::new() });
     }
     let about = body.filename().or_else(|| body.path()).or_else(|| body.hook_name());
-    Some(Body::Event { label: body.kind()?.into_owned(), text: about.unwrap_or_default().into_owned() })
+    let mut text = about.unwrap_or_default().into_owned();
+    if let Some(said) = body.content().filter(|_| body.hook_event().is_some()).map(text_of).filter(|said| !said.is_empty()) {
+        text = format!("{text}: {said}");
+    }
+    let label = body.kind()?;
+    Some(match &*label {
+        "hook_non_blocking_error" | "hook_blocking_error" => {
+            let errors = body.stderr().unwrap_or_default();
+            Body::Trouble { label: "hook failed".to_owned(), text: format!("{text} {errors}").trim_end().to_owned() }
+        }
+        _ => Body::Event { label: label.replace('_', " "), text },
+    })
 }
 
 /// A `progress` line. Sub-agents are told with the call that started them.
 fn progress(entry: &Entry) -> Option<Body> {
-    let line: threadline_entry::lens::Progress<'_> = entry.lens()?;
-    let body: ProgressBody<'_> = line.data()?;
+    let line: Progress<'_> = entry.lens()?;
+    let body = line.data()?;
     let kind = body.kind()?;
     if kind == "agent_progress" || kind == "bash_progress" {
         return None;
     }
     let about = body.hook_name().or_else(|| body.query()).or_else(|| body.tool_name());
-    Some(Body::Event { label: kind.into_owned(), text: about.unwrap_or_default().into_owned() })
+    let about = about.or_else(|| body.task_description()).unwrap_or_default();
+    Some(Body::Event { label: kind.replace('_', " "), text: about.into_owned() })
 }

@@ -7,7 +7,7 @@ use threadline_entry::{Finding, Millis};
 use threadline_session::ReplayMessage;
 
 use crate::inventory::{Counts, Drift, Inventory};
-use crate::transcript::{Body, CallView, Item, Tokens, Transcript, TurnView};
+use crate::transcript::{Body, CallView, Item, Timing, Tokens, Transcript, TurnView};
 
 /// The version of the shapes below.
 pub const SCHEMA: u32 = 1;
@@ -192,6 +192,7 @@ pub enum ShowObject<'a> {
         ended_at: Option<String>,
         models: &'a [String],
         tokens: TokensObject,
+        timing: TimingObject,
         open: bool,
     },
     Item {
@@ -216,6 +217,21 @@ pub struct TokensObject {
     pub cache_write: u64,
 }
 
+/// What the time of a turn went to.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct TimingObject {
+    pub model_ms: Millis,
+    pub tools_ms: Millis,
+    pub waiting_ms: Millis,
+}
+
+impl From<Timing> for TimingObject {
+    fn from(timing: Timing) -> Self {
+        Self { model_ms: timing.model, tools_ms: timing.tools, waiting_ms: timing.waiting }
+    }
+}
+
 /// What an item holds, by its `kind`.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
@@ -225,6 +241,7 @@ pub enum BodyObject<'a> {
         input: &'static str,
         text: &'a str,
         images: usize,
+        context: &'a [String],
     },
     Text {
         text: &'a str,
@@ -233,6 +250,7 @@ pub enum BodyObject<'a> {
         id: &'a str,
         tool: &'a str,
         subject: &'a str,
+        gist: &'a str,
         input: Option<Box<serde_json::value::RawValue>>,
         outcome: &'static str,
         duration_ms: Option<Millis>,
@@ -243,14 +261,19 @@ pub enum BodyObject<'a> {
         trigger: Option<&'a str>,
         tokens_before: Option<u64>,
         tokens_after: Option<u64>,
+        lines_dropped: usize,
         summary: Option<&'a str>,
     },
     Event {
         label: &'a str,
         text: &'a str,
     },
+    Link {
+        label: &'a str,
+        url: &'a str,
+    },
     Unknown {
-        entry_type: &'a str,
+        entry_type: Option<&'a str>,
         raw: &'a str,
     },
 }
@@ -265,7 +288,7 @@ pub fn show<'a>(transcript: &'a Transcript, sink: &mut dyn FnMut(ShowObject<'a>)
         git_branch: transcript.git_branch.as_deref(),
         version: transcript.version.as_deref(),
         turns: transcript.turns.len(),
-        branches: transcript.branches,
+        branches: transcript.branches.len(),
     });
     show_turns(&transcript.turns, None, sink);
 }
@@ -281,6 +304,7 @@ fn show_turns<'a>(turns: &'a [TurnView], agent: Option<&'a str>, sink: &mut dyn 
             ended_at: turn.span.map(|(_, end)| moment(end)),
             models: &turn.models,
             tokens: turn.tokens.into(),
+            timing: turn.timing.into(),
             open: turn.open,
         });
         for item in &turn.items {
@@ -296,23 +320,26 @@ fn show_turns<'a>(turns: &'a [TurnView], agent: Option<&'a str>, sink: &mut dyn 
 
 fn item_object<'a>(item: &'a Item, turn: usize, agent: Option<&'a str>) -> ShowObject<'a> {
     let (kind, body) = match &item.body {
-        Body::Input { input, text, images } => {
-            ("input", BodyObject::Input { input: input.name(), text, images: *images })
+        Body::Input { input, text, files, context } => {
+            ("input", BodyObject::Input { input: input.name(), text, images: files.len(), context })
         }
         Body::Text(text) => ("text", BodyObject::Text { text }),
         Body::Thinking(text) => ("thinking", BodyObject::Text { text }),
         Body::Call(call) => ("call", call_object(call)),
-        Body::Compaction { trigger, before, after, summary } => (
+        Body::Compaction { trigger, before, after, dropped, summary } => (
             "compaction",
             BodyObject::Compaction {
                 trigger: trigger.as_deref(),
                 tokens_before: *before,
                 tokens_after: *after,
+                lines_dropped: *dropped,
                 summary: summary.as_deref(),
             },
         ),
         Body::Event { label, text } => ("event", BodyObject::Event { label, text }),
-        Body::Unknown { kind, raw } => ("unknown", BodyObject::Unknown { entry_type: kind, raw }),
+        Body::Trouble { label, text } => ("trouble", BodyObject::Event { label, text }),
+        Body::Link { label, url } => ("link", BodyObject::Link { label, url }),
+        Body::Unknown { kind, raw } => ("unknown", BodyObject::Unknown { entry_type: kind.as_deref(), raw }),
     };
     let (anchor, line, at) = (&*item.anchor, item.line_no, item.at.map(moment));
     ShowObject::Item { agent, turn, anchor, line, at, kind, body }
@@ -323,6 +350,7 @@ fn call_object(call: &CallView) -> BodyObject<'_> {
         id: &call.id,
         tool: &call.name,
         subject: &call.subject,
+        gist: &call.gist,
         input: serde_json::value::RawValue::from_string(call.input.clone()).ok(),
         outcome: call.outcome.name(),
         duration_ms: call.duration,

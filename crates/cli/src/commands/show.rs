@@ -1,8 +1,12 @@
-use std::io::Write;
+use std::collections::HashSet;
+use std::io::{self, Write};
 use std::str::FromStr;
+use std::time::Duration;
 
-use threadline_term::{Detail, render_transcript};
-use threadline_view::{Transcript, transcript, wire};
+use threadline_session::Family;
+use threadline_store::{Change, Follower, SessionFile};
+use threadline_term::{Style, render_items, render_outline, render_transcript};
+use threadline_view::{Filter, Item, Level, Transcript, changes, outline, patch, transcript, wire};
 
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
@@ -10,8 +14,9 @@ use crate::load;
 
 /// Show a session as a conversation
 ///
-/// Follows the active branch, across compactions, with sub-agents inside the calls that started them.
-/// `SESSION#m42` shows the turn that holds line 42.
+/// Follows the active branch, across compactions, with sub-agents inside the calls that started them;
+/// what was rewound comes last. `SESSION#m42` shows the turn that holds line 42. On a terminal Markdown is
+/// set and code is coloured; into a pipe, text goes as it was written.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowArgs {
     /// Session id, unique prefix, title, `last`, or path to a log; `#m42` names a line in it
@@ -21,32 +26,80 @@ pub(crate) struct ShowArgs {
     #[arg(long, short, value_name = "RANGE", allow_hyphen_values = true)]
     turns: Option<TurnRange>,
 
-    /// Show what tools returned, whole
-    #[arg(long)]
-    tools: bool,
+    /// How much to show
+    #[arg(long, short, value_name = "LEVEL", default_value = "tools")]
+    level: LevelChoice,
 
-    /// Show what the model thought
-    #[arg(long)]
-    thinking: bool,
+    /// Only calls of this tool (can be repeated)
+    #[arg(long, value_name = "NAME")]
+    tool: Vec<String>,
 
-    /// Show hooks, attachments and other events around the conversation
+    /// Only what one side said
+    #[arg(long, value_name = "ROLE", value_parser = ["user", "assistant"])]
+    role: Option<String>,
+
+    /// Only what went wrong
     #[arg(long)]
-    events: bool,
+    errors: bool,
+
+    /// Show a line a turn
+    #[arg(long, conflicts_with_all = ["patch", "follow"])]
+    outline: bool,
+
+    /// Show what became of the files, as a patch that `git apply` takes
+    #[arg(long, conflicts_with = "follow")]
+    patch: bool,
+
+    /// Go on showing what is written, until interrupted
+    #[arg(long, short)]
+    follow: bool,
+}
+
+/// How much of a session to show.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum LevelChoice {
+    /// What was typed
+    Prompts,
+    /// And what was answered
+    Chat,
+    /// And the tools, in a line each
+    Tools,
+    /// And everything else, whole
+    Full,
+    /// The lines of the log themselves
+    Raw,
+}
+
+impl From<LevelChoice> for Level {
+    fn from(choice: LevelChoice) -> Self {
+        match choice {
+            LevelChoice::Prompts => Self::Prompts,
+            LevelChoice::Chat => Self::Chat,
+            LevelChoice::Tools => Self::Tools,
+            LevelChoice::Full => Self::Full,
+            LevelChoice::Raw => Self::Raw,
+        }
+    }
 }
 
 pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<Outcome, CommandError> {
     let (needle, anchor) = match args.session.rsplit_once("#m") {
-        Some((needle, line)) if line.starts_with(|ch: char| ch.is_ascii_digit()) => {
-            (needle, Some(format!("m{line}")))
-        }
+        Some((needle, line)) if line.starts_with(|ch: char| ch.is_ascii_digit()) => (needle, Some(format!("m{line}"))),
         _ => (&*args.session, None),
     };
     let file = load::find(cx, needle)?;
+    if args.follow {
+        return follow(cx, args, &file);
+    }
     let family = load::family(&file)?;
-    let mut transcript = transcript(&family);
+    if args.patch {
+        return show_patch(cx, &family);
+    }
+    let mut transcript = view(&family, &file, args);
     if let Some(range) = args.turns {
         let count = transcript.turns.len();
         transcript.turns.retain(|turn| range.contains(turn.number, count));
+        transcript.branches.clear();
     }
     if let Some(anchor) = anchor {
         keep_turn_of(&mut transcript, &anchor)?;
@@ -61,21 +114,106 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<Outcome, CommandError
         });
         result?;
         answer.finish()?;
-    } else {
-        let detail = Detail { tools: args.tools, thinking: args.thinking, events: args.events };
-        let text = render_transcript(&transcript, cx.ui.page(), detail, &jiff::tz::TimeZone::system());
-        let mut answer = cx.ui.long_answer();
-        answer.write_all(text.as_bytes())?;
-        answer.finish()?;
+        return Ok(Outcome::Done);
     }
+    let mut answer = cx.ui.long_answer();
+    let text = if args.outline {
+        render_outline(&outline(&transcript.turns), cx.ui.page())
+    } else if matches!(args.level, LevelChoice::Raw) {
+        raw(&family, &transcript)
+    } else {
+        render_transcript(&transcript, cx.ui.page(), &style(args))
+    };
+    answer.write_all(text.as_bytes())?;
+    answer.finish()?;
     Ok(Outcome::Done)
+}
+
+fn view(family: &Family, file: &SessionFile, args: &ShowArgs) -> Transcript {
+    let mut transcript = transcript(family, &|path| load::kept_output(file, path));
+    let filter =
+        Filter { level: args.level.into(), tools: args.tool.clone(), errors: args.errors, role: args.role.clone() };
+    filter.apply(&mut transcript);
+    transcript
+}
+
+fn style(args: &ShowArgs) -> Style {
+    Style { level: args.level.into(), zone: jiff::tz::TimeZone::system() }
+}
+
+/// The lines of the log that the turns stand on, as they are.
+fn raw(family: &Family, transcript: &Transcript) -> String {
+    let lines: HashSet<u64> = transcript.turns.iter().flat_map(|turn| &turn.items).map(|item| item.line_no).collect();
+    let mut out = String::new();
+    for entry in family.main.entries().iter().filter(|entry| lines.contains(&entry.at().line_no)) {
+        out.push_str(&threadline_term::visible(entry.text()));
+        out.push('\n');
+    }
+    out
+}
+
+fn show_patch(cx: &Context, family: &Family) -> Result<Outcome, CommandError> {
+    let changes = changes(family);
+    let cwd = family.main.entries().iter().find_map(|entry| Some(entry.get("cwd")?.as_str()?.into_owned()));
+    let mut answer = cx.ui.long_answer();
+    answer.write_all(patch(&changes, cwd.as_deref()).as_bytes())?;
+    answer.finish()?;
+    for file in changes.iter().filter(|file| !file.notes.is_empty()) {
+        cx.ui.note(&format!("{}: {}", file.path, file.notes.join("; ")));
+    }
+    let commands = family.main.tool_calls().iter().filter(|call| call.name == "Bash" || call.name == "PowerShell").count();
+    if commands > 0 {
+        cx.ui.note(&format!("{commands} commands ran; what they changed is not in the log"));
+    }
+    Ok(if changes.is_empty() { Outcome::No } else { Outcome::Done })
+}
+
+/// How often a followed log is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+
+fn follow(cx: &Context, args: &ShowArgs, file: &SessionFile) -> Result<Outcome, CommandError> {
+    let mut family = Family::default();
+    let mut follower = Follower::open(&file.path);
+    let mut shown: HashSet<String> = HashSet::new();
+    let mut turns = 0;
+    loop {
+        let mut main = std::mem::take(&mut family.main);
+        let mut fresh = Vec::new();
+        let change = follower.poll(|entry, findings| fresh.push((entry, findings)))?;
+        if change == Change::Replaced {
+            main = threadline_session::Session::with_id(&*file.id);
+            shown.clear();
+            turns = 0;
+            cx.ui.note("the log was replaced; showing it from its start");
+        }
+        for (entry, findings) in fresh {
+            main.push(entry, findings);
+        }
+        family = Family::new(main, load::agents(file)?);
+        if matches!(change, Change::Appended | Change::Replaced) {
+            let mut transcript = view(&family, file, args);
+            let mut answer = cx.ui.answer();
+            for turn in &mut transcript.turns {
+                let items: Vec<Item> = turn.items.drain(..).filter(|item| shown.insert(item.anchor.clone())).collect();
+                if !items.is_empty() && turn.number > turns {
+                    turns = turn.number;
+                    writeln!(answer, "\n── {} · {}", turn.number, turn.anchor)?;
+                }
+                answer.write_all(render_items(&items, cx.ui.page(), &style(args)).as_bytes())?;
+            }
+            match answer.finish() {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Outcome::Done),
+                done => done?,
+            }
+        }
+        std::thread::sleep(LOOK);
+    }
 }
 
 /// Leaves the turn that holds the item of this name.
 fn keep_turn_of(transcript: &mut Transcript, anchor: &str) -> Result<(), CommandError> {
-    transcript
-        .turns
-        .retain(|turn| turn.anchor == anchor || turn.items.iter().any(|item| item.anchor == anchor));
+    transcript.turns.retain(|turn| turn.anchor == anchor || turn.items.iter().any(|item| item.anchor == anchor));
+    transcript.branches.clear();
     if transcript.turns.is_empty() {
         return Err(CommandError::new(format!("nothing in the active conversation is called `{anchor}`"))
             .hint("names are the ends of the lines that begin a turn, and `anchor` in --json"));

@@ -28,21 +28,21 @@ fn a_conversation_reads_from_top_to_bottom() {
     (no title)
     [id] · /home/ada/loom · main · 2.1.197 · 2 turns
 
-    ── 1 2026-01-01 10:00 · 5.0 s · claude-opus-4-8 · 10 in, 5 out · m1
+    ── 1 m1 · 2026-01-01 10:00 · 5.0 s (1.0 s in tools) · opus-4-8 · 10 in, 5 out
 
     > why is it slow?
-    thinking (3 words)
+    ~ Perhaps a sleep.
 
     Let me look.
-    ▸ Grep sleep  1.0 s
-        src/main.rs:9
+
+    ▸ Grep  sleep  1 line · 1.0 s
 
     A `sleep` on **line 9**.
 
-    ── 2 2026-01-01 10:00 · 2.0 s · claude-opus-4-8 · unfinished · m7
+    ── 2 m7 · 2026-01-01 10:00 · 2.0 s (1.0 s in tools) · opus-4-8 · unfinished
 
     > take it out
-    ✗ Bash sed -i 9d src/main.rs  error 1.0 s
+    ✗ Bash  sed -i 9d src/main.rs  error · 1.0 s
         sed: no such file
     ");
 }
@@ -92,7 +92,7 @@ fn json_tells_turns_and_items() {
 #[test]
 fn hostile_text_is_shown_not_obeyed() {
     let path = threadline_testkit::corpus().join("hostile-text.jsonl");
-    let run = crate::run::threadline(["show".as_ref(), path.as_os_str(), "--tools".as_ref()]);
+    let run = crate::run::threadline(["show".as_ref(), path.as_os_str(), "--level=full".as_ref()]);
     assert_eq!(run.code, 0);
     assert!(!run.out.contains('\u{1b}') && !run.out.contains('\u{202e}'), "{run}");
     assert!(run.out.contains("^["), "{run}");
@@ -126,8 +126,11 @@ fn every_odd_log_can_be_shown() {
     for entry in std::fs::read_dir(threadline_testkit::corpus()).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|ext| ext == "jsonl") {
-            let run = crate::run::threadline(["show".as_ref(), path.as_os_str(), "--events".as_ref()]);
-            assert_eq!(run.code, 0, "{}: {run}", path.display());
+            for level in ["prompts", "chat", "tools", "full", "raw"] {
+                let args = ["show".as_ref(), path.as_os_str(), "--color=always".as_ref(), "--level".as_ref(), level.as_ref()];
+                let run = crate::run::threadline(args);
+                assert_eq!(run.code, 0, "{}: {run}", path.display());
+            }
         }
     }
 }

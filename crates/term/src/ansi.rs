@@ -1,0 +1,93 @@
+//! Colours that a program printed: read as data, so that they can be shown without being obeyed.
+
+use anstyle::{Ansi256Color, AnsiColor, Color, Effects, RgbColor, Style};
+
+use crate::styled::Styled;
+use crate::visible;
+
+/// The text with the styles that its own colour sequences ask for, over `base`. Sequences that do anything
+/// but colour are shown.
+pub(crate) fn colours(text: &str, base: Style) -> Styled {
+    let mut out = Styled::default();
+    let mut style = base;
+    let mut rest = text;
+    while let Some(start) = rest.find("\u{1b}[") {
+        let body = &rest[start + 2..];
+        let end = body.find(|ch: char| !ch.is_ascii_digit() && ch != ';').unwrap_or(body.len());
+        if !body[end..].starts_with('m') {
+            out.push(style, &visible(&rest[..start + 2]));
+            rest = body;
+            continue;
+        }
+        out.push(style, &visible(&rest[..start]).replace('\t', "    "));
+        style = apply(style, base, &body[..end]);
+        rest = &body[end + 1..];
+    }
+    out.push(style, &visible(rest).replace('\t', "    "));
+    out
+}
+
+/// The style after a colour sequence.
+fn apply(mut style: Style, base: Style, codes: &str) -> Style {
+    let mut codes = codes.split(';').map(|code| code.parse::<u8>().unwrap_or(0));
+    while let Some(code) = codes.next() {
+        let add = |effect: Effects| style.effects(style.get_effects() | effect);
+        style = match code {
+            0 => base,
+            1 => add(Effects::BOLD),
+            2 => add(Effects::DIMMED),
+            3 => add(Effects::ITALIC),
+            4 => add(Effects::UNDERLINE),
+            7 => add(Effects::INVERT),
+            9 => add(Effects::STRIKETHROUGH),
+            22..=29 => style.effects(base.get_effects()),
+            30..=37 | 90..=97 => style.fg_color(sixteen(code)),
+            40..=47 | 100..=107 => style.bg_color(sixteen(code - 10)),
+            39 => style.fg_color(base.get_fg_color()),
+            49 => style.bg_color(base.get_bg_color()),
+            38 => style.fg_color(wide(&mut codes)),
+            48 => style.bg_color(wide(&mut codes)),
+            _ => style,
+        };
+    }
+    style
+}
+
+fn sixteen(code: u8) -> Option<Color> {
+    const COLOURS: [AnsiColor; 8] = [
+        AnsiColor::Black,
+        AnsiColor::Red,
+        AnsiColor::Green,
+        AnsiColor::Yellow,
+        AnsiColor::Blue,
+        AnsiColor::Magenta,
+        AnsiColor::Cyan,
+        AnsiColor::White,
+    ];
+    let colour = COLOURS.get(usize::from(code % 10))?;
+    Some(if code >= 90 { colour.bright(true) } else { *colour }.into())
+}
+
+/// A colour of the larger palettes.
+fn wide(codes: &mut impl Iterator<Item = u8>) -> Option<Color> {
+    match codes.next()? {
+        5 => Some(Ansi256Color(codes.next()?).into()),
+        2 => Some(RgbColor(codes.next()?, codes.next()?, codes.next()?).into()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::Page;
+
+    #[test]
+    fn colours_are_kept_and_all_else_is_shown() {
+        let text = "\u{1b}[1;31merror\u{1b}[0m: \u{1b}[38;5;12mx\u{1b}[39m\u{1b}[2J\u{1b}]0;t\u{7}";
+        let styled = colours(text, Style::new());
+        assert_eq!(styled.paint(Page { width: None, color: false }), "error: x^[[2J^[]0;t^G");
+        let painted = styled.paint(Page { width: None, color: true });
+        assert!(painted.starts_with("\u{1b}[1m\u{1b}[31merror\u{1b}[0m: \u{1b}[38;5;12mx\u{1b}[0m^[["), "{painted:?}");
+    }
+}

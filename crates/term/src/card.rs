@@ -1,0 +1,173 @@
+//! The whole of a tool call: its card, drawn.
+
+use std::path::Path;
+
+use threadline_view::{CallView, Card, Change, CommandCard, DiffLine, Hunk};
+
+use crate::ansi::colours;
+use crate::highlight::highlight;
+use crate::markdown;
+use crate::page::{Label, Page, cut};
+use crate::visible;
+
+/// The lines of a call's card, to stand beside an indent.
+pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<String> {
+    let dim = |text: &str| page.paint(Label::Dim, text);
+    let prose = |text: &str| if page.color { markdown::render(text, page, indent) } else { page.wrap(&visible(text), indent) };
+    let mut lines = match &call.card {
+        Card::Command(command) => command_lines(command, page, indent),
+        Card::File { path, text, start_line, .. } => numbered(path, text, *start_line, page, indent),
+        Card::Diff { hunks, by_hand, .. } => {
+            let mut lines = diff_lines(hunks, page, indent);
+            if *by_hand {
+                lines.push(dim("(changed by hand before it was written)"));
+            }
+            lines
+        }
+        Card::Matches { place, files, lines, .. } => {
+            let place = (!place.is_empty()).then(|| dim(&format!("in {}", visible(place))));
+            let text = if lines.is_empty() { files.join("\n") } else { lines.clone() };
+            place.into_iter().chain(page.wrap(&visible(&text), indent)).collect()
+        }
+        Card::Agent { prompt, answer, .. } => {
+            let mut lines: Vec<String> = page.wrap(&visible(prompt), indent).iter().map(|line| dim(line)).collect();
+            // What a sub-agent said stands in its own turns, where they are known.
+            if call.agents.is_empty() {
+                lines.extend(prose(answer));
+            }
+            lines
+        }
+        Card::Todos(todos) => todos
+            .iter()
+            .map(|todo| {
+                let mark = match &*todo.status {
+                    "completed" => "☑",
+                    "in_progress" => "▣",
+                    "deleted" => "☒",
+                    _ => "☐",
+                };
+                let before = todo.before.as_ref().map(|before| dim(&format!("  (was {})", visible(before))));
+                format!("{mark} {}{}", visible(&todo.text), before.unwrap_or_default())
+            })
+            .collect(),
+        Card::Page { prompt, text, .. } => {
+            let asked = (!prompt.is_empty()).then(|| dim(&cut(&visible(prompt), page.room(indent))));
+            asked.into_iter().chain(prose(text)).collect()
+        }
+        Card::Links { links, .. } => links
+            .iter()
+            .flat_map(|(title, url)| [visible(title).into_owned(), page.paint(Label::Link, &format!("  {}", visible(url)))])
+            .collect(),
+        Card::Plan(plan) => prose(plan),
+        Card::Questions(questions) => questions
+            .iter()
+            .flat_map(|question| {
+                let mut lines = page.wrap(&visible(&question.text), indent);
+                for option in &question.options {
+                    let chosen = question.answer.as_deref() == Some(option);
+                    lines.push(format!("{} {}", if chosen { "◉" } else { "○" }, visible(option)));
+                }
+                let other = question.answer.as_ref().filter(|answer| !question.options.contains(answer));
+                lines.extend(other.map(|answer| format!("◉ {}", visible(answer))));
+                lines
+            })
+            .collect(),
+        Card::Message { text, .. } => prose(text),
+        Card::Fields(fields) => fields
+            .iter()
+            .flat_map(|(key, value)| {
+                let value = visible(value);
+                let mut lines = value.lines();
+                let first = format!("{} {}", dim(&format!("{}:", visible(key))), lines.next().unwrap_or_default());
+                std::iter::once(first).chain(lines.map(str::to_owned)).collect::<Vec<_>>()
+            })
+            .collect(),
+    };
+    let told = matches!(call.card, Card::Fields(_) | Card::Message { .. })
+        || (call.outcome != threadline_view::Outcome::Ok && !matches!(call.card, Card::Command(_)));
+    if told && !call.result.is_empty() {
+        lines.extend(page.wrap(visible(&call.result).trim_end(), indent).iter().map(|line| dim(line)));
+    }
+    lines
+}
+
+fn command_lines(card: &CommandCard, page: Page, indent: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    if card.command.lines().count() > 1 {
+        lines.extend(card.command.lines().map(|line| page.paint(Label::Code, &visible(line))));
+    }
+    for (text, label) in [(&card.output, Label::Dim), (&card.errors, Label::Warning)] {
+        if !text.trim().is_empty() {
+            lines.extend(colours(text.trim_end(), label.style()).wrap(page, page.room(indent)));
+        }
+    }
+    if let Some(path) = &card.kept_at {
+        lines.push(page.paint(Label::Dim, &format!("(the whole output was kept in {})", visible(path))));
+    }
+    lines
+}
+
+/// A file's lines with their numbers.
+fn numbered(path: &str, text: &str, start: u64, page: Page, indent: usize) -> Vec<String> {
+    let language = Path::new(path).extension().unwrap_or_default().to_string_lossy().into_owned();
+    let text = visible(text);
+    let lines = highlight(&text, &language, page);
+    let digits = (start as usize + lines.len()).to_string().len();
+    let room = page.room(indent + digits + 2);
+    let plain: Vec<&str> = text.lines().collect();
+    let number = |i: usize| page.paint(Label::Dim, &format!("{:>digits$} ", start as usize + i));
+    lines
+        .iter()
+        .enumerate()
+        .map(|(i, line)| {
+            let fits = plain.get(i).is_none_or(|plain| plain.chars().count() <= room);
+            let line = if fits { line.clone() } else { cut(plain[i], room) };
+            format!("{}{line}", number(i))
+        })
+        .collect()
+}
+
+/// Hunks with line numbers, signs, and the words that changed.
+pub(crate) fn diff_lines(hunks: &[Hunk], page: Page, indent: usize) -> Vec<String> {
+    let mut out = Vec::new();
+    for (i, hunk) in hunks.iter().enumerate() {
+        if i > 0 {
+            out.push(page.paint(Label::Dim, "⋯"));
+        }
+        let (mut old, mut new) = (hunk.old_start, hunk.new_start);
+        for line in &hunk.lines {
+            let number = match line.change {
+                Change::Removed => old,
+                Change::Added | Change::Kept => new,
+            };
+            old += u64::from(line.change != Change::Added);
+            new += u64::from(line.change != Change::Removed);
+            let number = if hunk.new_start == 0 { String::new() } else { format!("{number:>5} ") };
+            out.push(format!("{}{}", page.paint(Label::Dim, &number), diff_line(line, page, indent + number.len() + 2)));
+        }
+    }
+    out
+}
+
+fn diff_line(line: &DiffLine, page: Page, indent: usize) -> String {
+    let (sign, label, word) = match line.change {
+        Change::Kept => (" ", Label::Dim, Label::Dim),
+        Change::Added => ("+", Label::Added, Label::AddedWord),
+        Change::Removed => ("-", Label::Removed, Label::RemovedWord),
+    };
+    let shown = visible(&line.text).replace('\t', "    ");
+    let room = page.room(indent);
+    // Marks are by place in the text as it stands: where that was changed for showing, or is cut, there are none.
+    if line.changed.is_empty() || shown != line.text || shown.chars().count() > room || !page.color {
+        return page.paint(label, &format!("{sign} {}", cut(&shown, room)));
+    }
+    let mut out = page.paint(label, &format!("{sign} "));
+    let mut at = 0;
+    for range in &line.changed {
+        out.push_str(&page.paint(label, &line.text[at..range.start]));
+        out.push_str(&page.paint(word, &line.text[range.clone()]));
+        at = range.end;
+    }
+    out.push_str(&page.paint(label, &line.text[at..]));
+    out
+}

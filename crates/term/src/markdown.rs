@@ -1,0 +1,360 @@
+//! Markdown, set for the terminal.
+
+use anstyle::Style;
+use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use unicode_width::UnicodeWidthStr;
+
+use crate::highlight::highlight;
+use crate::page::{Label, Page, cut};
+use crate::styled::Styled;
+use crate::visible;
+
+/// Sets Markdown as lines that fit beside an indent. Raw HTML is shown, not obeyed.
+pub(crate) fn render(text: &str, page: Page, indent: usize) -> Vec<String> {
+    let text = visible(text);
+    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let mut setter = Setter::new(page, page.column(indent));
+    for event in Parser::new_ext(&text, options) {
+        setter.event(event);
+    }
+    setter.finish()
+}
+
+struct Setter {
+    page: Page,
+    width: usize,
+    lines: Vec<String>,
+    /// The paragraph in the making.
+    text: Styled,
+    styles: Vec<Style>,
+    /// What stands before the lines of each container we are in: quotes and lists.
+    margins: Vec<String>,
+    /// What stands before the next line instead of the innermost margin: a bullet.
+    bullet: Option<String>,
+    /// The next number of each ordered list; `None` for bullets.
+    lists: Vec<Option<u64>>,
+    code: Option<(String, String)>,
+    link: Option<String>,
+    table: Option<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    aligns: Vec<Alignment>,
+    rows: Vec<Vec<Styled>>,
+}
+
+impl Setter {
+    fn new(page: Page, width: usize) -> Self {
+        Self {
+            page,
+            width,
+            lines: Vec::new(),
+            text: Styled::default(),
+            styles: vec![Style::new()],
+            margins: Vec::new(),
+            bullet: None,
+            lists: Vec::new(),
+            code: None,
+            link: None,
+            table: None,
+        }
+    }
+
+    fn style(&self) -> Style {
+        self.styles.last().copied().unwrap_or_default()
+    }
+
+    /// Adds a label to the style of what follows.
+    fn enter(&mut self, label: Label) {
+        let (over, under) = (label.style(), self.style());
+        let style = under.effects(under.get_effects() | over.get_effects());
+        self.styles.push(style.fg_color(over.get_fg_color().or(under.get_fg_color())));
+    }
+
+    fn leave(&mut self) {
+        if self.styles.len() > 1 {
+            self.styles.pop();
+        }
+    }
+
+    fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => self.start(tag),
+            Event::End(tag) => self.end(tag),
+            Event::Text(text) => match &mut self.code {
+                Some((_, code)) => code.push_str(&text),
+                None => self.text.push(self.styles.last().copied().unwrap_or_default(), &text),
+            },
+            Event::Code(code) => {
+                self.enter(Label::Code);
+                self.text.push(self.style(), &code);
+                self.leave();
+            }
+            Event::Html(html) | Event::InlineHtml(html) => self.text.push(Label::Dim.style(), &html),
+            Event::SoftBreak => self.text.push(self.style(), " "),
+            Event::HardBreak => self.text.push(self.style(), "\n"),
+            Event::Rule => {
+                self.gap();
+                let rule = self.page.paint(Label::Dim, &"─".repeat(self.room().min(40)));
+                self.line(&rule);
+            }
+            Event::TaskListMarker(done) => self.text.push(self.style(), if done { "☑ " } else { "☐ " }),
+            Event::FootnoteReference(name) => self.text.push(Label::Dim.style(), &format!("[{name}]")),
+            Event::InlineMath(text) | Event::DisplayMath(text) => self.text.push(self.style(), &text),
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>) {
+        match tag {
+            Tag::Paragraph if self.bullet.is_none() => self.gap(),
+            Tag::Heading { level, .. } => {
+                self.gap();
+                self.enter(Label::Strong);
+                if level <= HeadingLevel::H2 {
+                    self.text.push(Label::Dim.style(), &"#".repeat(level as usize));
+                    self.text.push(self.style(), " ");
+                }
+            }
+            Tag::BlockQuote(_) => {
+                self.gap();
+                self.margins.push(self.page.paint(Label::Dim, "│ "));
+            }
+            Tag::CodeBlock(kind) => {
+                self.flush();
+                self.gap();
+                let language = match kind {
+                    CodeBlockKind::Fenced(language) => language.into_string(),
+                    CodeBlockKind::Indented => String::new(),
+                };
+                self.code = Some((language, String::new()));
+            }
+            Tag::List(first) => {
+                self.flush();
+                if self.lists.is_empty() {
+                    self.gap();
+                }
+                self.lists.push(first);
+            }
+            Tag::Item => {
+                let bullet = match self.lists.last_mut() {
+                    Some(Some(number)) => {
+                        *number += 1;
+                        format!("{}. ", *number - 1)
+                    }
+                    _ => "• ".to_owned(),
+                };
+                self.margins.push(" ".repeat(bullet.width()));
+                self.bullet = Some(self.page.paint(Label::Dim, &bullet));
+            }
+            Tag::Emphasis => self.enter(Label::Emphasis),
+            Tag::Strong => self.enter(Label::Strong),
+            Tag::Strikethrough => self.enter(Label::Dim),
+            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
+                self.enter(Label::Link);
+                self.link = Some(dest_url.into_string());
+            }
+            Tag::Table(aligns) => {
+                self.gap();
+                self.table = Some(Table { aligns, rows: Vec::new() });
+            }
+            Tag::TableHead | Tag::TableRow => {
+                if let Some(table) = &mut self.table {
+                    table.rows.push(Vec::new());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Paragraph => self.flush(),
+            TagEnd::Heading(_) => {
+                self.leave();
+                self.flush();
+            }
+            TagEnd::BlockQuote(_) => {
+                self.flush();
+                self.margins.pop();
+            }
+            TagEnd::CodeBlock => self.code_block(),
+            TagEnd::List(_) => {
+                self.flush();
+                self.lists.pop();
+            }
+            TagEnd::Item => {
+                self.flush();
+                // An item without text still shows its bullet.
+                if self.bullet.is_some() {
+                    self.line("");
+                }
+                self.margins.pop();
+            }
+            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => self.leave(),
+            TagEnd::Link | TagEnd::Image => {
+                self.leave();
+                if let Some(url) = self.link.take() {
+                    self.text.push(Label::Dim.style(), &format!(" ({url})"));
+                }
+            }
+            TagEnd::TableCell => {
+                let cell = std::mem::take(&mut self.text);
+                if let Some(row) = self.table.as_mut().and_then(|table| table.rows.last_mut()) {
+                    row.push(cell);
+                }
+            }
+            TagEnd::Table => self.draw_table(),
+            _ => {}
+        }
+    }
+
+    /// Columns that are left beside the margins.
+    fn room(&self) -> usize {
+        let margins: usize = self.margins.iter().map(|margin| plain_width(margin)).sum();
+        self.width.saturating_sub(margins).max(10)
+    }
+
+    /// An empty line, unless there is one already or nothing stands above.
+    fn gap(&mut self) {
+        self.flush();
+        let outer: String = self.margins.concat();
+        if self.lists.is_empty() && self.lines.last().is_some_and(|line| !plain(line).trim().is_empty()) {
+            self.lines.push(outer.trim_end().to_owned());
+        }
+    }
+
+    fn line(&mut self, text: &str) {
+        let bullet = self.bullet.take();
+        let (last, outer) = match self.margins.split_last() {
+            Some((last, outer)) => (bullet.unwrap_or_else(|| last.clone()), outer.concat()),
+            None => (String::new(), String::new()),
+        };
+        self.lines.push(format!("{outer}{last}{text}").trim_end().to_owned());
+    }
+
+    fn flush(&mut self) {
+        if self.text.is_empty() {
+            return;
+        }
+        let text = std::mem::take(&mut self.text);
+        for line in text.wrap(self.page, self.room()) {
+            self.line(&line);
+        }
+    }
+
+    fn code_block(&mut self) {
+        let Some((language, code)) = self.code.take() else { return };
+        let room = self.room().saturating_sub(2);
+        for line in highlight(&code, &language, self.page) {
+            let line = if plain_width(&line) > room { cut(&plain(&line), room) } else { line };
+            self.line(&format!("  {line}"));
+        }
+    }
+
+    /// Columns are as wide as they must be; where that is too wide, the widest give way.
+    fn draw_table(&mut self) {
+        let Some(table) = self.table.take() else { return };
+        let columns = table.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let mut widths = vec![0; columns];
+        for row in &table.rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.width());
+            }
+        }
+        let room = self.room().saturating_sub(3 * columns.saturating_sub(1)).max(columns);
+        while widths.iter().sum::<usize>() > room {
+            let Some(widest) = widths.iter_mut().max() else { break };
+            *widest -= 1;
+        }
+        for (i, row) in table.rows.iter().enumerate() {
+            let cells: Vec<Vec<String>> =
+                row.iter().zip(&widths).map(|(cell, width)| cell.wrap(self.page, (*width).max(1))).collect();
+            for part in 0..cells.iter().map(Vec::len).max().unwrap_or(0) {
+                let cell = |(column, lines): (usize, &Vec<String>)| {
+                    let text = lines.get(part).map_or("", |line| line);
+                    let gap = widths[column].saturating_sub(plain_width(text));
+                    match table.aligns.get(column) {
+                        Some(Alignment::Right) => format!("{}{text}", " ".repeat(gap)),
+                        _ => format!("{text}{}", " ".repeat(gap)),
+                    }
+                };
+                let line: Vec<String> = cells.iter().enumerate().map(cell).collect();
+                self.line(&line.join(" │ "));
+            }
+            if i == 0 {
+                let rule: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
+                let rule = self.page.paint(Label::Dim, &rule.join("─┼─"));
+                self.line(&rule);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Vec<String> {
+        self.flush();
+        self.lines
+    }
+}
+
+/// The text without our own styles.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find("\u{1b}[") {
+        out.push_str(&rest[..start]);
+        let end = rest[start..].find('m').map_or(rest.len(), |end| start + end + 1);
+        rest = &rest[end..];
+    }
+    out.push_str(rest);
+    out
+}
+
+fn plain_width(text: &str) -> usize {
+    plain(text).width()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(text: &str) -> String {
+        let page = Page { width: Some(44), color: true };
+        let lines = render(text, page, 0);
+        lines.iter().map(|line| plain(line)).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn everything_finds_its_place() {
+        insta::assert_snapshot!(set("# Title\n\nSome **bold** text that is long enough to be wrapped, with `code`.\n\n- one\n- two\n  1. inner\n  2. more inner text that goes on and on\n- [x] done\n\n> quoted\n> text\n\n```rust\nlet x = 1;\n```\n\n| a | number |\n|---|---:|\n| 错误 | 12 |\n| b | 3 |\n\n---\n[link](https://example.org) <b>raw</b>"), @r"
+        # Title
+
+        Some bold text that is long enough to be
+        wrapped, with code.
+
+        • one
+        • two
+          1. inner
+          2. more inner text that goes on and on
+        • ☑ done
+
+        │ quoted text
+
+          let x = 1;
+
+        a    │ number
+        ─────┼───────
+        错误 │     12
+        b    │      3
+
+        ────────────────────────────────────────
+
+        link (https://example.org) <b>raw</b>
+        ");
+    }
+
+    #[test]
+    fn hostile_markdown_commands_nothing() {
+        let lines = render("\u{1b}[31mred\u{1b}]0;title\u{7}", Page { width: Some(40), color: false }, 0);
+        assert_eq!(lines, ["^[[31mred^[]0;title^G"]);
+    }
+}

@@ -1,0 +1,51 @@
+//! The outline as a table: a line a turn.
+
+use threadline_view::OutlineLine;
+
+use crate::page::{Label, Page, cut};
+use crate::table::{Align, Column, table};
+use crate::{duration, short_count, visible};
+
+/// A turn's title is no longer than this, however wide the page is.
+const TITLE: usize = 80;
+
+/// Writes an outline.
+pub fn render_outline(lines: &[OutlineLine], page: Page) -> String {
+    let number = |name: &'static str| Column { name, align: Align::Right, gives_way: false };
+    let columns = [
+        number("turn"),
+        Column { name: "asked", align: Align::Left, gives_way: true },
+        number("calls"),
+        number("errors"),
+        number("lines"),
+        number("read"),
+        number("said"),
+        number("time"),
+        Column { name: "", align: Align::Left, gives_way: false },
+    ];
+    let some = |count: usize| if count == 0 { String::new() } else { count.to_string() };
+    let rows: Vec<Vec<String>> = lines
+        .iter()
+        .map(|line| {
+            let changed = if line.edits == 0 { String::new() } else { format!("+{} −{}", line.lines.0, line.lines.1) };
+            let compacted = if line.compactions > 0 { " ══" } else { "" };
+            let open = if line.open { " …" } else { "" };
+            vec![
+                line.number.to_string(),
+                cut(&visible(&line.title), TITLE),
+                some(line.calls),
+                some(line.errors),
+                changed,
+                short_count(line.tokens.context()),
+                short_count(line.tokens.output),
+                duration(line.timing.model + line.timing.tools),
+                format!("{}{compacted}{open}", line.anchor),
+            ]
+        })
+        .collect();
+    let text = table(page, &columns, &rows);
+    if lines.iter().any(|line| line.compactions > 0) {
+        return text + &page.paint(Label::Dim, "══ the conversation was compacted in this turn") + "\n";
+    }
+    text
+}

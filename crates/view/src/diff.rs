@@ -1,0 +1,196 @@
+//! Changes to a text: hunks of lines, and within changed lines the words that changed.
+
+use std::ops::Range;
+
+use similar::{ChangeTag, TextDiff};
+use threadline_entry::lens::PatchHunk;
+
+/// A stretch of changed lines with some that stayed around them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hunk {
+    /// The first line of the old text that it covers, from 1; 0 where that is not known.
+    pub old_start: u64,
+    /// The first line of the new text that it covers, from 1; 0 where that is not known.
+    pub new_start: u64,
+    /// The lines.
+    pub lines: Vec<DiffLine>,
+}
+
+/// One line of a hunk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiffLine {
+    /// What became of it.
+    pub change: Change,
+    /// The line, without its newline.
+    pub text: String,
+    /// The parts that differ from the line it replaces or is replaced by.
+    pub changed: Vec<Range<usize>>,
+}
+
+/// What became of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it all")]
+pub enum Change {
+    Kept,
+    Added,
+    Removed,
+}
+
+impl Hunk {
+    /// Lines that came and lines that went, over some hunks.
+    pub fn counts(hunks: &[Self]) -> (usize, usize) {
+        let count = |change: Change| {
+            hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| line.change == change).count()
+        };
+        (count(Change::Added), count(Change::Removed))
+    }
+
+    /// A hunk as Claude Code noted it.
+    pub fn noted(hunk: PatchHunk<'_>) -> Self {
+        let mut lines: Vec<DiffLine> = Vec::new();
+        for line in hunk.lines().into_iter().flat_map(|lines| lines.iter()) {
+            let (change, text) = match line.as_bytes().first() {
+                Some(b'+') => (Change::Added, &line[1..]),
+                Some(b'-') => (Change::Removed, &line[1..]),
+                Some(b' ') => (Change::Kept, &line[1..]),
+                // `\ No newline at end of file`
+                Some(b'\\') => continue,
+                _ => (Change::Kept, &*line),
+            };
+            lines.push(DiffLine { change, text: text.to_owned(), changed: Vec::new() });
+        }
+        mark_words(&mut lines);
+        let (old_start, new_start) = (hunk.old_start().unwrap_or(0), hunk.new_start().unwrap_or(0));
+        Self { old_start, new_start, lines }
+    }
+}
+
+/// The hunks between two texts, with three lines around each.
+pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
+    let diff = TextDiff::from_lines(old, new);
+    let mut hunks = Vec::new();
+    for group in diff.grouped_ops(3) {
+        let first = &group[0];
+        let mut lines = Vec::new();
+        for op in &group {
+            for change in diff.iter_changes(op) {
+                let kind = match change.tag() {
+                    ChangeTag::Equal => Change::Kept,
+                    ChangeTag::Insert => Change::Added,
+                    ChangeTag::Delete => Change::Removed,
+                };
+                let text = change.value().trim_end_matches(['\n', '\r']).to_owned();
+                lines.push(DiffLine { change: kind, text, changed: Vec::new() });
+            }
+        }
+        mark_words(&mut lines);
+        let (old_start, new_start) = (first.old_range().start as u64 + 1, first.new_range().start as u64 + 1);
+        hunks.push(Hunk { old_start, new_start, lines });
+    }
+    hunks
+}
+
+/// Lines longer than this are not worth comparing word by word.
+const LONG_LINE: usize = 2000;
+
+/// Where as many lines came as went, marks the words that differ between each pair.
+fn mark_words(lines: &mut [DiffLine]) {
+    let mut at = 0;
+    while at < lines.len() {
+        let removed = lines[at..].iter().take_while(|line| line.change == Change::Removed).count();
+        let added = lines[at + removed..].iter().take_while(|line| line.change == Change::Added).count();
+        if removed == added && removed > 0 {
+            for i in at..at + removed {
+                let (old, new) = changed_words(&lines[i].text, &lines[i + removed].text);
+                lines[i].changed = old;
+                lines[i + removed].changed = new;
+            }
+        }
+        at += (removed + added).max(1);
+    }
+}
+
+/// The parts that differ between two lines; none where they have little in common.
+fn changed_words(old: &str, new: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
+    if old.len().max(new.len()) > LONG_LINE {
+        return (Vec::new(), Vec::new());
+    }
+    let diff = TextDiff::from_words(old, new);
+    if diff.ratio() < 0.4 {
+        return (Vec::new(), Vec::new());
+    }
+    let (mut olds, mut news) = (Vec::new(), Vec::new());
+    let (mut old_at, mut new_at) = (0, 0);
+    for change in diff.iter_all_changes() {
+        let length = change.value().len();
+        match change.tag() {
+            ChangeTag::Equal => {
+                old_at += length;
+                new_at += length;
+            }
+            ChangeTag::Delete => {
+                push_range(&mut olds, old_at..old_at + length);
+                old_at += length;
+            }
+            ChangeTag::Insert => {
+                push_range(&mut news, new_at..new_at + length);
+                new_at += length;
+            }
+        }
+    }
+    (olds, news)
+}
+
+/// Adds a range, joined to the last one where they touch.
+fn push_range(ranges: &mut Vec<Range<usize>>, range: Range<usize>) {
+    match ranges.last_mut() {
+        Some(last) if last.end == range.start => last.end = range.end,
+        _ => ranges.push(range),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(hunks: &[Hunk]) -> String {
+        let mut out = String::new();
+        for hunk in hunks {
+            out.push_str(&format!("@@ -{} +{}\n", hunk.old_start, hunk.new_start));
+            for line in &hunk.lines {
+                let sign = match line.change {
+                    Change::Kept => ' ',
+                    Change::Added => '+',
+                    Change::Removed => '-',
+                };
+                let mut text = line.text.clone();
+                for range in line.changed.iter().rev() {
+                    text.insert(range.end, ']');
+                    text.insert(range.start, '[');
+                }
+                out.push_str(&format!("{sign}{text}\n"));
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn a_replaced_line_shows_the_words_that_differ() {
+        let old = "a\nb\nlet count = 3;\nc\nd\n";
+        let new = "a\nb\nlet count = 40;\nc\nd\n";
+        insta::assert_snapshot!(shown(&hunks(old, new)), @r"
+        @@ -1 +1
+         a
+         b
+        -let count = [3;]
+        +let count = [40;]
+         c
+         d
+        ");
+    }
+
+    #[test]
+    fn lines_that_have_nothing_in_common_are_not_marked() {
+        assert_eq!(shown(&hunks("one\n", "completely different words\n")), "@@ -1 +1\n-one\n+completely different words\n");
+    }
+}

@@ -1,0 +1,96 @@
+//! What to show of a transcript, and how much.
+
+use threadline_session::Outcome;
+
+use crate::transcript::{Body, Item, Transcript, TurnView};
+
+/// How much to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// What the person typed.
+    Prompts,
+    /// And what the model answered.
+    Chat,
+    /// And the tools it used, in a line or a few.
+    Tools,
+    /// And everything else, whole: thinking, results, hooks, events.
+    Full,
+    /// And the lines of the log themselves.
+    Raw,
+}
+
+/// Which parts of a transcript to show.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    /// How much.
+    pub level: Level,
+    /// Only calls of these tools.
+    pub tools: Vec<String>,
+    /// Only what went wrong.
+    pub errors: bool,
+    /// Only what one side said: `user` or `assistant`.
+    pub role: Option<String>,
+}
+
+impl Filter {
+    /// Everything up to a level.
+    pub fn level(level: Level) -> Self {
+        Self { level, tools: Vec::new(), errors: false, role: None }
+    }
+
+    /// Leaves out of a transcript what is not wanted; turns of which nothing is left go too.
+    pub fn apply(&self, transcript: &mut Transcript) {
+        self.keep(&mut transcript.turns);
+        for branch in &mut transcript.branches {
+            self.keep(&mut branch.turns);
+        }
+    }
+
+    fn keep(&self, turns: &mut Vec<TurnView>) {
+        for turn in turns.iter_mut() {
+            turn.items.retain(|item| self.wants(item));
+            for item in &mut turn.items {
+                if let Body::Call(call) = &mut item.body {
+                    for agent in &mut call.agents {
+                        self.keep(&mut agent.turns);
+                    }
+                }
+            }
+        }
+        turns.retain(|turn| !turn.items.is_empty());
+    }
+
+    fn wants(&self, item: &Item) -> bool {
+        let level = match &item.body {
+            Body::Input { input, .. } if input.is_typed() || input.opens_turn() => Level::Prompts,
+            Body::Input { .. } => Level::Full,
+            Body::Text(_) | Body::Compaction { .. } | Body::Link { .. } | Body::Trouble { .. } => Level::Chat,
+            Body::Call(_) | Body::Unknown { .. } => Level::Tools,
+            Body::Thinking(_) => Level::Tools,
+            Body::Event { .. } => Level::Full,
+        };
+        let failed = match &item.body {
+            Body::Call(call) => call.outcome != Outcome::Ok || call.agents.iter().any(|agent| agent.turns.iter().any(has_error)),
+            Body::Trouble { .. } | Body::Unknown { .. } => true,
+            _ => false,
+        };
+        let of_tool = match &item.body {
+            Body::Call(call) => self.tools.contains(&call.name),
+            _ => false,
+        };
+        let of_role = self.role.as_deref().is_none_or(|role| match &item.body {
+            Body::Input { .. } => role == "user",
+            Body::Text(_) | Body::Thinking(_) | Body::Call(_) => role == "assistant",
+            _ => false,
+        });
+        level <= self.level && (!self.errors || failed) && (self.tools.is_empty() || of_tool) && of_role
+    }
+}
+
+fn has_error(turn: &TurnView) -> bool {
+    turn.items.iter().any(|item| match &item.body {
+        Body::Call(call) => call.outcome != Outcome::Ok,
+        Body::Trouble { .. } => true,
+        _ => false,
+    })
+}

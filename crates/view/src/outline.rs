@@ -1,0 +1,85 @@
+//! The outline: a line a turn.
+
+use threadline_session::Outcome;
+
+use crate::card::{Card, first_line};
+use crate::diff::Hunk;
+use crate::transcript::{Body, Timing, Tokens, TurnView};
+
+/// One turn in a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutlineLine {
+    /// Counted from 1.
+    pub number: usize,
+    /// The turn's name in links.
+    pub anchor: String,
+    /// The first line of what was asked.
+    pub title: String,
+    /// How many tools were called, those of sub-agents among them.
+    pub calls: usize,
+    /// How many of them went wrong.
+    pub errors: usize,
+    /// How many files were changed.
+    pub edits: usize,
+    /// Lines that came and went.
+    pub lines: (usize, usize),
+    /// How often the conversation was compacted.
+    pub compactions: usize,
+    /// What it used.
+    pub tokens: Tokens,
+    /// What the time went to.
+    pub timing: Timing,
+    /// Whether the model has not finished.
+    pub open: bool,
+}
+
+/// A line for each turn.
+pub fn outline(turns: &[TurnView]) -> Vec<OutlineLine> {
+    turns.iter().map(line).collect()
+}
+
+fn line(turn: &TurnView) -> OutlineLine {
+    let title = turn.items.iter().find_map(|item| match &item.body {
+        Body::Input { input, text, .. } if input.is_typed() || input.opens_turn() => Some(first_line(text.trim_start())),
+        Body::Text(text) => Some(first_line(text.trim_start())),
+        _ => None,
+    });
+    let mut line = OutlineLine {
+        number: turn.number,
+        anchor: turn.anchor.clone(),
+        title: title.unwrap_or_default().to_owned(),
+        calls: 0,
+        errors: 0,
+        edits: 0,
+        lines: (0, 0),
+        compactions: 0,
+        tokens: turn.tokens,
+        timing: turn.timing,
+        open: turn.open,
+    };
+    count(turn, &mut line);
+    line
+}
+
+fn count(turn: &TurnView, line: &mut OutlineLine) {
+    for item in &turn.items {
+        match &item.body {
+            Body::Call(call) => {
+                line.calls += 1;
+                line.errors += usize::from(call.outcome != Outcome::Ok);
+                if let (Card::Diff { hunks, .. }, Outcome::Ok) = (&call.card, call.outcome) {
+                    let (added, removed) = Hunk::counts(hunks);
+                    line.edits += 1;
+                    line.lines.0 += added;
+                    line.lines.1 += removed;
+                }
+                for turn in call.agents.iter().flat_map(|agent| &agent.turns) {
+                    count(turn, line);
+                }
+            }
+            Body::Trouble { .. } => line.errors += 1,
+            Body::Compaction { .. } => line.compactions += 1,
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! A card for every tool: input and result in, what a person sees out.
+
+use threadline_session::{Family, Session};
+use threadline_testkit::log;
+use threadline_view::{Body, Card, Change, transcript};
+
+/// A call of `tool`, told in a line, and its card below.
+fn card(tool: &str, input: &str, result: &str) -> String {
+    let notation = format!("u1 user \"go\"\na1 <- u1 reply m1 tool t1 {tool} {input}\nr1 <- a1 result t1 {result}\n");
+    let family = Family::new(Session::from_bytes(&log(&notation)), Vec::new());
+    let transcript = transcript(&family, &|path| path.ends_with("kept.txt").then(|| "the whole output".to_owned()));
+    let call = transcript.turns[0].items.iter().find_map(|item| match &item.body {
+        Body::Call(call) => Some(call),
+        _ => None,
+    });
+    let call = call.unwrap();
+    format!("{} | {} | {} | {}\n{}", call.name, call.subject, call.gist, call.outcome.name(), shown(&call.card))
+}
+
+fn shown(card: &Card) -> String {
+    match card {
+        Card::Diff { hunks, created, .. } => {
+            let mut out = format!("created: {created}\n");
+            for line in hunks.iter().flat_map(|hunk| &hunk.lines) {
+                let sign = match line.change {
+                    Change::Kept => ' ',
+                    Change::Added => '+',
+                    Change::Removed => '-',
+                };
+                out.push_str(&format!("{sign}{}\n", line.text));
+            }
+            out
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+#[test]
+fn bash_that_failed_says_how() {
+    insta::assert_snapshot!(card("Bash", r#"{"command":"cargo test\nls","description":"Run"}"#, r#""Exit code 101\nboom" error "Error: Exit code 101\nboom""#), @r#"
+    Bash | cargo test | exit 101 | error
+    Command(CommandCard { command: "cargo test\nls", description: "Run", output: "Exit code 101\nboom", errors: "", exit_code: Some(101), background: None, kept_at: None })
+    "#);
+}
+
+#[test]
+fn bash_in_the_background_and_with_output_in_a_file() {
+    insta::assert_snapshot!(card("Bash", r#"{"command":"serve"}"#, r#""started" {"stdout":"","stderr":"","interrupted":false,"backgroundTaskId":"b1"}"#), @r#"
+    Bash | serve | in the background as b1 | ok
+    Command(CommandCard { command: "serve", description: "", output: "", errors: "", exit_code: None, background: Some("b1"), kept_at: None })
+    "#);
+    let kept = card("Bash", r#"{"command":"big"}"#, r#""cut" {"stdout":"cut","stderr":"","persistedOutputPath":"/x/kept.txt"}"#);
+    assert!(kept.contains("the whole output"), "{kept}");
+    let gone = card("Bash", r#"{"command":"big"}"#, r#""cut" {"stdout":"cut","stderr":"","persistedOutputPath":"/x/gone.txt"}"#);
+    assert!(gone.contains("kept_at: Some(\"/x/gone.txt\")"), "{gone}");
+}
+
+#[test]
+fn files_are_read_in_part() {
+    insta::assert_snapshot!(card("Read", r#"{"file_path":"/home/ada/loom/src/a.rs"}"#, r#""1\tfn" {"type":"text","file":{"filePath":"/home/ada/loom/src/a.rs","content":"fn","numLines":1,"startLine":3,"totalLines":9}}"#), @r#"
+    Read | src/a.rs | 1 line of 9 | ok
+    File { path: "/home/ada/loom/src/a.rs", text: "fn", start_line: 3, total_lines: Some(9) }
+    "#);
+}
+
+#[test]
+fn edits_are_diffs() {
+    insta::assert_snapshot!(card("Edit", r#"{"file_path":"a.rs","old_string":"x","new_string":"y"}"#, r#""ok" {"filePath":"a.rs","oldString":"x","newString":"y","structuredPatch":[{"oldStart":3,"oldLines":2,"newStart":3,"newLines":2,"lines":[" k","-x","+y"]}]}"#), @r"
+    Edit | a.rs | +1 −1 | ok
+    created: false
+     k
+    -x
+    +y
+    ");
+    insta::assert_snapshot!(card("Edit", r#"{"file_path":"a.rs","old_string":"x","new_string":"y"}"#, r#""no such text" error "Error: no such text""#), @r"
+    Edit | a.rs |  | error
+    created: false
+    -x
+    +y
+    ");
+    insta::assert_snapshot!(card("Write", r#"{"file_path":"b.rs","content":"1\n2\n"}"#, r#""ok" {"type":"create","filePath":"b.rs","content":"1\n2\n","structuredPatch":[],"originalFile":null}"#), @r"
+    Write | b.rs | new, 2 lines | ok
+    created: true
+    +1
+    +2
+    ");
+    insta::assert_snapshot!(card("MultiEdit", r#"{"file_path":"c.rs","edits":[{"old_string":"a","new_string":"b"},{"old_string":"c","new_string":"d"}]}"#, "\"ok\""), @r"
+    MultiEdit | c.rs | +2 −2 | ok
+    created: false
+    -a
+    +b
+    -c
+    +d
+    ");
+    insta::assert_snapshot!(card("NotebookEdit", r#"{"notebook_path":"n.ipynb","new_source":"x = 1","cell_type":"code"}"#, r#""ok" {"new_source":"x = 1","cell_type":"code"}"#), @r"
+    NotebookEdit | n.ipynb | +1 −0 | ok
+    created: false
+    +x = 1
+    ");
+}
+
+#[test]
+fn searches_say_how_much_they_found() {
+    insta::assert_snapshot!(card("Grep", r#"{"pattern":"foo","path":"src"}"#, r#""a:1:foo" {"mode":"content","numFiles":0,"filenames":[],"content":"a:1:foo\nb:2:foo","numLines":2}"#), @r#"
+    Grep | foo | 2 lines | ok
+    Matches { pattern: "foo", place: "src", files: [], lines: "a:1:foo\nb:2:foo" }
+    "#);
+    insta::assert_snapshot!(card("Glob", r#"{"pattern":"**/*.rs"}"#, r#""a.rs" {"filenames":["a.rs","b.rs"],"numFiles":2,"durationMs":3,"truncated":false}"#), @r#"
+    Glob | **/*.rs | 2 files | ok
+    Matches { pattern: "**/*.rs", place: "", files: ["a.rs", "b.rs"], lines: "" }
+    "#);
+    insta::assert_snapshot!(card("ToolSearch", r#"{"query":"select:WebFetch"}"#, r#"[ref WebFetch] {"matches":["WebFetch"],"query":"select:WebFetch","total_deferred_tools":41}"#), @r#"
+    ToolSearch | select:WebFetch | 1 tool | ok
+    Matches { pattern: "select:WebFetch", place: "", files: ["WebFetch"], lines: "" }
+    "#);
+}
+
+#[test]
+fn lists_show_what_changed() {
+    insta::assert_snapshot!(card("TodoWrite", r#"{"todos":[]}"#, r#""ok" {"oldTodos":[{"content":"a","status":"pending"}],"newTodos":[{"content":"a","status":"completed"},{"content":"b","status":"in_progress"}]}"#), @r#"
+    TodoWrite | b | 1 of 2 done | ok
+    Todos([Todo { text: "a", status: "completed", before: Some("pending") }, Todo { text: "b", status: "in_progress", before: None }])
+    "#);
+    insta::assert_snapshot!(card("TaskUpdate", r#"{"taskId":"3","status":"completed"}"#, r#""ok" {"success":true,"taskId":"3","updatedFields":["status"],"statusChange":{"from":"in_progress","to":"completed"}}"#), @r##"
+    TaskUpdate | #3 | in_progress → completed | ok
+    Todos([Todo { text: "#3", status: "completed", before: Some("in_progress") }])
+    "##);
+    insta::assert_snapshot!(card("TaskCreate", r#"{"subject":"Weave"}"#, r#""ok" {"task":{"id":"1","subject":"Weave"}}"#), @r#"
+    TaskCreate | Weave |  | ok
+    Todos([Todo { text: "Weave", status: "pending", before: None }])
+    "#);
+}
+
+#[test]
+fn the_web_and_people_answer() {
+    insta::assert_snapshot!(card("WebFetch", r#"{"url":"https://example.org","prompt":"what?"}"#, r#""It says." {"bytes":9,"code":200,"codeText":"OK","result":"It says.","durationMs":5,"url":"https://example.org"}"#), @r#"
+    WebFetch | https://example.org | 200 OK | ok
+    Page { url: "https://example.org", status: "200 OK", prompt: "what?", text: "It says." }
+    "#);
+    insta::assert_snapshot!(card("WebSearch", r#"{"query":"loom"}"#, r#""Links" {"query":"loom","results":[{"tool_use_id":"s","content":[{"title":"Loom","url":"https://l"}]},"text"],"durationSeconds":1.5}"#), @r#"
+    WebSearch | loom | 1 result | ok
+    Links { query: "loom", links: [("Loom", "https://l")] }
+    "#);
+    insta::assert_snapshot!(card("AskUserQuestion", r#"{"questions":[{"question":"Which?","header":"H","options":[{"label":"A"},{"label":"B"}],"multiSelect":false}]}"#, r#""answered" {"questions":[],"answers":{"Which?":"B"}}"#), @r#"
+    AskUserQuestion | Which? | B | ok
+    Questions([Question { text: "Which?", options: ["A", "B"], answer: Some("B") }])
+    "#);
+    insta::assert_snapshot!(card("SendMessage", r#"{"to":"weaver","message":"Go on."}"#, r#""ok" {"success":true,"message":"sent"}"#), @r#"
+    SendMessage | weaver |  | ok
+    Message { to: "weaver", text: "Go on." }
+    "#);
+}
+
+#[test]
+fn plans_and_agents() {
+    insta::assert_snapshot!(card("ExitPlanMode", r##"{"plan":"# Plan: weave\n\nSteps"}"##, r##""User has approved your plan" {"plan":"# Plan: weave\n\nSteps","isAgent":false}"##), @r##"
+    ExitPlanMode | Plan: weave | approved | ok
+    Plan("# Plan: weave\n\nSteps")
+    "##);
+    insta::assert_snapshot!(card("Agent", r#"{"description":"look","prompt":"Look.","subagent_type":"Explore"}"#, r#"[text "Found."] {"status":"completed","agentId":"a1","content":[{"type":"text","text":"Found."}],"totalToolUseCount":12,"totalTokens":48211}"#), @r#"
+    Agent | look | 12 calls · 48.2k tokens | ok
+    Agent { description: "look", agent_type: "Explore", prompt: "Look.", answer: "Found.", background: false }
+    "#);
+}
+
+#[test]
+fn anything_else_gets_a_decent_card() {
+    insta::assert_snapshot!(card("mcp__weaver__knot", r#"{"deep":{"a":[1]},"name":"reef"}"#, "\"tied\""), @r#"
+    mcp__weaver__knot | reef |  | ok
+    Fields([("deep", "{\"a\":[1]}"), ("name", "reef")])
+    "#);
+    insta::assert_snapshot!(card("Bash", "{}", "\"\" error"), @r#"
+    Bash |  |  | error
+    Command(CommandCard { command: "", description: "", output: "", errors: "", exit_code: None, background: None, kept_at: None })
+    "#);
+}

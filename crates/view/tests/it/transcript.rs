@@ -1,0 +1,146 @@
+//! A transcript: what each kind of line tells.
+
+use threadline_session::{Family, Session};
+use threadline_testkit::log;
+use threadline_view::{Body, Filter, Level, Transcript, outline, transcript};
+
+fn of(notation: &str) -> Transcript {
+    transcript(&Family::new(Session::from_bytes(&log(notation)), Vec::new()), &|_| None)
+}
+
+/// Every item in a line.
+fn told(transcript: &Transcript) -> String {
+    let mut out = String::new();
+    for turn in &transcript.turns {
+        out.push_str(&format!("turn {} {}\n", turn.number, turn.anchor));
+        for item in &turn.items {
+            let body = match &item.body {
+                Body::Input { input, text, files, context } => {
+                    format!("{} {text:?} files={} context={context:?}", input.name(), files.len())
+                }
+                Body::Text(text) => format!("text {text:?}"),
+                Body::Thinking(text) => format!("thinking {text:?}"),
+                Body::Call(call) => format!("call {} {}", call.name, call.outcome.name()),
+                Body::Compaction { trigger, dropped, .. } => format!("compaction {trigger:?} dropped={dropped}"),
+                Body::Link { label, url } => format!("link {label} {url}"),
+                Body::Trouble { label, text } => format!("trouble {label}: {text}"),
+                Body::Event { label, text } => format!("event {label}: {text}"),
+                Body::Unknown { kind, raw } => format!("unknown {kind:?} {raw}"),
+            };
+            out.push_str(&format!("  {} {body}\n", item.anchor));
+        }
+    }
+    out
+}
+
+const ALL: &str = r#"
+u1        user   [text "<ide_selection>lines 1 to 2</ide_selection>", text "what is this?", image png]
+a1 <- u1  reply  m1 [thinking "", text "A loom."]
+u2 <- a1  user   "<command-name>/model</command-name>\n<command-args>opus</command-args>"
+u3 <- u2  user   "<local-command-stdout>Set model</local-command-stdout>"
+u4 <- u3  user   "<bash-input>ls</bash-input>"
+u5 <- u4  user   "<bash-stdout>a.rs</bash-stdout><bash-stderr></bash-stderr>"
+u6 <- u5  user   "go on"
+e1 <- u6  system api_error {"retryAttempt":1,"maxRetries":10,"error":{"status":529}}
+a2 <- e1  reply  m2 tool t1 Bash {"command":"ls"}
+u7 <- a2  user   [text "[Request interrupted by user for tool use]"]
+pr-link 7 ada/loom
+entry hologram {"x":1}
+raw // a comment
+b1 <- u7  boundary auto {"postTokens":900}
+c1 <- b1  compact-summary "Summary."
+q1 <- c1  attach queued_command {"prompt":"and this","commandMode":"prompt"}
+h1 <- q1  attach hook_success {"hookName":"Stop:x","hookEvent":"Stop","content":"fine"}
+u8 <- h1  user   "<task-notification><task-id>b1</task-id><summary>Done</summary></task-notification>"
+"#;
+
+#[test]
+fn every_kind_of_line_is_told() {
+    insta::assert_snapshot!(told(&of(ALL)), @r#"
+    turn 1 m1
+      m1 ide_selection "what is this?" files=1 context=["lines 1 to 2"]
+      m2 thinking ""
+      m2.2 text "A loom."
+    turn 2 m3
+      m3 slash_command "/model opus" files=0 context=[]
+      m4 command_output "Set model" files=0 context=[]
+    turn 3 m5
+      m5 bash_input "!ls" files=0 context=[]
+      m6 bash_output "a.rs" files=0 context=[]
+    turn 4 m7
+      m7 prompt "go on" files=0 context=[]
+      m8 trouble API error: retry 1 of 10 after status 529
+      m9 call Bash missing
+      m10 interrupt "[Request interrupted by user for tool use]" files=0 context=[]
+      m11 link pull request ada/loom #7 https://github.com/ada/loom/pull/7
+      m12 unknown Some("hologram") {"type":"hologram","sessionId":"s1","x":1}
+      m13 unknown None // a comment
+      m14 compaction Some("auto") dropped=9
+      m16 queued_prompt "and this" files=0 context=[]
+      m17 event hook success: Stop:x: fine
+    turn 5 m18
+      m18 task_notification "Done" files=0 context=[]
+    "#);
+}
+
+#[test]
+fn levels_and_filters_choose() {
+    let count = |filter: Filter| {
+        let mut transcript = of(ALL);
+        filter.apply(&mut transcript);
+        transcript.turns.iter().map(|turn| turn.items.len()).sum::<usize>()
+    };
+    let levels = [Level::Prompts, Level::Chat, Level::Tools, Level::Full].map(|level| count(Filter::level(level)));
+    assert_eq!(levels, [6, 10, 14, 18]);
+    assert_eq!(count(Filter { errors: true, ..Filter::level(Level::Full) }), 4);
+    assert_eq!(count(Filter { tools: vec!["Bash".to_owned()], ..Filter::level(Level::Full) }), 1);
+    assert_eq!(count(Filter { role: Some("assistant".to_owned()), ..Filter::level(Level::Full) }), 3);
+}
+
+#[test]
+fn a_rewind_is_told_apart_and_nothing_is_lost() {
+    let transcript = of(r#"
+u1        user   "first"
+a1 <- u1  reply  m1 text "one"
+u2 <- a1  user   "left behind"
+a2 <- u2  reply  m2 text "two"
+u3 <- a1  user   "instead"
+a3 <- u3  reply  m3 text "three"
+last-prompt "instead" leaf a3
+"#);
+    assert_eq!(transcript.turns.len(), 2);
+    assert_eq!(transcript.branches.len(), 1);
+    assert_eq!(transcript.branches[0].fork.as_deref(), Some("m2"));
+    assert_eq!(transcript.branches[0].turns[0].items.len(), 2);
+}
+
+#[test]
+fn time_is_split() {
+    let transcript = of(r#"
+u1        user   "go" @10:00:00
+a1 <- u1  reply  m1 tool t1 Bash {"command":"a"} @10:00:02
+a2 <- a1  reply  m1 tool t2 Bash {"command":"b"} @10:00:03
+r1 <- a1  result t1 "x" @10:00:08
+r2 <- a2  result t2 "y" @10:00:06
+a3 <- r2  reply  m2 text "done" @10:00:10
+u2 <- a3  user   "more" @10:05:10
+"#);
+    let timing = transcript.turns[0].timing;
+    assert_eq!((timing.tools, timing.model, timing.waiting), (6000, 4000, 0));
+    assert_eq!(transcript.turns[1].timing.waiting, 300_000);
+    let line = &outline(&transcript.turns)[0];
+    assert_eq!((&*line.title, line.calls, line.errors), ("go", 2, 0));
+}
+
+#[test]
+fn real_sessions_are_told_at_every_level() {
+    for path in threadline_testkit::shared_logs() {
+        let session = Session::from_bytes(&std::fs::read(&path).unwrap());
+        let family = Family::new(session, Vec::new());
+        for level in [Level::Prompts, Level::Chat, Level::Tools, Level::Full] {
+            let mut transcript = transcript(&family, &|_| None);
+            Filter::level(level).apply(&mut transcript);
+            outline(&transcript.turns);
+        }
+    }
+}
