@@ -11,6 +11,18 @@ pub(crate) const PAGER: &str = "PAGER";
 /// How wide to write where there is no terminal to ask.
 pub(crate) const COLUMNS: &str = "COLUMNS";
 
+/// Variables that terminals set which can open links, and the one by which a person says so.
+const LINKS: &[&str] = &["FORCE_HYPERLINK", "VTE_VERSION", "WT_SESSION", "KITTY_WINDOW_ID", "KONSOLE_VERSION", "DOMTERM"];
+/// The terminal, as some of them call themselves.
+const TERM_PROGRAM: &str = "TERM_PROGRAM";
+
+/// Whether the terminal is one that can open links.
+pub(crate) fn knows_links() -> bool {
+    let program = get(TERM_PROGRAM).unwrap_or_default();
+    LINKS.iter().any(|name| get(name).is_some_and(|value| value != "0"))
+        || ["iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper"].contains(&&*program)
+}
+
 /// The value of a variable, if it is set to something.
 pub(crate) fn get(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())

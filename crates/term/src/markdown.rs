@@ -1,5 +1,7 @@
 //! Markdown, set for the terminal.
 
+use std::sync::Arc;
+
 use anstyle::Style;
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use unicode_width::UnicodeWidthStr;
@@ -34,7 +36,7 @@ struct Setter {
     /// The next number of each ordered list; `None` for bullets.
     lists: Vec<Option<u64>>,
     code: Option<(String, String)>,
-    link: Option<String>,
+    link: Option<Arc<str>>,
     table: Option<Table>,
 }
 
@@ -65,6 +67,15 @@ impl Setter {
         self.styles.last().copied().unwrap_or_default()
     }
 
+    /// Adds text to the paragraph, leading to where the link around it does.
+    fn say(&mut self, text: &str) {
+        let style = self.style();
+        match self.link.as_ref().filter(|url| leads(url)) {
+            Some(url) => self.text.push_link(style, text, url),
+            None => self.text.push(style, text),
+        }
+    }
+
     /// Adds a label to the style of what follows.
     fn enter(&mut self, label: Label) {
         let (over, under) = (label.style(), self.style());
@@ -84,11 +95,11 @@ impl Setter {
             Event::End(tag) => self.end(tag),
             Event::Text(text) => match &mut self.code {
                 Some((_, code)) => code.push_str(&text),
-                None => self.text.push(self.styles.last().copied().unwrap_or_default(), &text),
+                None => self.say(&text),
             },
             Event::Code(code) => {
                 self.enter(Label::Code);
-                self.text.push(self.style(), &code);
+                self.say(&code);
                 self.leave();
             }
             Event::Html(html) | Event::InlineHtml(html) => self.text.push(Label::Dim.style(), &html),
@@ -152,7 +163,7 @@ impl Setter {
             Tag::Strikethrough => self.enter(Label::Dim),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
                 self.enter(Label::Link);
-                self.link = Some(dest_url.into_string());
+                self.link = Some(dest_url.into_string().into());
             }
             Tag::Table(aligns) => {
                 self.gap();
@@ -194,7 +205,7 @@ impl Setter {
             TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => self.leave(),
             TagEnd::Link | TagEnd::Image => {
                 self.leave();
-                if let Some(url) = self.link.take() {
+                if let Some(url) = self.link.take().filter(|url| !self.page.links || !leads(url)) {
                     self.text.push(Label::Dim.style(), &format!(" ({url})"));
                 }
             }
@@ -296,14 +307,24 @@ impl Setter {
     }
 }
 
-/// The text without our own styles.
+/// Whether an address is one that a click should open.
+fn leads(url: &str) -> bool {
+    let known = ["https://", "http://", "mailto:"].iter().any(|scheme| url.starts_with(scheme));
+    known && !url.chars().any(char::is_control)
+}
+
+/// The text without our own styles and links.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(start) = rest.find("\u{1b}[") {
+    while let Some(start) = rest.find('\u{1b}') {
         out.push_str(&rest[..start]);
-        let end = rest[start..].find('m').map_or(rest.len(), |end| start + end + 1);
-        rest = &rest[end..];
+        let sequence = &rest[start..];
+        let end = match sequence.strip_prefix("\u{1b}]") {
+            Some(_) => sequence.find("\u{1b}\\").map(|end| end + 2),
+            None => sequence.find('m').map(|end| end + 1),
+        };
+        rest = &sequence[end.unwrap_or(sequence.len())..];
     }
     out.push_str(rest);
     out
@@ -318,7 +339,7 @@ mod tests {
     use super::*;
 
     fn set(text: &str) -> String {
-        let page = Page { width: Some(44), color: true };
+        let page = Page { width: Some(44), color: true, links: false };
         let lines = render(text, page, 0);
         lines.iter().map(|line| plain(line)).collect::<Vec<_>>().join("\n")
     }
@@ -354,7 +375,17 @@ mod tests {
 
     #[test]
     fn hostile_markdown_commands_nothing() {
-        let lines = render("\u{1b}[31mred\u{1b}]0;title\u{7}", Page { width: Some(40), color: false }, 0);
-        assert_eq!(lines, ["^[[31mred^[]0;title^G"]);
+        let page = Page { width: Some(40), color: false, links: true };
+        let lines = render("\u{1b}[31mred\u{1b}]0;title\u{7} [x](javascript:alert(1))", page, 0);
+        assert_eq!(lines, ["^[[31mred^[]0;title^G x", "(javascript:alert(1))"]);
+    }
+
+    #[test]
+    fn links_can_be_followed_where_the_terminal_can() {
+        let page = Page { width: Some(40), color: false, links: true };
+        let lines = render("see [the docs](https://example.org)", page, 0);
+        let link = "\u{1b}]8;;https://example.org\u{1b}\\the docs\u{1b}]8;;\u{1b}\\";
+        assert_eq!(lines, [format!("see {link}")]);
+        assert_eq!(plain(&lines[0]), "see the docs");
     }
 }

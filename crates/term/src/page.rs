@@ -10,6 +10,8 @@ pub struct Page {
     pub width: Option<usize>,
     /// Whether labels have colours, and Markdown is set rather than shown as it is written.
     pub color: bool,
+    /// Whether the terminal can open what a piece of text leads to.
+    pub links: bool,
 }
 
 /// What a piece of text is, to be painted accordingly.
@@ -146,7 +148,7 @@ mod tests {
 
     #[test]
     fn text_is_wrapped_by_columns_not_characters() {
-        let page = Page { width: Some(24), color: false };
+        let page = Page { width: Some(24), color: false, links: false };
         assert_eq!(page.wrap("one two three four five six", 2), ["one two three four", "five six"]);
         assert_eq!(page.wrap("错误修复错误修复错误修复", 0), ["错误修复错误修复错误修复"]);
         assert_eq!(page.wrap("错误修复错误修复错误修复错误", 0), ["错误修复错误修复错误修复", "错误"]);

@@ -1,42 +1,72 @@
 //! Text with styles in it, wrapped by columns.
 
+use std::sync::Arc;
+
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::page::Page;
 
-/// Pieces of text, each with a style.
+/// Pieces of text, each with a style, and some with an address that they lead to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Styled {
-    runs: Vec<(Style, String)>,
+    runs: Vec<Run>,
+}
+
+#[derive(Clone, Debug)]
+struct Run {
+    look: Look,
+    text: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Look {
+    style: Style,
+    link: Option<Arc<str>>,
 }
 
 impl Styled {
     pub(crate) fn push(&mut self, style: Style, text: &str) {
+        self.push_look(&Look { style, link: None }, text);
+    }
+
+    /// Text that leads somewhere when it is clicked on.
+    pub(crate) fn push_link(&mut self, style: Style, text: &str, url: &Arc<str>) {
+        self.push_look(&Look { style, link: Some(url.clone()) }, text);
+    }
+
+    fn push_look(&mut self, look: &Look, text: &str) {
         match self.runs.last_mut() {
-            Some((last, run)) if *last == style => run.push_str(text),
-            _ => self.runs.push((style, text.to_owned())),
+            Some(run) if run.look == *look => run.text.push_str(text),
+            _ => self.runs.push(Run { look: look.clone(), text: text.to_owned() }),
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.runs.iter().all(|(_, text)| text.is_empty())
+        self.runs.iter().all(|run| run.text.is_empty())
     }
 
     pub(crate) fn width(&self) -> usize {
-        self.runs.iter().map(|(_, text)| text.width()).sum()
+        self.runs.iter().map(|run| run.text.width()).sum()
     }
 
     /// One line, painted.
     pub(crate) fn paint(&self, page: Page) -> String {
-        self.runs.iter().map(|(style, text)| page.paint_style(*style, text)).collect()
+        let paint = |run: &Run| {
+            let text = page.paint_style(run.look.style, &run.text);
+            match run.look.link.as_ref().filter(|_| page.links) {
+                Some(url) => format!("\u{1b}]8;;{url}\u{1b}\\{text}\u{1b}]8;;\u{1b}\\"),
+                None => text,
+            }
+        };
+        self.runs.iter().map(paint).collect()
     }
 
     /// Lines of at most `width` columns, painted. Breaks at blanks where it can, and at newlines.
     pub(crate) fn wrap(&self, page: Page, width: usize) -> Vec<String> {
         let mut lines = vec![Self::default()];
         let mut used = 0;
-        for (style, word) in self.words() {
+        for (look, word) in self.words() {
             if word == "\n" {
                 lines.push(Self::default());
                 used = 0;
@@ -45,7 +75,7 @@ impl Styled {
             let wide = word.width();
             if word == " " {
                 if used > 0 && used < width {
-                    last(&mut lines).push(style, " ");
+                    last(&mut lines).push_look(look, " ");
                     used += 1;
                 }
                 continue;
@@ -55,7 +85,7 @@ impl Styled {
                 used = 0;
             }
             if wide <= width {
-                last(&mut lines).push(style, word);
+                last(&mut lines).push_look(look, word);
                 used += wide;
                 continue;
             }
@@ -66,7 +96,7 @@ impl Styled {
                     lines.push(Self::default());
                     used = 0;
                 }
-                last(&mut lines).push(style, ch.encode_utf8(&mut [0; 4]));
+                last(&mut lines).push_look(look, ch.encode_utf8(&mut [0; 4]));
                 used += wide;
             }
         }
@@ -74,9 +104,9 @@ impl Styled {
     }
 
     /// Words, blanks and newlines, one by one.
-    fn words(&self) -> impl Iterator<Item = (Style, &str)> {
-        self.runs.iter().flat_map(|(style, text)| {
-            let mut rest = &**text;
+    fn words(&self) -> impl Iterator<Item = (&Look, &str)> {
+        self.runs.iter().flat_map(|run| {
+            let mut rest = &*run.text;
             std::iter::from_fn(move || {
                 let first = rest.chars().next()?;
                 let length = match first {
@@ -85,7 +115,7 @@ impl Styled {
                 };
                 let (word, tail) = rest.split_at(length);
                 rest = tail;
-                Some((*style, word))
+                Some((&run.look, word))
             })
         })
     }

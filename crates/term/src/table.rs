@@ -74,7 +74,7 @@ mod tests {
             vec!["a rather long title 错误修复".to_owned(), "1".to_owned()],
             vec!["b".to_owned(), "20".to_owned()],
         ];
-        let page = Page { width: Some(20), color: false };
+        let page = Page { width: Some(20), color: false, links: false };
         insta::assert_snapshot!(table(page, &columns, &rows), @r"
         title              n
         a rather long t…   1

@@ -134,3 +134,29 @@ fn every_odd_log_can_be_shown() {
         }
     }
 }
+
+#[test]
+fn following_shows_what_is_written_and_nothing_twice() {
+    use std::io::{BufRead, BufReader, Write};
+
+    let home = TestHome::new();
+    let path = home.session("live", "u1 user \"first question\"");
+    let root = home.root().to_str().unwrap();
+    let args = ["--home", root, "show", "last", "--follow"];
+    let mut child = command(args).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line == "> first question"));
+    let more = threadline_testkit::log("u1 user \"x\"\na1 <- u1 reply m1 text \"first answer\"\nu2 <- a1 user \"second question\"");
+    let (half, rest) = more.split_at(more.len() - 40);
+    let start = half.iter().position(|&byte| byte == b'\n').unwrap() + 1;
+    let mut log = std::fs::File::options().append(true).open(&path).unwrap();
+    log.write_all(&half[start..]).unwrap();
+    let answer = lines.find(|line| !line.is_empty()).unwrap();
+    assert_eq!(answer, "first answer");
+    // The second prompt is half a line until now.
+    log.write_all(rest).unwrap();
+    let rest: Vec<String> = lines.by_ref().take_while(|line| line != "> second question").collect();
+    assert!(rest.iter().all(|line| !line.contains("first")), "{rest:?}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
