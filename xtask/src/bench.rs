@@ -32,7 +32,7 @@ pub(crate) fn run() -> ExitCode {
     let mut card = Card { missed: 0 };
     scanning(&made, &mut card);
     parsing(&made, &mut card);
-    building(&mut card);
+    on_real_logs(&mut card);
     listing(&home, &mut card);
     memory(&target, &made, &mut card);
     if card.missed > 0 {
@@ -134,12 +134,12 @@ fn scan(lines: &mut Lines<File>) -> u64 {
     let finder = Finder::new("\"usage\"");
     let mut tokens = 0;
     while let Ok(Some(block)) = lines.next_block() {
-        for (line, _) in block.hits(&finder) {
-            let Some([kind, message]) = walk::pick(line.bytes, ["type", "message"]) else { continue };
+        for (line, hit) in block.hits(&finder) {
+            let found = walk::skim_around(line.bytes, hit, ["type"], ["usage"]);
+            let Some(([kind], [usage])) = found else { continue };
             if !kind.is_some_and(|kind| kind.is_str("assistant")) {
                 continue;
             }
-            let usage = message.and_then(|message| message.get("usage"));
             tokens += usage.and_then(|usage| usage.get("output_tokens")?.as_u64()).unwrap_or(0);
         }
     }
@@ -225,23 +225,26 @@ fn build(lines: &mut Lines<File>) -> Session {
     session
 }
 
-/// Builds the real sessions, with their turns, where they are at hand.
-fn building(card: &mut Card) {
+/// Parses the real sessions and builds them, with their turns, where they are at hand.
+fn on_real_logs(card: &mut Card) {
     let shared = std::env::var_os("THREADLINE_SHARED").map(PathBuf::from);
     let shared = shared.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"));
     let logs = Logs::below(&shared.join("corpus"));
     if logs.files.is_empty() {
-        println!("session building: skipped, no real logs in {}", shared.display());
+        println!("real logs: skipped, there are none in {}", shared.display());
         return;
     }
-    let mut work = || {
+    let mut parse = || each_file(&logs, parse);
+    let mut build = || {
         each_file(&logs, |lines| {
             let session = build(lines);
             black_box(session.turns().len());
         });
     };
-    let [time] = measure([&mut work]);
-    card.at_least("session building over real logs, one thread", logs.speed(time) * 1e3, 250.0, "MB/s");
+    let [parse, build] = measure([&mut parse, &mut build]);
+    println!("real logs: {} files, {:.0} MB", logs.files.len(), logs.bytes as f64 / 1e6);
+    card.at_least("full typed parse of real logs, one thread", logs.speed(parse), 1.0, "GB/s");
+    card.at_least("session building over real logs, one thread", logs.speed(build) * 1e3, 250.0, "MB/s");
 }
 
 fn listing(home: &Path, card: &mut Card) {

@@ -18,14 +18,14 @@ const SCALE: f64 = 0.2;
 /// A home with made-up sessions, made anew where it is not there yet.
 pub(crate) fn home(target: &Path) -> io::Result<PathBuf> {
     let home = target.join("bench-home");
-    let mark = home.join(format!("complete-{SESSIONS}-1"));
+    let mark = home.join(format!("complete-{SESSIONS}-4"));
     if mark.exists() {
         return Ok(home);
     }
     if home.exists() {
         fs::remove_dir_all(&home)?;
     }
-    let mut random = Random(0x5eed);
+    let mut random = Random { state: 0x5eed, chinese: false };
     for i in 0..SESSIONS {
         let dir = home.join(format!("projects/-home-ada-project-{}", i % 40));
         fs::create_dir_all(&dir)?;
@@ -45,13 +45,21 @@ fn size_at(share: f64) -> f64 {
     low * (high / low).powf((share - from) / (to - from))
 }
 
+/// The lines of a session, over and over: a prompt, thinking, replies, calls and results, progress, attachments,
+/// snapshots, in the shares that they have in real logs.
+const ROUND: &[u8] = b"phtgcgrgcgrgsgtcgrgcgra";
+
 /// One session of about `size` bytes.
+///
+/// Real lines are 2.4 KB long on average, have a quote every 26 bytes and an escape every 42; a third carries
+/// token counts, a sixth has something beyond ASCII, and half of all bytes are in tool results, written twice.
 pub(crate) fn log(id: &str, size: usize, random: &mut Random) -> String {
     let mut log = String::with_capacity(size + 8192);
     let mut parent = "null".to_owned();
-    let mut line = 0;
-    while log.len() < size {
-        line += 1;
+    for line in 1.. {
+        if log.len() >= size {
+            break;
+        }
         let uuid = format!("{:08x}-1111-4000-8000-{line:012x}", random.next() as u32);
         let envelope = format!(
             "{{\"parentUuid\":{parent},\"isSidechain\":false,\"userType\":\"external\",\"cwd\":\"/home/ada/project\",\
@@ -63,45 +71,64 @@ pub(crate) fn log(id: &str, size: usize, random: &mut Random) -> String {
             line / 60 % 60,
             line % 60
         );
-        let _ = match line % 6 {
-            1 => writeln!(
+        random.chinese = random.next().is_multiple_of(5);
+        let _ = match ROUND[(line - 1) % ROUND.len()] {
+            b'p' => writeln!(
                 log,
                 "{envelope},\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":\"{}\"}},{tail}",
-                random.text(120)
+                random.code(1600)
             ),
-            2 | 4 => {
-                let block = if line % 6 == 2 {
-                    format!("{{\"type\":\"text\",\"text\":\"{}\"}}", random.text(600))
-                } else {
-                    format!(
-                        "{{\"type\":\"tool_use\",\"id\":\"toolu_{line}\",\"name\":\"Bash\",\"input\":{{\"command\":\"{}\"}}}}",
-                        random.text(80)
-                    )
-                };
-                writeln!(
-                    log,
-                    "{envelope},\"message\":{{\"model\":\"claude-opus-4-6\",\"id\":\"msg_{id}_{line}\",\"type\":\"message\",\"role\":\"assistant\",\
-                     \"content\":[{block}],\"stop_reason\":null,\"stop_sequence\":null,\"usage\":{{\"input_tokens\":3,\"cache_creation_input_tokens\":812,\
-                     \"cache_read_input_tokens\":40211,\"cache_creation\":{{\"ephemeral_5m_input_tokens\":0,\"ephemeral_1h_input_tokens\":812}},\
-                     \"output_tokens\":{},\"service_tier\":\"standard\"}}}},\"requestId\":\"req_{line}\",\"type\":\"assistant\",{tail}",
-                    random.next() % 900
-                )
+            b'h' => {
+                let (thinking, signature) = (random.prose(900), "EqQBCkgIBRABGAIiQL".repeat(75));
+                let block = format!(
+                    "{{\"type\":\"thinking\",\"thinking\":\"{thinking}\",\"signature\":\"{signature}\"}}"
+                );
+                reply(&mut log, &envelope, &block, id, line, random, &tail)
             }
-            5 => {
-                let wide = [200, 900, 4000, 20_000][random.next() as usize % 4];
-                let text = random.text(wide);
+            b't' => {
+                let block = format!("{{\"type\":\"text\",\"text\":\"{}\"}}", random.prose(250));
+                reply(&mut log, &envelope, &block, id, line, random, &tail)
+            }
+            b'c' => {
+                let block = format!(
+                    "{{\"type\":\"tool_use\",\"id\":\"toolu_{line}\",\"name\":\"Edit\",\"input\":{{\"file_path\":\"/home/ada/loom.rs\",\
+                     \"old_string\":\"{}\",\"new_string\":\"{}\",\"replace_all\":false}},\"caller\":{{\"type\":\"direct\"}}}}",
+                    random.code(180),
+                    random.code(260)
+                );
+                reply(&mut log, &envelope, &block, id, line, random, &tail)
+            }
+            b'r' => {
+                let wide = [200, 900, 2500, 8500][random.next() as usize % 4];
+                let text = random.code(wide);
                 writeln!(
                     log,
                     "{envelope},\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":[{{\"tool_use_id\":\"toolu_{}\",\"type\":\"tool_result\",\
-                     \"content\":\"{text}\",\"is_error\":false}}]}},\"toolUseResult\":{{\"stdout\":\"{text}\",\"stderr\":\"\",\"interrupted\":false}},{tail}",
-                    line - 1
+                     \"content\":\"{text}\",\"is_error\":false}}]}},\"toolUseResult\":{{\"filePath\":\"/home/ada/loom.rs\",\"stdout\":\"{text}\",\
+                     \"stderr\":\"\",\"interrupted\":false,\"structuredPatch\":[{{\"oldStart\":1,\"oldLines\":6,\"lines\":[\" a\",\"-b\",\"+c\"]}}]}},\
+                     \"sourceToolAssistantUUID\":{parent},{tail}",
+                    line - 2
                 )
             }
+            b's' => writeln!(
+                log,
+                "{{\"type\":\"file-history-snapshot\",\"messageId\":\"{uuid}\",\"snapshot\":{{\"messageId\":\"{uuid}\",\"trackedFileBackups\":{{\
+                 \"src/loom.rs\":{{\"backupFileName\":\"c0ffee@v1\",\"version\":1,\"backupTime\":\"2026-03-01T10:00:00.000Z\"}},\
+                 \"src/warp.rs\":{{\"backupFileName\":\"c0ffee@v2\",\"version\":2,\"backupTime\":\"2026-03-01T10:00:00.000Z\"}}}},\
+                 \"timestamp\":\"2026-03-01T10:00:00.000Z\"}},\"isSnapshotUpdate\":false}}"
+            ),
+            b'a' => writeln!(
+                log,
+                "{envelope},\"type\":\"attachment\",\"attachment\":{{\"type\":\"file\",\"filename\":\"/home/ada/loom.rs\",\"content\":{{\
+                 \"type\":\"text\",\"file\":{{\"filePath\":\"/home/ada/loom.rs\",\"content\":\"{}\",\"numLines\":40}}}}}},{tail}",
+                random.code(1500)
+            ),
             _ => writeln!(
                 log,
-                "{envelope},\"type\":\"progress\",\"data\":{{\"type\":\"hook_progress\",\"hookEvent\":\"PostToolUse\",\"hookName\":\"PostToolUse:Bash\",\
-                 \"command\":\"{}\"}},\"parentToolUseID\":\"toolu_{line}\",\"toolUseID\":\"toolu_{line}\",{tail}",
-                random.text(40)
+                "{envelope},\"type\":\"progress\",\"data\":{{\"type\":\"agent_progress\",\"message\":{{\"type\":\"user\",\"message\":{{\
+                 \"role\":\"user\",\"content\":[{{\"tool_use_id\":\"toolu_{line}\",\"type\":\"tool_result\",\"content\":\"{}\"}}]}},\
+                 \"uuid\":\"{uuid}\"}},\"agentId\":\"a1b2c3d\"}},\"parentToolUseID\":\"toolu_{line}\",\"toolUseID\":\"toolu_{line}\",{tail}",
+                random.code(380)
             ),
         };
         parent = format!("\"{uuid}\"");
@@ -109,42 +136,98 @@ pub(crate) fn log(id: &str, size: usize, random: &mut Random) -> String {
     log
 }
 
+/// A line of the model's, with one content block.
+fn reply(
+    log: &mut String,
+    envelope: &str,
+    block: &str,
+    id: &str,
+    line: usize,
+    random: &mut Random,
+    tail: &str,
+) -> std::fmt::Result {
+    writeln!(
+        log,
+        "{envelope},\"message\":{{\"model\":\"claude-opus-4-6\",\"id\":\"msg_{id}_{line}\",\"type\":\"message\",\"role\":\"assistant\",\
+         \"content\":[{block}],\"stop_reason\":null,\"stop_sequence\":null,\"usage\":{{\"input_tokens\":3,\"cache_creation_input_tokens\":812,\
+         \"cache_read_input_tokens\":40211,\"server_tool_use\":{{\"web_search_requests\":0,\"web_fetch_requests\":0}},\"service_tier\":\"standard\",\
+         \"cache_creation\":{{\"ephemeral_1h_input_tokens\":812,\"ephemeral_5m_input_tokens\":0}},\"inference_geo\":\"not_available\",\
+         \"iterations\":[],\"speed\":\"standard\",\"output_tokens\":{}}}}},\"requestId\":\"req_{line}\",\"type\":\"assistant\",{tail}",
+        random.next() % 900
+    )
+}
+
 /// Numbers that look random and are the same every time.
-pub(crate) struct Random(pub(crate) u64);
+pub(crate) struct Random {
+    state: u64,
+    /// Whether texts have some Chinese.
+    chinese: bool,
+}
 
 impl Random {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        self.0 >> 33
+        self.state =
+            self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.state >> 33
     }
 
-    /// Text as it stands in a JSON string: words, code, a newline now and then, some Chinese.
-    fn text(&mut self, length: usize) -> String {
+    /// Code and output as they stand in a JSON string, with an escape every twenty-odd bytes.
+    fn code(&mut self, length: usize) -> String {
+        self.words(
+            length,
+            &[
+                "the ",
+                "warp ",
+                "thread ",
+                "fn main() {\\n    ",
+                "let count = ",
+                "return ",
+                "error: ",
+                "src/lib.rs:42 ",
+                "\\\"quoted\\\" ",
+                "pattern ",
+                "if x > 3 {\\n",
+                "}\\n",
+                "and ",
+                "weft ",
+                "\\tshuttle ",
+                "\\ttie-up ",
+                "draft ",
+                "loom::weave(&mut ",
+                "assert_eq!(a, b);\\n",
+                "treadles: 4, shafts: 8 ",
+                "heddle and reed ",
+                "0x5eed ",
+            ],
+        )
+    }
+
+    /// Prose, with few escapes.
+    fn prose(&mut self, length: usize) -> String {
         const WORDS: &[&str] = &[
             "the ",
             "warp ",
-            "thread ",
-            "fn main() {\\n    ",
-            "let count = ",
-            "return ",
-            "error: ",
-            "src/lib.rs:42 ",
-            "\\\"quoted\\\" ",
-            "织机 ",
-            "pattern ",
-            "if x > 3 {\\n",
-            "}\\n",
+            "is tied ",
+            "to the loom, ",
             "and ",
-            "weft ",
-            "shuttle\\t",
-            "tie-up ",
-            "draft ",
-            "loom::weave(&mut ",
-            "assert_eq!(a, b);\\n",
+            "then we weave. ",
+            "A plain pattern ",
+            "needs two shafts. ",
+            "So it is done:\\n",
         ];
+        self.words(length, WORDS)
+    }
+
+    fn words(&mut self, length: usize, words: &[&str]) -> String {
         let mut text = String::with_capacity(length + 24);
         while text.len() < length {
-            text.push_str(WORDS[self.next() as usize % WORDS.len()]);
+            let pick = self.next() as usize;
+            text.push_str(match pick % 120 {
+                0..6 if self.chinese => "织机 ",
+                6 => "C:\\\\loom ",
+                7 => "\\u001b[0m",
+                _ => words[pick / 120 % words.len()],
+            });
         }
         text
     }

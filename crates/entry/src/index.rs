@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use memchr::memrchr;
 use serde_json::value::RawValue;
 
 use crate::json::{self, Json, Key, Refusal, Walker};
@@ -26,8 +27,8 @@ pub(crate) struct Index {
     top: u32,
     /// Where the message ends, and how many fields it has; nothing if it is not indexed.
     message: Option<(u32, u32)>,
-    /// Whether a key may be written with escapes; hardly any is.
-    escaped: bool,
+    /// Whether a key may be written with escapes, or with white space behind it; hardly any is.
+    odd: bool,
 }
 
 /// What was seen while walking over a line.
@@ -42,14 +43,20 @@ pub(crate) struct Seen {
 impl Index {
     /// Walks over the object that begins at `start` and ends with the text; or says why it is none.
     pub(crate) fn of(text: &str, start: usize) -> Result<(Self, Seen), String> {
-        let mut builder = Builder { start, ..Builder::default() };
+        let mut builder = Builder {
+            start,
+            top: Short::EMPTY,
+            message: Short::EMPTY,
+            blocks: Short::EMPTY,
+            message_end: None,
+        };
         let mut walker = Walker::new(&text[start..]);
         let walked = builder.line(&mut walker);
         if walked.is_err() || json::skip_white(text.as_bytes(), start + walker.pos()) != text.len() {
             return Self::by_serde(text, start);
         }
-        let seen = Seen { deepest: walker.deepest + 1, surrogates: walker.surrogates };
-        Ok((builder.finish(walker.escaped_key), seen))
+        let seen = Seen { deepest: walker.deepest + 1, surrogates: walker.surrogates() };
+        Ok((builder.finish(walker.odd_key), seen))
     }
 
     /// The same by serde_json, which has the last word on what our walker refuses.
@@ -66,14 +73,14 @@ impl Index {
             value: place(value.raw()),
         };
         let fields: Box<[Field]> = json.members().map(member).collect();
-        let index = Self { top: fields.len() as u32, fields, message: None, escaped: true };
+        let index = Self { top: fields.len() as u32, fields, message: None, odd: true };
         Ok((index, Seen { deepest: 1, surrogates: true }))
     }
 
     /// The members of the line.
     pub(crate) fn top<'a>(&'a self, text: &'a str) -> Fields<'a> {
         let fields = &self.fields[..self.top as usize];
-        Fields { text, end: text.len(), fields, escaped: self.escaped }
+        Fields { text, end: text.len(), fields, odd: self.odd }
     }
 
     /// The members of the line's message, and its blocks.
@@ -81,24 +88,24 @@ impl Index {
         let (end, count) = self.message?;
         let rest = &self.fields[self.top as usize..];
         let (fields, blocks) = rest.split_at_checked(count as usize)?;
-        let escaped = self.escaped;
-        Some((Fields { text, end: end as usize, fields, escaped }, Blocks { text, fields: blocks, escaped }))
+        let odd = self.odd;
+        Some((Fields { text, end: end as usize, fields, odd }, Blocks { text, fields: blocks, odd }))
     }
 
     /// A key that the line has twice.
     pub(crate) fn doubled_key<'a>(&'a self, text: &'a str) -> Option<Cow<'a, str>> {
         let top = self.top(text);
-        let mut marks = 0u64;
+        let mut seen = [0u64; 16];
         for (i, field) in top.fields.iter().enumerate() {
             // Keys that look alike from afar are few: only those are compared.
-            let written = text.as_bytes().get(field.key as usize..field.value as usize)?;
-            let middle = usize::from(written[written.len() / 2]) * 31 + usize::from(written[1]);
-            let mark = (middle + written.len() * 7) % 64;
-            let known = marks & (1 << mark) != 0 || self.escaped;
-            marks |= 1 << mark;
-            if known && let Some(key) = top.key(field) {
+            let key = top.key(field)?;
+            let mark = mark(key.raw().as_bytes());
+            let (word, bit) = (&mut seen[mark / 64 % 16], 1 << (mark % 64));
+            let known = *word & bit != 0 || self.odd;
+            *word |= bit;
+            if known {
                 let mut before = top.fields[..i].iter().filter_map(|field| top.key(field));
-                if before.any(|other| other.is(&key.name())) {
+                if before.any(|other| other.raw() == key.raw() || other.is(&key.name())) {
                     return Some(key.name());
                 }
             }
@@ -107,13 +114,59 @@ impl Index {
     }
 }
 
+/// A number below 1024 that is the same for equal keys, and mostly another for others.
+fn mark(key: &[u8]) -> usize {
+    let [Some(first), Some(last), Some(middle)] = [key.first(), key.last(), key.get(key.len() / 2)] else {
+        return 0;
+    };
+    let word = u32::from_le_bytes([*first, *last, *middle, key.len() as u8]);
+    (word.wrapping_mul(0x9e37_79b9) >> 22) as usize
+}
+
+/// A list that needs no memory of its own while it is short.
+struct Short<const N: usize> {
+    first: [Field; N],
+    count: usize,
+    rest: Vec<Field>,
+}
+
+impl<const N: usize> Short<N> {
+    const NONE: Field = Field { key: 0, value: 0 };
+    const EMPTY: Self = Self { first: [Self::NONE; N], count: 0, rest: Vec::new() };
+
+    #[inline(always)]
+    fn push(&mut self, field: Field) {
+        match self.first.get_mut(self.count) {
+            Some(place) => *place = field,
+            None => self.rest.push(field),
+        }
+        self.count += 1;
+    }
+
+    fn clear(&mut self) {
+        self.count = 0;
+        self.rest.clear();
+    }
+
+    fn set_value(&mut self, i: usize, value: u32) {
+        let field = if i < N { self.first.get_mut(i) } else { self.rest.get_mut(i - N) };
+        if let Some(field) = field {
+            field.value = value;
+        }
+    }
+
+    /// The two parts of the list, one behind the other.
+    fn parts(&self) -> [&[Field]; 2] {
+        [&self.first[..self.count.min(N)], &self.rest]
+    }
+}
+
 /// An index in the making.
-#[derive(Default)]
 struct Builder {
     start: usize,
-    top: Vec<Field>,
-    message: Vec<Field>,
-    blocks: Vec<Field>,
+    top: Short<32>,
+    message: Short<16>,
+    blocks: Short<16>,
     message_end: Option<u32>,
 }
 
@@ -124,7 +177,6 @@ impl Builder {
     }
 
     fn line(&mut self, walker: &mut Walker<'_>) -> Result<(), Refusal> {
-        self.top.reserve(24);
         walker.object(|walker, key| {
             let field = Field { key: self.at(key), value: self.at(walker.pos()) };
             self.top.push(field);
@@ -155,7 +207,7 @@ impl Builder {
     }
 
     fn block(&mut self, walker: &mut Walker<'_>) -> Result<(), Refusal> {
-        let header = self.blocks.len();
+        let header = self.blocks.count;
         let start = self.at(walker.pos());
         self.blocks.push(Field { key: start, value: start });
         if walker.peek() == Some(b'{') {
@@ -167,17 +219,18 @@ impl Builder {
         } else {
             walker.value()?;
         }
-        self.blocks[header].value = self.at(walker.pos());
+        self.blocks.set_value(header, self.at(walker.pos()));
         Ok(())
     }
 
-    fn finish(self, escaped: bool) -> Index {
-        let (top, count) = (self.top.len() as u32, self.message.len() as u32);
-        let mut fields = self.top;
-        fields.reserve_exact(self.message.len() + self.blocks.len());
-        fields.extend_from_slice(&self.message);
-        fields.extend_from_slice(&self.blocks);
-        Index { fields: fields.into(), top, message: self.message_end.map(|end| (end, count)), escaped }
+    fn finish(self, odd: bool) -> Index {
+        let (top, count) = (self.top.count, self.message.count);
+        let mut fields = Vec::with_capacity(top + count + self.blocks.count);
+        for part in [self.top.parts(), self.message.parts(), self.blocks.parts()].into_iter().flatten() {
+            fields.extend_from_slice(part);
+        }
+        let message = self.message_end.map(|end| (end, count as u32));
+        Index { fields: fields.into(), top: top as u32, message, odd }
     }
 }
 
@@ -188,46 +241,53 @@ pub(crate) struct Fields<'a> {
     /// Where the object ends.
     end: usize,
     fields: &'a [Field],
-    escaped: bool,
+    odd: bool,
 }
 
 impl<'a> Fields<'a> {
     /// The value of `key`; of two, the last.
     pub(crate) fn get(self, key: &str) -> Option<Json<'a>> {
+        if self.odd {
+            let i = self.fields.iter().rposition(|field| self.key(field).is_some_and(|name| name.is(key)))?;
+            return self.value(i);
+        }
         let bytes = self.text.as_bytes();
+        // Two quotes and a colon stand between a key and its value, so most keys are told apart by length.
+        let span = key.len() as u32 + 3;
         let is_it = |field: &Field| {
             let start = field.key as usize + 1;
-            let end = start + key.len();
-            // The closing quote is the quickest to look for, and tells nearly all others apart.
-            bytes.get(end) == Some(&b'"') && &bytes[start..end] == key.as_bytes()
+            field.value.wrapping_sub(field.key) == span
+                && bytes.get(start..start + key.len()) == Some(key.as_bytes())
         };
-        let i = self.fields.iter().rposition(is_it).or_else(|| self.escaped(key))?;
-        self.value(i)
+        self.value(self.fields.iter().rposition(is_it)?)
     }
 
-    /// The member whose key is `key` once it is decoded.
-    fn escaped(self, key: &str) -> Option<usize> {
-        if !self.escaped {
-            return None;
-        }
-        self.fields.iter().rposition(|field| self.key(field).is_some_and(|name| name.is(key)))
-    }
-
+    #[inline(always)]
     fn key(self, field: &Field) -> Option<Key<'a>> {
-        let start = field.key as usize;
-        let end = json::skip_value(self.text.as_bytes(), start) - 1;
-        Some(Key::new(self.text.get(start + 1..end)?))
+        let written = self.text.get(field.key as usize + 1..field.value as usize)?;
+        // Between a key and its value there is no quote but the one that ends the key.
+        let end = match self.odd {
+            true => written.bytes().rposition(|byte| byte == b'"')?,
+            false => written.len().checked_sub(2)?,
+        };
+        Some(Key::new(&written[..end]))
     }
 
     /// A value ends where the comma before the next key stands, or the closing brace.
     fn value(self, i: usize) -> Option<Json<'a>> {
         let start = self.fields.get(i)?.value as usize;
         let (limit, close) = match self.fields.get(i + 1) {
-            Some(next) => (next.key as usize, ','),
-            None => (self.end, '}'),
+            Some(next) => (next.key as usize, b','),
+            None => (self.end, b'}'),
         };
-        let value = self.text.get(start..limit)?;
-        Some(Json::trusted(value[..value.rfind(close)?].trim_end()))
+        let mut end = limit.checked_sub(1)?;
+        let bytes = self.text.as_bytes();
+        if bytes.get(end) != Some(&close) || bytes[end - 1] <= b' ' {
+            // White space stands around.
+            let written = bytes.get(start..limit)?;
+            end = start + written[..memrchr(close, written)?].trim_ascii_end().len();
+        }
+        Some(Json::trusted(self.text.get(start..end)?))
     }
 
     /// The members in order.
@@ -241,7 +301,7 @@ impl<'a> Fields<'a> {
 pub(crate) struct Blocks<'a> {
     text: &'a str,
     fields: &'a [Field],
-    escaped: bool,
+    odd: bool,
 }
 
 impl<'a> Iterator for Blocks<'a> {
@@ -254,6 +314,6 @@ impl<'a> Iterator for Blocks<'a> {
         let (fields, rest) = rest.split_at(count);
         self.fields = rest;
         let json = Json::trusted(self.text.get(header.key as usize..end as usize)?);
-        Some((json, Fields { text: self.text, end: end as usize, fields, escaped: self.escaped }))
+        Some((json, Fields { text: self.text, end: end as usize, fields, odd: self.odd }))
     }
 }

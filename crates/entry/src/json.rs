@@ -3,10 +3,17 @@
 //! [`check`] decides once whether a text is JSON. After that a [`Json`] is two words wide and copies
 //! nothing: looking into an object walks its text, and a string is decoded only when somebody asks.
 
+mod marks;
+mod walker;
+
 use std::borrow::Cow;
 use std::fmt;
 
 use memchr::{memchr, memchr2};
+
+use self::marks::{Marks, each_bit};
+pub use self::walker::check;
+pub(crate) use self::walker::{Refusal, Walker};
 
 /// One JSON value, as the text it was written as.
 ///
@@ -112,7 +119,9 @@ impl<'a> Json<'a> {
 
     /// Whether this is the string `text`, without decoding it if that can be seen from afar.
     pub fn is_str(self, text: &str) -> bool {
-        self.quoted().is_some_and(|inner| inner == text || (inner.contains('\\') && decode(inner) == text))
+        self.quoted().is_some_and(|inner| {
+            inner == text || (inner.len() > text.len() && is_escaped(inner) && decode(inner) == text)
+        })
     }
 
     /// What stands between the quotes of a string, escapes and all.
@@ -122,6 +131,19 @@ impl<'a> Json<'a> {
 
     /// The value of `key`. Of a key that is written twice the last one counts, as in JavaScript.
     pub fn get(self, key: &str) -> Option<Self> {
+        let bytes = self.0.as_bytes();
+        let mut found = None;
+        let walked = step_over(bytes, 0, |name, start| {
+            let end = skip_value(bytes, start);
+            if name == key.as_bytes() {
+                found = Some((start, end));
+            }
+            Some(end)
+        });
+        if walked.is_some() {
+            return found.and_then(|(start, end)| self.0.get(start..end)).map(Self);
+        }
+        // No object, or one with a key that has escapes.
         self.members().filter(|(name, _)| name.is(key)).last().map(|(_, value)| value)
     }
 
@@ -158,7 +180,8 @@ impl<'a> Key<'a> {
 
     /// Whether this is the name `name`.
     pub fn is(self, name: &str) -> bool {
-        self.0 == name || (self.0.contains('\\') && decode(self.0) == name)
+        // Decoding makes a name shorter, never longer.
+        self.0 == name || (self.0.len() > name.len() && is_escaped(self.0) && decode(self.0) == name)
     }
 
     /// The name, decoded.
@@ -221,7 +244,7 @@ fn next_item(bytes: &[u8], pos: usize) -> Option<usize> {
     }
 }
 
-const WHITE_SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
+pub(crate) const WHITE_SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
 
 #[inline(always)]
 pub(crate) fn skip_white(bytes: &[u8], mut pos: usize) -> usize {
@@ -271,6 +294,42 @@ pub(crate) fn skip_value(bytes: &[u8], pos: usize) -> usize {
     }
 }
 
+/// Steps over the members of the object at `start`, in text that is trusted to be valid, and returns its end.
+///
+/// `member` is told each key and where its value begins, and answers where the value ends. `None` comes back
+/// for what is no object, and where a key has escapes.
+#[inline(always)]
+pub(crate) fn step_over<'a>(
+    bytes: &'a [u8],
+    start: usize,
+    mut member: impl FnMut(&'a [u8], usize) -> Option<usize>,
+) -> Option<usize> {
+    if bytes.get(start) != Some(&b'{') {
+        return None;
+    }
+    let mut at = skip_white(bytes, start + 1);
+    if bytes.get(at) == Some(&b'}') {
+        return Some(at + 1);
+    }
+    loop {
+        if bytes.get(at) != Some(&b'"') {
+            return None;
+        }
+        let close = find_special(bytes, at + 1).filter(|&close| bytes[close] == b'"')?;
+        let colon = skip_white(bytes, close + 1);
+        if bytes.get(colon) != Some(&b':') {
+            return None;
+        }
+        let end = member(&bytes[at + 1..close], skip_white(bytes, colon + 1))?;
+        at = skip_white(bytes, end);
+        match bytes.get(at) {
+            Some(b',') => at = skip_white(bytes, at + 1),
+            Some(b'}') => return Some(at + 1),
+            _ => return None,
+        }
+    }
+}
+
 /// The end of the string that starts at `pos`, its closing quote included.
 fn skip_string(bytes: &[u8], pos: usize) -> usize {
     let mut at = pos + 1;
@@ -288,7 +347,7 @@ fn skip_string(bytes: &[u8], pos: usize) -> usize {
 /// Keys are short, and in prose and code an escape is never far: the next bytes are looked at here,
 /// eight at a time; only a long stretch without either is worth a call to `memchr`.
 #[inline(always)]
-fn find_special(bytes: &[u8], mut at: usize) -> Option<usize> {
+pub(crate) fn find_special(bytes: &[u8], mut at: usize) -> Option<usize> {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
     // A byte of the word is zero where the text has `byte`; the lowest such byte is always found.
@@ -311,33 +370,80 @@ fn find_special(bytes: &[u8], mut at: usize) -> Option<usize> {
 /// Decodes what stands between the quotes of a valid string.
 pub fn decode(inner: &str) -> Cow<'_, str> {
     let bytes = inner.as_bytes();
-    let Some(mut at) = memchr(b'\\', bytes) else { return Cow::Borrowed(inner) };
-    let mut out = String::with_capacity(inner.len());
-    let mut copied = 0;
-    loop {
-        out.push_str(&inner[copied..at]);
-        let (ch, next) = decode_escape(bytes, at);
-        out.push(ch);
-        copied = next;
-        match find_escape(bytes, next) {
-            Some(hit) => at = hit,
-            None => break,
-        }
+    if memchr(b'\\', bytes).is_none() {
+        return Cow::Borrowed(inner);
     }
-    out.push_str(&inner[copied..]);
-    Cow::Owned(out)
+    // What is decoded is never longer than what was written.
+    let mut out = vec![0; bytes.len() + STEP];
+    let (mut from, mut to) = (0, 0);
+    let mut marks = Marks::default();
+    let mut start = 0;
+    while start < bytes.len() {
+        let (marked, _) = marks.fill(&bytes[start..]);
+        for at in each_bit(&marks.backslashes[..marked.div_ceil(64)]).map(|at| start + at) {
+            // A backslash that is escaped itself is done with already.
+            if at < from {
+                continue;
+            }
+            to += copy(&bytes[from..], &mut out[to..], at - from);
+            let plain = bytes.get(at + 1).map_or(0, |&byte| PLAIN_ESCAPE[usize::from(byte)]);
+            if plain != 0 {
+                out[to] = plain;
+                (from, to) = (at + 2, to + 1);
+            } else {
+                let (ch, next) = decode_escape(bytes, at);
+                to += ch.encode_utf8(&mut out[to..]).len();
+                from = next;
+            }
+        }
+        start += marked;
+    }
+    to += copy(&bytes[from..], &mut out[to..], bytes.len() - from);
+    out.truncate(to);
+    Cow::Owned(text_of(out))
 }
 
-/// The next backslash from `at` on. Inside a string every quote stands behind one, so it is the first found.
-fn find_escape(bytes: &[u8], mut at: usize) -> Option<usize> {
-    loop {
-        let hit = find_special(bytes, at)?;
-        if bytes[hit] == b'\\' {
-            return Some(hit);
-        }
-        at = hit + 1;
+/// So many bytes are copied at a time.
+const STEP: usize = 32;
+
+/// Copies `n` bytes; more may be written behind them. Most pieces are short, and quickly copied as one step.
+#[inline(always)]
+fn copy(from: &[u8], to: &mut [u8], n: usize) -> usize {
+    match (from.first_chunk::<STEP>(), to.first_chunk_mut::<STEP>()) {
+        (Some(piece), Some(room)) if n <= STEP => *room = *piece,
+        _ => to[..n].copy_from_slice(&from[..n]),
+    }
+    n
+}
+
+/// Whether anything is escaped in what stands between the quotes of a string. For short strings.
+pub(crate) fn is_escaped(inner: &str) -> bool {
+    inner.bytes().fold(false, |any, byte| any | (byte == b'\\'))
+}
+
+/// Bytes that are known to be text, as text.
+fn text_of(bytes: Vec<u8>) -> String {
+    if bytes.is_ascii() {
+        return String::from_utf8(bytes).unwrap_or_default();
+    }
+    // The quick check gives only a view, but with a copy it is still quicker than the other.
+    match simdutf8::basic::from_utf8(&bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => String::from_utf8_lossy(&bytes).into_owned(),
     }
 }
+
+/// The byte that an escape of one letter stands for; zero for what is no such escape.
+const PLAIN_ESCAPE: [u8; 256] = {
+    let mut table = [0; 256];
+    let pairs = b"\"\"\\\\//b\x08f\x0cn\nr\rt\t";
+    let mut i = 0;
+    while i < pairs.len() {
+        table[pairs[i] as usize] = pairs[i + 1];
+        i += 2;
+    }
+    table
+};
 
 /// The character of the escape at `at`, and where the text goes on.
 fn decode_escape(bytes: &[u8], at: usize) -> (char, usize) {
@@ -426,438 +532,5 @@ pub fn mend_surrogates(text: &str) -> Cow<'_, str> {
 /// How deep a reader with a fixed limit (ours would be serde_json's) can follow.
 pub const DEPTH_LIMIT: usize = 128;
 
-/// A strict reader of JSON that only looks: it builds nothing, and refuses whatever it doubts.
-///
-/// It knows the whole grammar, follows any depth, and stops at the first byte that does not fit.
-pub(crate) struct Walker<'a> {
-    bytes: &'a [u8],
-    pos: usize,
-    /// Whether a control character stands anywhere; without one, strings need no look at each byte.
-    control: bool,
-    /// The containers we are in, outermost first: `true` for an object.
-    open: Vec<bool>,
-    pub(crate) deepest: usize,
-    /// Whether an escape was met that may be half of a surrogate pair.
-    pub(crate) surrogates: bool,
-    /// Whether a key was met that is not written plainly.
-    pub(crate) escaped_key: bool,
-}
-
-/// The walker met something that it does not take for JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
-    pub(crate) pos: usize,
-}
-
-impl<'a> Walker<'a> {
-    pub(crate) fn new(text: &'a str) -> Self {
-        let bytes = text.as_bytes();
-        // Written as a fold without an early exit, so that it runs at the speed of memory.
-        let control = bytes.iter().fold(false, |any, &byte| any | (byte < 0x20));
-        Self { bytes, pos: 0, control, open: Vec::new(), deepest: 0, surrogates: false, escaped_key: false }
-    }
-
-    pub(crate) fn pos(&self) -> usize {
-        self.pos
-    }
-
-    fn refuse<T>(&self) -> Result<T, Refusal> {
-        Err(Refusal { pos: self.pos })
-    }
-
-    #[inline(always)]
-    pub(crate) fn peek(&self) -> Option<u8> {
-        self.bytes.get(self.pos).copied()
-    }
-
-    #[inline(always)]
-    fn white(&mut self) {
-        self.pos = skip_white(self.bytes, self.pos);
-    }
-
-    /// One value and nothing else.
-    pub(crate) fn whole(&mut self) -> Result<(), Refusal> {
-        self.white();
-        self.value()?;
-        self.white();
-        if self.pos == self.bytes.len() { Ok(()) } else { self.refuse() }
-    }
-
-    /// One object. `member` is told where each member's key stands, and must walk over its value.
-    pub(crate) fn object(
-        &mut self,
-        mut member: impl FnMut(&mut Self, usize) -> Result<(), Refusal>,
-    ) -> Result<(), Refusal> {
-        self.container(b'{', b'}', |walker| {
-            let key = walker.pos;
-            walker.key()?;
-            member(walker, key)
-        })
-    }
-
-    /// One array. `item` must walk over each item.
-    pub(crate) fn array(
-        &mut self,
-        item: impl FnMut(&mut Self) -> Result<(), Refusal>,
-    ) -> Result<(), Refusal> {
-        self.container(b'[', b']', item)
-    }
-
-    fn container(
-        &mut self,
-        open: u8,
-        close: u8,
-        mut item: impl FnMut(&mut Self) -> Result<(), Refusal>,
-    ) -> Result<(), Refusal> {
-        if self.peek() != Some(open) {
-            return self.refuse();
-        }
-        self.pos += 1;
-        self.white();
-        if self.peek() == Some(close) {
-            self.pos += 1;
-            return Ok(());
-        }
-        loop {
-            item(self)?;
-            self.white();
-            match self.peek() {
-                Some(b',') => {
-                    self.pos += 1;
-                    self.white();
-                }
-                Some(byte) if byte == close => {
-                    self.pos += 1;
-                    return Ok(());
-                }
-                _ => return self.refuse(),
-            }
-        }
-    }
-
-    /// Whether the key that stands at `key` is written as `name`.
-    pub(crate) fn key_is(&self, key: usize, name: &str) -> bool {
-        let text = &self.bytes[key + 1..];
-        text.len() > name.len() && text[name.len()] == b'"' && text.starts_with(name.as_bytes())
-    }
-
-    /// A key and its colon, up to the start of the value.
-    #[inline]
-    fn key(&mut self) -> Result<(), Refusal> {
-        if self.peek() != Some(b'"') {
-            return self.refuse();
-        }
-        self.escaped_key |= self.string()?;
-        self.white();
-        if self.peek() != Some(b':') {
-            return self.refuse();
-        }
-        self.pos += 1;
-        self.white();
-        Ok(())
-    }
-
-    /// One value of any kind. A loop with its own stack, so that depth costs no stack of ours.
-    pub(crate) fn value(&mut self) -> Result<(), Refusal> {
-        let floor = self.open.len();
-        loop {
-            // Here a value must begin.
-            match self.peek() {
-                Some(b'"') => {
-                    self.string()?;
-                }
-                Some(b'{') => {
-                    self.pos += 1;
-                    self.white();
-                    if self.peek() == Some(b'}') {
-                        self.pos += 1;
-                    } else {
-                        self.enter(true);
-                        self.key()?;
-                        continue;
-                    }
-                }
-                Some(b'[') => {
-                    self.pos += 1;
-                    self.white();
-                    if self.peek() == Some(b']') {
-                        self.pos += 1;
-                    } else {
-                        self.enter(false);
-                        continue;
-                    }
-                }
-                Some(b't') => self.word(b"true")?,
-                Some(b'f') => self.word(b"false")?,
-                Some(b'n') => self.word(b"null")?,
-                _ => self.number()?,
-            }
-            // Here a value has ended: close what ends with it.
-            loop {
-                if self.open.len() == floor {
-                    return Ok(());
-                }
-                let object = self.open.last() == Some(&true);
-                self.white();
-                match self.peek() {
-                    Some(b',') => {
-                        self.pos += 1;
-                        self.white();
-                        if object {
-                            self.key()?;
-                        }
-                        break;
-                    }
-                    Some(b'}') if object => self.pos += 1,
-                    Some(b']') if !object => self.pos += 1,
-                    _ => return self.refuse(),
-                }
-                self.open.pop();
-            }
-        }
-    }
-
-    fn enter(&mut self, object: bool) {
-        self.open.push(object);
-        self.deepest = self.deepest.max(self.open.len());
-    }
-
-    fn word(&mut self, word: &[u8]) -> Result<(), Refusal> {
-        if self.bytes[self.pos..].starts_with(word) {
-            self.pos += word.len();
-            return Ok(());
-        }
-        self.refuse()
-    }
-
-    /// One string; tells whether anything in it is escaped.
-    fn string(&mut self) -> Result<bool, Refusal> {
-        let start = self.pos + 1;
-        let mut at = start;
-        let mut escaped = false;
-        loop {
-            let Some(hit) = find_special(self.bytes, at) else { return self.refuse() };
-            if self.bytes[hit] == b'"' {
-                at = hit;
-                break;
-            }
-            escaped = true;
-            at = match self.bytes.get(hit + 1) {
-                Some(&byte) if SHORT_ESCAPE[usize::from(byte)] => hit + 2,
-                Some(b'u') if self.bytes.get(hit + 2..hit + 6).is_some_and(all_hex) => {
-                    self.surrogates |= matches!(self.bytes[hit + 2], b'd' | b'D');
-                    hit + 6
-                }
-                _ => {
-                    self.pos = hit;
-                    return self.refuse();
-                }
-            };
-        }
-        if self.control
-            && let Some(hit) = self.bytes[start..at].iter().position(|&byte| byte < 0x20)
-        {
-            self.pos = start + hit;
-            return self.refuse();
-        }
-        self.pos = at + 1;
-        Ok(escaped)
-    }
-
-    fn number(&mut self) -> Result<(), Refusal> {
-        if self.peek() == Some(b'-') {
-            self.pos += 1;
-        }
-        match self.peek() {
-            Some(b'0') => self.pos += 1,
-            Some(b'1'..=b'9') => self.digits()?,
-            _ => return self.refuse(),
-        }
-        if self.peek() == Some(b'.') {
-            self.pos += 1;
-            self.digits()?;
-        }
-        if matches!(self.peek(), Some(b'e' | b'E')) {
-            self.pos += 1;
-            if matches!(self.peek(), Some(b'+' | b'-')) {
-                self.pos += 1;
-            }
-            self.digits()?;
-        }
-        Ok(())
-    }
-
-    fn digits(&mut self) -> Result<(), Refusal> {
-        let start = self.pos;
-        while matches!(self.peek(), Some(b'0'..=b'9')) {
-            self.pos += 1;
-        }
-        if self.pos == start { self.refuse() } else { Ok(()) }
-    }
-}
-
-/// The bytes that may follow a backslash by themselves. A table, since nothing is asked more often.
-const SHORT_ESCAPE: [bool; 256] = {
-    let mut table = [false; 256];
-    let bytes = b"\"\\/bfnrt";
-    let mut i = 0;
-    while i < bytes.len() {
-        table[bytes[i] as usize] = true;
-        i += 1;
-    }
-    table
-};
-
-fn all_hex(digits: &[u8]) -> bool {
-    digits.iter().all(u8::is_ascii_hexdigit)
-}
-
-/// Whether `text` is one JSON value, by our own walker.
-pub fn check(text: &str) -> bool {
-    Walker::new(text).whole().is_ok()
-}
-
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use serde_json::value::RawValue;
-
-    use super::*;
-
-    /// What serde_json says of the same text.
-    fn reference(text: &str) -> bool {
-        serde_json::from_str::<&RawValue>(text).is_ok()
-    }
-
-    #[test]
-    fn walker_and_serde_json_agree_on_a_table() {
-        let table = [
-            "",
-            " ",
-            "{}",
-            "[]",
-            "null",
-            "nul",
-            "nulll",
-            "true",
-            "tru",
-            "0",
-            "-0",
-            "01",
-            "1.",
-            "1.5e+3",
-            "1e",
-            ".5",
-            "-",
-            "\"\"",
-            "\"\\u12\"",
-            "\"\\u12G4\"",
-            "\"\\ud800\"",
-            "\"\\x\"",
-            "\"a",
-            "{\"a\":1}",
-            "{\"a\" : 1 , \"b\":[ ]}",
-            "{\"a\":1,}",
-            "[1,]",
-            "[1 2]",
-            "{a:1}",
-            "{\"a\"}",
-            "{\"a\":}",
-            "{}{}",
-            "[[]",
-            "[}",
-            "{]",
-            "\t{}\r",
-            "\"\t\"",
-            "// no",
-            "{\"a\":1}x",
-            "\u{feff}{}",
-            "1 ",
-            "NaN",
-            "\"\u{2028}\"",
-            "123456789012345678901234567890",
-        ];
-        for text in table {
-            assert_eq!(check(text), reference(text), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn depth_costs_nothing() {
-        let deep = "[".repeat(200_000) + &"]".repeat(200_000);
-        assert!(check(&deep));
-        let open = "{\"a\":".repeat(200_000);
-        assert!(!check(&open));
-    }
-
-    #[test]
-    fn strings_are_decoded() {
-        let text = r#"{"plain":"x","esc":"a\n\t\"\\\/\u0041\u00e9","pair":"\ud83d\ude00","lone":"\ud83d!","k\u0065y":1}"#;
-        let json = Json::parse(text).unwrap();
-        assert_eq!(json.get("plain").unwrap().as_str().unwrap(), "x");
-        assert_eq!(json.get("esc").unwrap().as_str().unwrap(), "a\n\t\"\\/Aé");
-        assert_eq!(json.get("pair").unwrap().as_str().unwrap(), "😀");
-        assert_eq!(json.get("lone").unwrap().as_str().unwrap(), "\u{fffd}!");
-        assert_eq!(json.get("key").unwrap().as_u64(), Some(1));
-        assert!(has_lone_surrogate(text));
-        assert!(!has_lone_surrogate(r#""\ud83d\ude00 \\ud800""#));
-        assert_eq!(
-            mend_surrogates(r#""\ud800x\ud83d\ude00 \\ud800 \udc00\n""#),
-            "\"\u{fffd}x\\ud83d\\ude00 \\\\ud800 \u{fffd}\\n\""
-        );
-    }
-
-    #[test]
-    fn the_last_of_two_equal_keys_counts() {
-        assert_eq!(Json::parse(r#"{"a":1,"a":2}"#).unwrap().get("a").unwrap().raw(), "2");
-    }
-
-    fn any_json() -> impl Strategy<Value = serde_json::Value> {
-        let leaf = prop_oneof![
-            Just(serde_json::Value::Null),
-            any::<bool>().prop_map(Into::into),
-            any::<i64>().prop_map(Into::into),
-            any::<String>().prop_map(Into::into),
-        ];
-        leaf.prop_recursive(4, 40, 6, |inner| {
-            prop_oneof![
-                prop::collection::vec(inner.clone(), 0..5).prop_map(Into::into),
-                prop::collection::hash_map(any::<String>(), inner, 0..5)
-                    .prop_map(|map| serde_json::Value::Object(map.into_iter().collect())),
-            ]
-        })
-    }
-
-    /// The same value, rebuilt through our lenses.
-    fn rebuild(json: Json<'_>) -> serde_json::Value {
-        match json.kind() {
-            JsonKind::Array => json.items().map(rebuild).collect(),
-            JsonKind::Object => serde_json::Value::Object(
-                json.members().map(|(k, v)| (k.name().into_owned(), rebuild(v))).collect(),
-            ),
-            JsonKind::String => json.as_str().unwrap().into_owned().into(),
-            _ => serde_json::from_str(json.raw()).unwrap(),
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn walker_and_serde_json_agree_on_any_text(text in "[\\[\\]{}:,\"\\\\a-f0-9.eE+\\- \tu\u{e9}ntrlse]{0,40}") {
-            prop_assert_eq!(check(&text), reference(&text));
-        }
-
-        #[test]
-        fn any_value_reads_back(value in any_json(), pretty in any::<bool>()) {
-            let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
-            prop_assert_eq!(rebuild(Json::parse(&text).unwrap()), value);
-        }
-
-        #[test]
-        fn a_broken_value_is_broken_for_both(value in any_json(), cut in any::<prop::sample::Index>()) {
-            let text = serde_json::to_string(&value).unwrap();
-            let mut at = cut.index(text.len() + 1);
-            while !text.is_char_boundary(at) { at -= 1; }
-            prop_assert_eq!(check(&text[..at]), reference(&text[..at]));
-        }
-    }
-}
+mod tests;

@@ -1,5 +1,7 @@
 //! Lines that real logs have held, and lines that nobody should ever write: all come back byte for byte.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot read its input should fail")]
+
 use proptest::prelude::*;
 use threadline_entry::lens::Lens;
 use threadline_entry::{Code, Ending, Entry, Finding, Kind, Lines, parse_line};

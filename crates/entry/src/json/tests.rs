@@ -1,0 +1,178 @@
+//! The walker and the lenses against serde_json.
+
+use proptest::prelude::*;
+use serde_json::value::RawValue;
+
+use super::*;
+
+/// What serde_json says of the same text.
+fn reference(text: &str) -> bool {
+    serde_json::from_str::<&RawValue>(text).is_ok()
+}
+
+#[test]
+fn walker_and_serde_json_agree_on_a_table() {
+    let table = [
+        "",
+        " ",
+        "{}",
+        "[]",
+        "null",
+        "nul",
+        "nulll",
+        "true",
+        "tru",
+        "0",
+        "-0",
+        "01",
+        "1.",
+        "1.5e+3",
+        "1e",
+        ".5",
+        "-",
+        "\"\"",
+        "\"\\u12\"",
+        "\"\\u12G4\"",
+        "\"\\ud800\"",
+        "\"\\x\"",
+        "\"a",
+        "{\"a\":1}",
+        "{\"a\" : 1 , \"b\":[ ]}",
+        "{\"a\":1,}",
+        "[1,]",
+        "[1 2]",
+        "{a:1}",
+        "{\"a\"}",
+        "{\"a\":}",
+        "{}{}",
+        "[[]",
+        "[}",
+        "{]",
+        "\t{}\r",
+        "\"\t\"",
+        "// no",
+        "{\"a\":1}x",
+        "\u{feff}{}",
+        "1 ",
+        "NaN",
+        "\"\u{2028}\"",
+        "123456789012345678901234567890",
+    ];
+    for text in table {
+        assert_eq!(check(text), reference(text), "{text:?}");
+    }
+}
+
+#[test]
+fn depth_costs_nothing() {
+    let deep = "[".repeat(200_000) + &"]".repeat(200_000);
+    assert!(check(&deep));
+    let open = "{\"a\":".repeat(200_000);
+    assert!(!check(&open));
+}
+
+#[test]
+fn strings_are_decoded() {
+    let text = r#"{"plain":"x","esc":"a\n\t\"\\\/\u0041\u00e9","pair":"\ud83d\ude00","lone":"\ud83d!","k\u0065y":1}"#;
+    let json = Json::parse(text).unwrap();
+    assert_eq!(json.get("plain").unwrap().as_str().unwrap(), "x");
+    assert_eq!(json.get("esc").unwrap().as_str().unwrap(), "a\n\t\"\\/Aé");
+    assert_eq!(json.get("pair").unwrap().as_str().unwrap(), "😀");
+    assert_eq!(json.get("lone").unwrap().as_str().unwrap(), "\u{fffd}!");
+    assert_eq!(json.get("key").unwrap().as_u64(), Some(1));
+    assert!(has_lone_surrogate(text));
+    assert!(!has_lone_surrogate(r#""\ud83d\ude00 \\ud800""#));
+    assert_eq!(
+        mend_surrogates(r#""\ud800x\ud83d\ude00 \\ud800 \udc00\n""#),
+        "\"\u{fffd}x\\ud83d\\ude00 \\\\ud800 \u{fffd}\\n\""
+    );
+}
+
+#[test]
+fn the_last_of_two_equal_keys_counts() {
+    assert_eq!(Json::parse(r#"{"a":1,"a":2}"#).unwrap().get("a").unwrap().raw(), "2");
+}
+
+fn any_json() -> impl Strategy<Value = serde_json::Value> {
+    let leaf = prop_oneof![
+        Just(serde_json::Value::Null),
+        any::<bool>().prop_map(Into::into),
+        any::<i64>().prop_map(Into::into),
+        any::<String>().prop_map(Into::into),
+    ];
+    leaf.prop_recursive(4, 40, 6, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Into::into),
+            prop::collection::hash_map(any::<String>(), inner, 0..5)
+                .prop_map(|map| serde_json::Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+/// The same value, rebuilt through our lenses.
+fn rebuild(json: Json<'_>) -> serde_json::Value {
+    match json.kind() {
+        JsonKind::Array => json.items().map(rebuild).collect(),
+        JsonKind::Object => serde_json::Value::Object(
+            json.members().map(|(k, v)| (k.name().into_owned(), rebuild(v))).collect(),
+        ),
+        JsonKind::String => json.as_str().unwrap().into_owned().into(),
+        _ => serde_json::from_str(json.raw()).unwrap(),
+    }
+}
+
+proptest! {
+    #[test]
+    fn walker_and_serde_json_agree_on_any_text(text in "[\\[\\]{}:,\"\\\\a-f0-9.eE+\\- \tu\u{e9}ntrlse]{0,40}") {
+        prop_assert_eq!(check(&text), reference(&text));
+    }
+
+    #[test]
+    fn any_value_reads_back(value in any_json(), pretty in any::<bool>()) {
+        let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
+        prop_assert_eq!(rebuild(Json::parse(&text).unwrap()), value);
+    }
+
+    #[test]
+    fn a_broken_value_is_broken_for_both(value in any_json(), cut in any::<prop::sample::Index>()) {
+        let text = serde_json::to_string(&value).unwrap();
+        let mut at = cut.index(text.len() + 1);
+        while !text.is_char_boundary(at) { at -= 1; }
+        prop_assert_eq!(check(&text[..at]), reference(&text[..at]));
+    }
+
+    #[test]
+    fn long_strings_are_decoded_as_serde_json_does(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..400)) {
+        let text = format!("\"{}\"", pieces.concat());
+        let expected: String = serde_json::from_str(&text).unwrap();
+        prop_assert_eq!(Json::parse(&text).unwrap().as_str().unwrap(), expected);
+    }
+
+    #[test]
+    fn long_strings_are_judged_as_serde_json_does(
+        pieces in prop::collection::vec(prop::sample::select(PIECES), 0..400),
+        odd in prop::sample::select(&["", "\\", "\"", "\t", "\\x", "\\u12", "\\u12g4", "\u{1f}", "\\\"", "\",\"", "\\\\\""][..]),
+        at in any::<prop::sample::Index>(),
+    ) {
+        let (before, behind) = pieces.split_at(at.index(pieces.len() + 1));
+        let text = format!("[\"{}{odd}{}\",\t1]", before.concat(), behind.concat());
+        prop_assert_eq!(check(&text), reference(&text));
+    }
+}
+
+/// What long strings are made of, as it is written.
+const PIECES: &[&str] = &[
+    "a",
+    "the warp and the weft ",
+    "\\n",
+    "\\\\",
+    "\\\"",
+    "\\/",
+    "\\t\\r\\b\\f",
+    "\\u0041",
+    "\\ud83d\\ude00",
+    "织机",
+    "é",
+    "{}[],:",
+    "sixty-four bytes without anything special in them, and then some more",
+];
