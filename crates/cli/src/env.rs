@@ -12,7 +12,8 @@ pub(crate) const PAGER: &str = "PAGER";
 pub(crate) const COLUMNS: &str = "COLUMNS";
 
 /// Variables that terminals set which can open links, and the one by which a person says so.
-const LINKS: &[&str] = &["FORCE_HYPERLINK", "VTE_VERSION", "WT_SESSION", "KITTY_WINDOW_ID", "KONSOLE_VERSION", "DOMTERM"];
+const LINKS: &[&str] =
+    &["FORCE_HYPERLINK", "VTE_VERSION", "WT_SESSION", "KITTY_WINDOW_ID", "KONSOLE_VERSION", "DOMTERM"];
 /// The terminal, as some of them call themselves.
 const TERM_PROGRAM: &str = "TERM_PROGRAM";
 

@@ -41,7 +41,11 @@ impl Ui {
         let asked = || env::get(env::COLUMNS).and_then(|columns| columns.parse().ok());
         let terminal = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
         let width = io::stdout().is_terminal().then(|| terminal().or_else(asked)).flatten();
-        Page { width, color: self.color, links: self.color && io::stdout().is_terminal() && env::knows_links() }
+        Page {
+            width,
+            color: self.color,
+            links: self.color && io::stdout().is_terminal() && env::knows_links(),
+        }
     }
 
     /// Where the answer goes.

@@ -88,6 +88,9 @@ mod tests {
         let styled = colours(text, Style::new());
         assert_eq!(styled.paint(Page { width: None, color: false, links: false }), "error: x^[[2J^[]0;t^G");
         let painted = styled.paint(Page { width: None, color: true, links: false });
-        assert!(painted.starts_with("\u{1b}[1m\u{1b}[31merror\u{1b}[0m: \u{1b}[38;5;12mx\u{1b}[0m^[["), "{painted:?}");
+        assert!(
+            painted.starts_with("\u{1b}[1m\u{1b}[31merror\u{1b}[0m: \u{1b}[38;5;12mx\u{1b}[0m^[["),
+            "{painted:?}"
+        );
     }
 }

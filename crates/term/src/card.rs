@@ -13,7 +13,9 @@ use crate::visible;
 /// The lines of a call's card, to stand beside an indent.
 pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<String> {
     let dim = |text: &str| page.paint(Label::Dim, text);
-    let prose = |text: &str| if page.color { markdown::render(text, page, indent) } else { page.wrap(&visible(text), indent) };
+    let prose = |text: &str| {
+        if page.color { markdown::render(text, page, indent) } else { page.wrap(&visible(text), indent) }
+    };
     let mut lines = match &call.card {
         Card::Command(command) => command_lines(command, page, indent),
         Card::File { path, text, start_line, .. } => numbered(path, text, *start_line, page, indent),
@@ -30,7 +32,8 @@ pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<Stri
             place.into_iter().chain(page.wrap(&visible(&text), indent)).collect()
         }
         Card::Agent { prompt, answer, .. } => {
-            let mut lines: Vec<String> = page.wrap(&visible(prompt), indent).iter().map(|line| dim(line)).collect();
+            let mut lines: Vec<String> =
+                page.wrap(&visible(prompt), indent).iter().map(|line| dim(line)).collect();
             // What a sub-agent said stands in its own turns, where they are known.
             if call.agents.is_empty() {
                 lines.extend(prose(answer));
@@ -56,7 +59,9 @@ pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<Stri
         }
         Card::Links { links, .. } => links
             .iter()
-            .flat_map(|(title, url)| [visible(title).into_owned(), page.paint(Label::Link, &format!("  {}", visible(url)))])
+            .flat_map(|(title, url)| {
+                [visible(title).into_owned(), page.paint(Label::Link, &format!("  {}", visible(url)))]
+            })
             .collect(),
         Card::Plan(plan) => prose(plan),
         Card::Questions(questions) => questions
@@ -78,7 +83,8 @@ pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<Stri
             .flat_map(|(key, value)| {
                 let value = visible(value);
                 let mut lines = value.lines();
-                let first = format!("{} {}", dim(&format!("{}:", visible(key))), lines.next().unwrap_or_default());
+                let first =
+                    format!("{} {}", dim(&format!("{}:", visible(key))), lines.next().unwrap_or_default());
                 std::iter::once(first).chain(lines.map(str::to_owned)).collect::<Vec<_>>()
             })
             .collect(),
@@ -143,7 +149,11 @@ pub(crate) fn diff_lines(hunks: &[Hunk], page: Page, indent: usize) -> Vec<Strin
             old += u64::from(line.change != Change::Added);
             new += u64::from(line.change != Change::Removed);
             let number = if hunk.new_start == 0 { String::new() } else { format!("{number:>5} ") };
-            out.push(format!("{}{}", page.paint(Label::Dim, &number), diff_line(line, page, indent + number.len() + 2)));
+            out.push(format!(
+                "{}{}",
+                page.paint(Label::Dim, &number),
+                diff_line(line, page, indent + number.len() + 2)
+            ));
         }
     }
     out

@@ -65,6 +65,7 @@ fn style_of(stack: &ScopeStack) -> Style {
         ];
         kinds.into_iter().filter_map(|(scope, style)| Some((Scope::new(scope).ok()?, style))).collect()
     });
-    let found = stack.scopes.iter().rev().find_map(|scope| kinds.iter().find(|(kind, _)| kind.is_prefix_of(*scope)));
+    let found =
+        stack.scopes.iter().rev().find_map(|scope| kinds.iter().find(|(kind, _)| kind.is_prefix_of(*scope)));
     found.map(|(_, style)| *style).unwrap_or_default()
 }

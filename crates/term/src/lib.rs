@@ -72,6 +72,9 @@ mod tests {
         assert_eq!([0, 999, 1000, 1234567].map(super::count), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([999, 1234, 48_900, 2_500_000].map(super::short_count), ["999", "1.2k", "48k", "2.5M"]);
         assert_eq!([5, 1500, 2_500_000].map(super::bytes), ["5 B", "1.5 kB", "2.5 MB"]);
-        assert_eq!([40, 12_000, 75_000, 7_260_000].map(super::duration), ["0.0 s", "12 s", "1 min 15 s", "2 h 01 min"]);
+        assert_eq!(
+            [40, 12_000, 75_000, 7_260_000].map(super::duration),
+            ["0.0 s", "12 s", "1 min 15 s", "2 h 01 min"]
+        );
     }
 }

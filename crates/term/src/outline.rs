@@ -27,7 +27,11 @@ pub fn render_outline(lines: &[OutlineLine], page: Page) -> String {
     let rows: Vec<Vec<String>> = lines
         .iter()
         .map(|line| {
-            let changed = if line.edits == 0 { String::new() } else { format!("+{} −{}", line.lines.0, line.lines.1) };
+            let changed = if line.edits == 0 {
+                String::new()
+            } else {
+                format!("+{} −{}", line.lines.0, line.lines.1)
+            };
             let compacted = if line.compactions > 0 { " ══" } else { "" };
             let open = if line.open { " …" } else { "" };
             vec![

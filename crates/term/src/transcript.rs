@@ -56,7 +56,8 @@ impl Writer<'_> {
         let title = transcript.title.as_deref().unwrap_or("(no title)");
         let title = self.page.paint(Label::Title, &visible(title));
         let parts = [&transcript.id, &transcript.cwd, &transcript.git_branch, &transcript.version];
-        let mut about: Vec<String> = parts.into_iter().flatten().map(|part| visible(part).into_owned()).collect();
+        let mut about: Vec<String> =
+            parts.into_iter().flatten().map(|part| visible(part).into_owned()).collect();
         about.push(plural(transcript.turns.len(), "turn"));
         if !transcript.branches.is_empty() {
             about.push(format!("{} left behind", plural(transcript.branches.len(), "branch")));
@@ -104,7 +105,11 @@ impl Writer<'_> {
         let mut about = Vec::new();
         if let Some((start, end)) = turn.span {
             about.push(self.moment(start));
-            let tools = if turn.timing.tools > 999 { format!(" ({} in tools)", duration(turn.timing.tools)) } else { String::new() };
+            let tools = if turn.timing.tools > 999 {
+                format!(" ({} in tools)", duration(turn.timing.tools))
+            } else {
+                String::new()
+            };
             about.push(format!("{}{tools}", duration(end - start)));
         }
         about.extend(turn.models.iter().map(|model| visible(short_model(model)).into_owned()));
@@ -117,7 +122,8 @@ impl Writer<'_> {
         }
         self.gap();
         let number = format!("── {} ", turn.number);
-        let about = cut(&format!("{} · {}", turn.anchor, about.join(" · ")), self.page.room(indent + number.len()));
+        let about =
+            cut(&format!("{} · {}", turn.anchor, about.join(" · ")), self.page.room(indent + number.len()));
         let (number, about) = (self.page.paint(Label::Strong, &number), self.page.paint(Label::Dim, &about));
         self.line(indent, None, &format!("{number}{about}"));
         for item in &turn.items {
@@ -136,10 +142,18 @@ impl Writer<'_> {
                 self.input(*input, text, indent);
                 for about in context {
                     let first = about.lines().next().unwrap_or_default();
-                    self.line(indent, Some(Label::Dim), &cut(&format!("  {}", visible(first)), self.page.room(indent)));
+                    self.line(
+                        indent,
+                        Some(Label::Dim),
+                        &cut(&format!("  {}", visible(first)), self.page.room(indent)),
+                    );
                 }
                 for file in files {
-                    let text = format!("  [{}, {}]", visible(&file.media_type), crate::bytes(file.data.len() as u64 / 4 * 3));
+                    let text = format!(
+                        "  [{}, {}]",
+                        visible(&file.media_type),
+                        crate::bytes(file.data.len() as u64 / 4 * 3)
+                    );
                     self.line(indent, Some(Label::Dim), &text);
                 }
             }
@@ -155,7 +169,8 @@ impl Writer<'_> {
                 let trigger = visible(trigger.as_deref().unwrap_or("compaction")).into_owned();
                 let (before, after) = (tokens(before), tokens(after));
                 let dropped = plural(*dropped, "line");
-                let text = format!("══ compacted ({trigger}): {before} → {after} tokens, {dropped} summed up");
+                let text =
+                    format!("══ compacted ({trigger}): {before} → {after} tokens, {dropped} summed up");
                 self.gap();
                 self.line(indent, Some(Label::Warning), &text);
                 if let Some(summary) = summary {
@@ -231,11 +246,19 @@ impl Writer<'_> {
         } else if !call.gist.is_empty() {
             about.push(self.page.paint(Label::Dim, &cut(&visible(&call.gist), 60)));
         }
-        about.extend(call.duration.filter(|millis| *millis > 99).map(|millis| self.page.paint(Label::Dim, &duration(millis))));
+        about.extend(
+            call.duration
+                .filter(|millis| *millis > 99)
+                .map(|millis| self.page.paint(Label::Dim, &duration(millis))),
+        );
         let room = self.page.room(indent + call.name.len() + call.gist.len().min(60) + 14);
         let subject = cut(&one_line(&call.subject), room.max(24));
         let gap = if subject.is_empty() { "" } else { "  " };
-        self.line(indent, None, &format!("{mark} {name}{gap}{subject}  {}", about.join(&self.page.paint(Label::Dim, " · "))));
+        self.line(
+            indent,
+            None,
+            &format!("{mark} {name}{gap}{subject}  {}", about.join(&self.page.paint(Label::Dim, " · "))),
+        );
         if self.style.level >= Level::Full {
             for line in card_lines(call, self.page, indent + 4) {
                 self.line(indent + 4, None, &line);
@@ -275,7 +298,10 @@ impl Writer<'_> {
     }
 
     fn branch(&mut self, branch: &BranchView) {
-        let fork = branch.fork.as_ref().map_or("apart from the conversation".to_owned(), |fork| format!("left at {fork}"));
+        let fork = branch
+            .fork
+            .as_ref()
+            .map_or("apart from the conversation".to_owned(), |fork| format!("left at {fork}"));
         self.gap();
         self.line(0, Some(Label::Warning), &format!("╌╌ a branch, {fork}"));
         for turn in &branch.turns {

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use threadline_entry::lens::{
-    AgentResult, AskUserQuestionResult, BashOutputResult, BashResult, EditResult, FromJson, GlobResult, GrepResult,
-    List, MultiEditResult, NotebookEditResult, PlanResult, ReadResult, SendMessageResult, TaskItem, TaskResult,
-    TaskUpdateResult, TodoWriteResult, ToolSearchResult, ToolUseResult, WebFetchResult, WebSearchResult, WriteResult,
+    AgentResult, AskUserQuestionResult, BashOutputResult, BashResult, EditResult, FromJson, GlobResult,
+    GrepResult, List, MultiEditResult, NotebookEditResult, PlanResult, ReadResult, SendMessageResult,
+    TaskItem, TaskResult, TaskUpdateResult, TodoWriteResult, ToolSearchResult, ToolUseResult, WebFetchResult,
+    WebSearchResult, WriteResult,
 };
 use threadline_entry::{Json, JsonKind};
 
@@ -246,11 +247,13 @@ impl<'a> Call<'a> {
         let content = self.string("content");
         let result = self.of::<WriteResult<'_>>();
         let original = result.and_then(|result| result.original_file());
-        let created = result.is_none_or(|result| result.kind().is_none_or(|kind| kind == "create")) && original.is_none();
-        let hunks = match result.and_then(|result| result.structured_patch()).filter(|patch| !patch.is_empty()) {
-            Some(patch) => noted(patch),
-            None => hunks(original.as_deref().unwrap_or_default(), &content),
-        };
+        let created = result.is_none_or(|result| result.kind().is_none_or(|kind| kind == "create"))
+            && original.is_none();
+        let hunks =
+            match result.and_then(|result| result.structured_patch()).filter(|patch| !patch.is_empty()) {
+                Some(patch) => noted(patch),
+                None => hunks(original.as_deref().unwrap_or_default(), &content),
+            };
         let by_hand = result.and_then(|result| result.user_modified()).unwrap_or(false);
         self.diff(path, created, hunks, by_hand)
     }
@@ -266,7 +269,10 @@ impl<'a> Call<'a> {
             // Without a result there is only what was asked for, at no known place.
             None => {
                 let edits = self.input.and_then(|input| input.get("edits"));
-                let asked = edits.map_or_else(|| self.input.into_iter().collect(), |edits| edits.items().collect::<Vec<_>>());
+                let asked = edits.map_or_else(
+                    || self.input.into_iter().collect(),
+                    |edits| edits.items().collect::<Vec<_>>(),
+                );
                 asked.into_iter().flat_map(proposed).collect()
             }
         };
@@ -299,8 +305,10 @@ impl<'a> Call<'a> {
         let place = self.string("path");
         let grep = self.of::<GrepResult<'_>>();
         let glob = self.of::<GlobResult<'_>>();
-        let listed = grep.and_then(|result| result.filenames()).or_else(|| glob.and_then(|result| result.filenames()));
-        let files: Vec<String> = listed.into_iter().flat_map(|files| files.iter()).map(Cow::into_owned).collect();
+        let listed =
+            grep.and_then(|result| result.filenames()).or_else(|| glob.and_then(|result| result.filenames()));
+        let files: Vec<String> =
+            listed.into_iter().flat_map(|files| files.iter()).map(Cow::into_owned).collect();
         let lines = match grep {
             Some(grep) => grep.content().unwrap_or_default().into_owned(),
             None if files.is_empty() => self.text.to_owned(),
@@ -312,8 +320,13 @@ impl<'a> Call<'a> {
         } else if lines.is_empty() {
             plural(n_files, "file")
         } else {
-            let n_lines = grep.and_then(|grep| grep.num_lines()).unwrap_or_else(|| lines.lines().count() as u64);
-            if n_files > 0 { format!("{} in {}", plural(n_lines, "line"), plural(n_files, "file")) } else { plural(n_lines, "line") }
+            let n_lines =
+                grep.and_then(|grep| grep.num_lines()).unwrap_or_else(|| lines.lines().count() as u64);
+            if n_files > 0 {
+                format!("{} in {}", plural(n_lines, "line"), plural(n_files, "file"))
+            } else {
+                plural(n_lines, "line")
+            }
         };
         let subject = if pattern.is_empty() { place.clone() } else { pattern.clone() };
         Told { card: Card::Matches { pattern, place, files, lines }, subject, gist }
@@ -346,7 +359,8 @@ impl<'a> Call<'a> {
 
     fn todos(&self) -> Told {
         let result = self.of::<TodoWriteResult<'_>>();
-        let old: Vec<_> = result.and_then(|result| result.old_todos()).into_iter().flat_map(|todos| todos.iter()).collect();
+        let old: Vec<_> =
+            result.and_then(|result| result.old_todos()).into_iter().flat_map(|todos| todos.iter()).collect();
         let asked = || self.input.and_then(|input| List::from_json(input.get("todos")?));
         let new = result.and_then(|result| result.new_todos()).or_else(asked);
         let text = |todo: threadline_entry::lens::Todo<'_>| todo.content().unwrap_or_default().into_owned();
@@ -355,7 +369,8 @@ impl<'a> Call<'a> {
             .into_iter()
             .flat_map(|todos| todos.iter())
             .map(|todo| {
-                let before = old.iter().find(|before| text(**before) == text(todo)).map(|before| status(*before));
+                let before =
+                    old.iter().find(|before| text(**before) == text(todo)).map(|before| status(*before));
                 let status = status(todo);
                 let before = before.filter(|before| *before != status);
                 Todo { text: text(todo), status, before }
@@ -363,7 +378,11 @@ impl<'a> Call<'a> {
             .collect();
         let done = todos.iter().filter(|todo| todo.status == "completed").count();
         let subject = todos.iter().find(|todo| todo.status == "in_progress").map(|todo| todo.text.clone());
-        Told { gist: format!("{done} of {} done", todos.len()), card: Card::Todos(todos), subject: subject.unwrap_or_default() }
+        Told {
+            gist: format!("{done} of {} done", todos.len()),
+            card: Card::Todos(todos),
+            subject: subject.unwrap_or_default(),
+        }
     }
 
     fn tasks(&self) -> Told {
@@ -379,8 +398,11 @@ impl<'a> Call<'a> {
         let change = self.of::<TaskUpdateResult<'_>>().and_then(|result| result.status_change());
         let part = |key: &str| change.and_then(|change| Some(change.get(key)?.as_str()?.into_owned()));
         let mut subject = self.string("subject");
-        if let Some(status) = part("to").or_else(|| Some(self.string("status")).filter(|status| !status.is_empty())) {
-            let text = if subject.is_empty() { format!("#{}", self.string("taskId")) } else { subject.clone() };
+        if let Some(status) =
+            part("to").or_else(|| Some(self.string("status")).filter(|status| !status.is_empty()))
+        {
+            let text =
+                if subject.is_empty() { format!("#{}", self.string("taskId")) } else { subject.clone() };
             todos.push(Todo { text: text.clone(), status, before: part("from") });
             subject = text;
         }
@@ -396,10 +418,15 @@ impl<'a> Call<'a> {
     fn task_output(&self) -> Told {
         let task = self.of::<TaskResult<'_>>().and_then(|result| result.task());
         let text = |value: Option<Cow<'_, str>>| value.unwrap_or_default().into_owned();
-        let id = ["task_id", "shell_id", "bash_id", "agentId"].into_iter().map(|key| self.string(key)).find(|id| !id.is_empty());
+        let id = ["task_id", "shell_id", "bash_id", "agentId"]
+            .into_iter()
+            .map(|key| self.string(key))
+            .find(|id| !id.is_empty());
         let card = CommandCard {
             description: text(task.and_then(|task| task.description())),
-            output: task.and_then(|task| task.output().or_else(|| task.result())).map_or_else(|| self.text.to_owned(), Cow::into_owned),
+            output: task
+                .and_then(|task| task.output().or_else(|| task.result()))
+                .map_or_else(|| self.text.to_owned(), Cow::into_owned),
             exit_code: task.and_then(|task| task.exit_code()).map(|code| code as i64),
             background: id.clone(),
             ..CommandCard::default()
@@ -409,7 +436,8 @@ impl<'a> Call<'a> {
             Some(code) if code != 0 => format!("{status}, exit {code}"),
             _ => status,
         };
-        let subject = if card.description.is_empty() { id.unwrap_or_default() } else { card.description.clone() };
+        let subject =
+            if card.description.is_empty() { id.unwrap_or_default() } else { card.description.clone() };
         Told { card: Card::Command(card), subject, gist }
     }
 
@@ -421,10 +449,15 @@ impl<'a> Call<'a> {
             let text = result.and_then(|result| result.code_text()).unwrap_or_default();
             format!("{code} {text}").trim_end().to_owned()
         });
-        let text = result.and_then(|result| result.result()).map_or_else(|| self.text.to_owned(), Cow::into_owned);
+        let text =
+            result.and_then(|result| result.result()).map_or_else(|| self.text.to_owned(), Cow::into_owned);
         let status = status.unwrap_or_default();
         let gist = if self.failed { String::new() } else { status.clone() };
-        Told { subject: url.clone(), card: Card::Page { url, status, prompt: self.string("prompt"), text }, gist }
+        Told {
+            subject: url.clone(),
+            card: Card::Page { url, status, prompt: self.string("prompt"), text },
+            gist,
+        }
     }
 
     fn links(&self) -> Told {
@@ -462,11 +495,14 @@ impl<'a> Call<'a> {
             .map(|question| {
                 let text = question.get("question").and_then(Json::as_str).unwrap_or_default().into_owned();
                 let options = question.get("options").into_iter().flat_map(Json::items);
-                let label = |option: Json<'_>| option.as_str().or_else(|| option.get("label")?.as_str()).map(Cow::into_owned);
-                let answer = answers.and_then(|answers| answers.get(&text)).map(|answer| match answer.as_str() {
-                    Some(answer) => answer.into_owned(),
-                    None => answer.raw().to_owned(),
-                });
+                let label = |option: Json<'_>| {
+                    option.as_str().or_else(|| option.get("label")?.as_str()).map(Cow::into_owned)
+                };
+                let answer =
+                    answers.and_then(|answers| answers.get(&text)).map(|answer| match answer.as_str() {
+                        Some(answer) => answer.into_owned(),
+                        None => answer.raw().to_owned(),
+                    });
                 Question { options: options.filter_map(label).collect(), answer, text }
             })
             .collect();
@@ -477,8 +513,12 @@ impl<'a> Call<'a> {
     }
 
     fn message(&self) -> Told {
-        let to = ["to", "recipient", "target_agent_id"].into_iter().map(|key| self.string(key)).find(|to| !to.is_empty());
-        let text = ["message", "content"].into_iter().map(|key| self.string(key)).find(|text| !text.is_empty());
+        let to = ["to", "recipient", "target_agent_id"]
+            .into_iter()
+            .map(|key| self.string(key))
+            .find(|to| !to.is_empty());
+        let text =
+            ["message", "content"].into_iter().map(|key| self.string(key)).find(|text| !text.is_empty());
         let sent = self.of::<SendMessageResult<'_>>().and_then(|result| result.success());
         let gist = if sent == Some(false) { "not sent".to_owned() } else { String::new() };
         let to = to.unwrap_or_default();
@@ -487,10 +527,16 @@ impl<'a> Call<'a> {
 
     fn tool_search(&self) -> Told {
         let found = self.of::<ToolSearchResult<'_>>().and_then(|result| result.matches());
-        let found: Vec<String> = found.into_iter().flat_map(|found| found.iter()).map(Cow::into_owned).collect();
+        let found: Vec<String> =
+            found.into_iter().flat_map(|found| found.iter()).map(Cow::into_owned).collect();
         let pattern = self.string("query");
         let gist = plural(found.len() as u64, "tool");
-        let card = Card::Matches { pattern: pattern.clone(), place: String::new(), files: found, lines: String::new() };
+        let card = Card::Matches {
+            pattern: pattern.clone(),
+            place: String::new(),
+            files: found,
+            lines: String::new(),
+        };
         Told { card, subject: pattern, gist }
     }
 
@@ -504,8 +550,23 @@ impl<'a> Call<'a> {
     /// What an unknown input is about: the first of the telling fields, else the first text.
     fn any_subject(&self) -> String {
         const TELLING: &[&str] = &[
-            "command", "file_path", "path", "pattern", "query", "url", "skill", "name", "description", "subject", "prompt",
-            "task_id", "bash_id", "shell_id", "operation", "text", "question",
+            "command",
+            "file_path",
+            "path",
+            "pattern",
+            "query",
+            "url",
+            "skill",
+            "name",
+            "description",
+            "subject",
+            "prompt",
+            "task_id",
+            "bash_id",
+            "shell_id",
+            "operation",
+            "text",
+            "question",
         ];
         let telling = TELLING.iter().map(|key| self.string(key)).find(|text| !text.is_empty());
         let any = || self.input?.members().find_map(|(_, value)| Some(value.as_str()?.into_owned()));

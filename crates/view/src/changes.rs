@@ -86,7 +86,11 @@ fn edit(session: &Session, call: &ToolCall) -> Option<Edit> {
             let (old, new) = (result.old_string()?, result.new_string()?);
             let after = apply(&before, &old, &new, result.replace_all().unwrap_or(false))?;
             let existed = result.original_file().is_some();
-            Some(Edit { path: owned(result.file_path())?, before: existed.then(|| before.into_owned()), after })
+            Some(Edit {
+                path: owned(result.file_path())?,
+                before: existed.then(|| before.into_owned()),
+                after,
+            })
         }
         "MultiEdit" => {
             let result: MultiEditResult<'_> = data.of()?;
@@ -123,7 +127,8 @@ pub fn patch(changes: &[FileChange], root: Option<&str>) -> String {
     for file in changes {
         let path = file.path.replace('\\', "/");
         let root = root.map(|root| root.replace('\\', "/").trim_end_matches('/').to_owned() + "/");
-        let path = root.as_deref().and_then(|root| path.strip_prefix(root)).unwrap_or(path.trim_start_matches('/'));
+        let path =
+            root.as_deref().and_then(|root| path.strip_prefix(root)).unwrap_or(path.trim_start_matches('/'));
         for note in &file.notes {
             out.push_str(&format!("# {path}: {note}\n"));
         }

@@ -191,6 +191,9 @@ mod tests {
 
     #[test]
     fn lines_that_have_nothing_in_common_are_not_marked() {
-        assert_eq!(shown(&hunks("one\n", "completely different words\n")), "@@ -1 +1\n-one\n+completely different words\n");
+        assert_eq!(
+            shown(&hunks("one\n", "completely different words\n")),
+            "@@ -1 +1\n-one\n+completely different words\n"
+        );
     }
 }

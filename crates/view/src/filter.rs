@@ -60,7 +60,7 @@ impl Filter {
         turns.retain(|turn| !turn.items.is_empty());
     }
 
-    fn wants(&self, item: &Item) -> bool {
+    pub(crate) fn wants(&self, item: &Item) -> bool {
         let level = match &item.body {
             Body::Input { input, .. } if input.is_typed() || input.opens_turn() => Level::Prompts,
             Body::Input { .. } => Level::Full,
@@ -70,7 +70,10 @@ impl Filter {
             Body::Event { .. } => Level::Full,
         };
         let failed = match &item.body {
-            Body::Call(call) => call.outcome != Outcome::Ok || call.agents.iter().any(|agent| agent.turns.iter().any(has_error)),
+            Body::Call(call) => {
+                call.outcome != Outcome::Ok
+                    || call.agents.iter().any(|agent| agent.turns.iter().any(has_error))
+            }
             Body::Trouble { .. } | Body::Unknown { .. } => true,
             _ => false,
         };

@@ -10,6 +10,7 @@ mod changes;
 mod diff;
 mod filter;
 mod inventory;
+mod markdown;
 mod outline;
 mod transcript;
 pub mod wire;
@@ -19,9 +20,11 @@ pub use changes::{FileChange, changes, patch};
 pub use diff::{Change, DiffLine, Hunk, hunks};
 pub use filter::{Filter, Level};
 pub use inventory::{Counts, Drift, Inventory};
+pub use markdown::markdown;
 pub use outline::{OutlineLine, outline};
 pub use threadline_entry::{Finding, Severity};
 pub use threadline_session::{Input, Outcome, Round};
 pub use transcript::{
-    AgentView, Attached, Body, BranchView, CallView, Item, Kept, Timing, Tokens, Transcript, TurnView, anchor, transcript,
+    AgentView, Attached, Body, BranchView, CallView, Item, Kept, Timing, Tokens, Transcript, TurnView,
+    anchor, each_turn, transcript,
 };

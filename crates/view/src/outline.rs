@@ -40,7 +40,9 @@ pub fn outline(turns: &[TurnView]) -> Vec<OutlineLine> {
 
 fn line(turn: &TurnView) -> OutlineLine {
     let title = turn.items.iter().find_map(|item| match &item.body {
-        Body::Input { input, text, .. } if input.is_typed() || input.opens_turn() => Some(first_line(text.trim_start())),
+        Body::Input { input, text, .. } if input.is_typed() || input.opens_turn() => {
+            Some(first_line(text.trim_start()))
+        }
         Body::Text(text) => Some(first_line(text.trim_start())),
         _ => None,
     });

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use threadline_entry::lens::{
-    ApiError, AttachmentLine, Block, FrameLink, ModelRefusalFallback, PrLink, Progress, StopHookSummary, System,
-    TurnDuration, Usage,
+    ApiError, AttachmentLine, Block, FrameLink, ModelRefusalFallback, PrLink, Progress, StopHookSummary,
+    System, TurnDuration, Usage,
 };
 use threadline_entry::{Entry, Finding, Json, Kind, Millis, Severity};
 use threadline_session::{Agent, Compaction, Family, Input, Outcome, Round, Session, Thread, ToolCall, Turn};
@@ -215,6 +215,15 @@ pub type Kept<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The conversation of a session and, inside the calls that started them, those of its sub-agents.
 pub fn transcript(family: &Family, kept: Kept<'_>) -> Transcript {
+    let mut turns = Vec::new();
+    let told = each_turn(family, kept, &mut |_, turn| turns.push(turn));
+    Transcript { turns, ..told }
+}
+
+/// Tells a conversation turn by turn, so that a large one need not be in memory twice.
+///
+/// Each turn goes to `sink` with everything else there is to say of the session, which also comes back.
+pub fn each_turn(family: &Family, kept: Kept<'_>, sink: &mut dyn FnMut(&Transcript, TurnView)) -> Transcript {
     let session = &family.main;
     let last = |key: &str| {
         let found = session.entries().iter().rev().find_map(|entry| entry.get(key)?.as_str());
@@ -225,16 +234,22 @@ pub fn transcript(family: &Family, kept: Kept<'_>) -> Transcript {
         fork: branch.fork.map(|idx| anchor(session.entries()[idx].at().line_no, 0)),
         turns: teller.turns_of(&Thread { leaf: branch.entries.last().copied(), entries: branch.entries }),
     });
-    Transcript {
+    let told = Transcript {
         id: session.id().map(Cow::into_owned),
         title: session.title().map(Cow::into_owned),
         cwd: session.entries().iter().find_map(|entry| entry.get("cwd")?.as_str()).map(Cow::into_owned),
         git_branch: last("gitBranch"),
         version: last("version"),
-        turns: teller.turns(),
+        turns: Vec::new(),
         branches: branches.collect(),
-        findings: session.findings().into_iter().filter(|finding| finding.severity > Severity::Note).collect(),
-    }
+        findings: session
+            .findings()
+            .into_iter()
+            .filter(|finding| finding.severity > Severity::Note)
+            .collect(),
+    };
+    teller.each_turn_of(&teller.thread(), &mut |turn| sink(&told, turn));
+    told
 }
 
 /// The name of the `block_idx`th block of a line. Logs only grow, so a line keeps its name.
@@ -258,25 +273,32 @@ impl<'f> Teller<'f> {
         self.family.session(self.agent)
     }
 
-    /// The turns of the active conversation, with the lines around it that are worth telling.
-    fn turns(&self) -> Vec<TurnView> {
+    /// The active conversation, with the lines around it that are worth telling.
+    fn thread(&self) -> Thread {
         let session = self.session();
         let mut thread = session.thread();
-        let beside = (0..session.entries().len()).filter(|&idx| !session.in_tree(idx) && is_told(session, idx));
+        let beside =
+            (0..session.entries().len()).filter(|&idx| !session.in_tree(idx) && is_told(session, idx));
         thread.entries.extend(beside);
         thread.entries.sort_unstable();
-        self.turns_of(&thread)
+        thread
     }
 
     fn turns_of(&self, thread: &Thread) -> Vec<TurnView> {
+        let mut turns = Vec::new();
+        self.each_turn_of(thread, &mut |turn| turns.push(turn));
+        turns
+    }
+
+    fn each_turn_of(&self, thread: &Thread, sink: &mut dyn FnMut(TurnView)) {
         let session = self.session();
         let compactions = session.compactions();
-        let mut turns: Vec<TurnView> = Vec::new();
+        let mut before = None;
         for turn in session.turns_of(thread) {
-            let before = turns.last().and_then(|turn| turn.span).map(|(_, end)| end);
-            turns.push(self.turn(&turn, &compactions, before));
+            let turn = self.turn(&turn, &compactions, before);
+            before = turn.span.map(|(_, end)| end);
+            sink(turn);
         }
-        turns
     }
 
     fn turn(&self, turn: &Turn, compactions: &[Compaction], before: Option<Millis>) -> TurnView {
@@ -285,7 +307,9 @@ impl<'f> Teller<'f> {
         let mut models: Vec<String> = Vec::new();
         for reply in turn.replies(session).into_iter().map(|reply| &session.replies()[reply]) {
             tokens.add(reply.usage(session));
-            if let Some(model) = reply.model.as_ref().filter(|model| !model.starts_with('<') && !models.contains(model)) {
+            if let Some(model) =
+                reply.model.as_ref().filter(|model| !model.starts_with('<') && !models.contains(model))
+            {
                 models.push(model.clone());
             }
         }
@@ -337,7 +361,11 @@ impl<'f> Teller<'f> {
             }
             Kind::Progress => one(progress(entry)),
             Kind::PrLink => one(entry.lens().and_then(|link: PrLink<'_>| {
-                let label = format!("{} #{}", link.pr_repository().unwrap_or_default(), link.pr_number().unwrap_or(0));
+                let label = format!(
+                    "{} #{}",
+                    link.pr_repository().unwrap_or_default(),
+                    link.pr_number().unwrap_or(0)
+                );
                 Some(Body::Link { label: format!("pull request {label}"), url: link.pr_url()?.into_owned() })
             })),
             Kind::FrameLink => one(entry.lens().and_then(|link: FrameLink<'_>| {
@@ -385,7 +413,9 @@ impl<'f> Teller<'f> {
         let failed = outcome != Outcome::Ok;
         let input = block.input();
         let mut told = Call { name: &call.name, input, data, text: &text, failed, kept: self.kept }.told();
-        if let Some(inside) = session.entries()[call.entry_idx].get("cwd").and_then(|cwd| below(&told.subject, &cwd.as_str()?)) {
+        if let Some(inside) =
+            session.entries()[call.entry_idx].get("cwd").and_then(|cwd| below(&told.subject, &cwd.as_str()?))
+        {
             told.subject = inside;
         }
         let agents = if self.depth < DEPTH {
@@ -415,7 +445,7 @@ impl<'f> Teller<'f> {
             id: agent.id.clone(),
             agent_type: agent.agent_type.clone(),
             description: agent.description.clone(),
-            turns: below.turns(),
+            turns: below.turns_of(&below.thread()),
         }
     }
 
@@ -444,7 +474,12 @@ impl<'f> Teller<'f> {
         }
         if input == Input::ToolResult {
             // Text beside a result is the person's.
-            return (!text.is_empty()).then_some(Body::Input { input: Input::Prompt, text, files: Vec::new(), context });
+            return (!text.is_empty()).then_some(Body::Input {
+                input: Input::Prompt,
+                text,
+                files: Vec::new(),
+                context,
+            });
         }
         Some(Body::Input { input, text: untagged(input, text), files, context })
     }
@@ -481,7 +516,9 @@ fn is_told(session: &Session, idx: usize) -> bool {
 fn timing(session: &Session, turn: &Turn, span: Option<(Millis, Millis)>, before: Option<Millis>) -> Timing {
     let calls = turn.tool_calls(session).into_iter().map(|call| &session.tool_calls()[call]);
     let mut ran: Vec<(Millis, Millis)> = calls
-        .filter_map(|call| Some((session.timestamp(call.entry_idx)?, session.timestamp(call.results.first()?.entry_idx)?)))
+        .filter_map(|call| {
+            Some((session.timestamp(call.entry_idx)?, session.timestamp(call.results.first()?.entry_idx)?))
+        })
         .collect();
     ran.sort_unstable();
     let (mut tools, mut until) = (0, Millis::MIN);
@@ -490,7 +527,11 @@ fn timing(session: &Session, turn: &Turn, span: Option<(Millis, Millis)>, before
         until = until.max(end);
     }
     let Some((start, end)) = span else { return Timing { tools, ..Timing::default() } };
-    Timing { tools, model: (end - start - tools).max(0), waiting: before.map_or(0, |before| (start - before).max(0)) }
+    Timing {
+        tools,
+        model: (end - start - tools).max(0),
+        waiting: before.map_or(0, |before| (start - before).max(0)),
+    }
 }
 
 /// The image or document that a block holds.
@@ -526,7 +567,9 @@ fn untagged(input: Input, text: String) -> String {
             format!("{name} {args}").trim_end().to_owned()
         }),
         Input::BashInput => inner("bash-input").map(|command| format!("!{command}")),
-        Input::CommandOutput => inner("local-command-stdout").or_else(|| inner("local-command-stderr")).map(str::to_owned),
+        Input::CommandOutput => {
+            inner("local-command-stdout").or_else(|| inner("local-command-stderr")).map(str::to_owned)
+        }
         Input::BashOutput => {
             let parts = [inner("bash-stdout"), inner("bash-stderr")];
             let parts: Vec<&str> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
@@ -579,17 +622,25 @@ fn event(entry: &Entry) -> Option<Body> {
         "api_error" => {
             let error: ApiError<'_> = entry.lens()?;
             let (attempt, most) = (error.retry_attempt().unwrap_or(0), error.max_retries().unwrap_or(0));
-            let status = error.error().and_then(|error| error.get("status")).map(|status| format!(" {}", status.raw()));
-            let text = format!("retry {attempt} of {most}{}", status.map(|s| format!(" after status{s}")).unwrap_or_default());
+            let status = error
+                .error()
+                .and_then(|error| error.get("status"))
+                .map(|status| format!(" {}", status.raw()));
+            let text = format!(
+                "retry {attempt} of {most}{}",
+                status.map(|s| format!(" after status{s}")).unwrap_or_default()
+            );
             Body::Trouble { label: "API error".to_owned(), text }
         }
         "model_refusal_fallback" => {
             let refusal: ModelRefusalFallback<'_> = entry.lens()?;
-            let (from, to) = (refusal.original_model().unwrap_or_default(), refusal.fallback_model().unwrap_or_default());
+            let (from, to) =
+                (refusal.original_model().unwrap_or_default(), refusal.fallback_model().unwrap_or_default());
             Body::Trouble { label: "refused".to_owned(), text: format!("{from} refused, {to} answers") }
         }
         "local_command" => {
-            let input = if content.contains("<command-name>") { Input::SlashCommand } else { Input::CommandOutput };
+            let input =
+                if content.contains("<command-name>") { Input::SlashCommand } else { Input::CommandOutput };
             Body::Input { input, text: untagged(input, content), files: Vec::new(), context: Vec::new() }
         }
         other => Body::Event { label: other.replace('_', " "), text: content },
@@ -602,20 +653,31 @@ fn attached(session: &Session, entry_idx: usize) -> Option<Body> {
     let body = line.attachment()?;
     if let Some(input) = session.input(entry_idx) {
         let prompt = body.prompt()?;
-        let blocks = prompt.items().filter_map(<Block<'_> as threadline_entry::lens::FromJson<'_>>::from_json);
+        let blocks =
+            prompt.items().filter_map(<Block<'_> as threadline_entry::lens::FromJson<'_>>::from_json);
         let files = blocks.filter_map(file_of).collect();
-        return Some(Body::Input { input, text: untagged(input, text_of(prompt)), files, context: Vec::new() });
+        return Some(Body::Input {
+            input,
+            text: untagged(input, text_of(prompt)),
+            files,
+            context: Vec::new(),
+        });
     }
     let about = body.filename().or_else(|| body.path()).or_else(|| body.hook_name());
     let mut text = about.unwrap_or_default().into_owned();
-    if let Some(said) = body.content().filter(|_| body.hook_event().is_some()).map(text_of).filter(|said| !said.is_empty()) {
+    if let Some(said) =
+        body.content().filter(|_| body.hook_event().is_some()).map(text_of).filter(|said| !said.is_empty())
+    {
         text = format!("{text}: {said}");
     }
     let label = body.kind()?;
     Some(match &*label {
         "hook_non_blocking_error" | "hook_blocking_error" => {
             let errors = body.stderr().unwrap_or_default();
-            Body::Trouble { label: "hook failed".to_owned(), text: format!("{text} {errors}").trim_end().to_owned() }
+            Body::Trouble {
+                label: "hook failed".to_owned(),
+                text: format!("{text} {errors}").trim_end().to_owned(),
+            }
         }
         _ => Body::Event { label: label.replace('_', " "), text },
     })

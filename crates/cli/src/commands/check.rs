@@ -97,10 +97,10 @@ fn with_agents(file: &SessionFile) -> Vec<PathBuf> {
     std::iter::once(file.path.clone()).chain(agents).collect()
 }
 
-fn check(path: &PathBuf) -> Result<Vec<Found>, CommandError> {
+fn check(path: &Path) -> Result<Vec<Found>, CommandError> {
     let id = path.file_stem().unwrap_or_default().to_string_lossy();
     let session = load::session(path, &id)?;
-    Ok(session.findings().into_iter().map(|finding| (path.clone(), finding)).collect())
+    Ok(session.findings().into_iter().map(|finding| (path.to_owned(), finding)).collect())
 }
 
 fn report(cx: &Context, found: &[Found], n_logs: usize) -> Result<(), CommandError> {

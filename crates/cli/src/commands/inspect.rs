@@ -1,5 +1,5 @@
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rayon::prelude::*;
 use threadline_session::Session;
@@ -67,7 +67,7 @@ pub(crate) fn run(cx: &Context, args: &InspectArgs) -> Result<Outcome, CommandEr
     Ok(outcome)
 }
 
-fn inspect(path: &PathBuf) -> Result<Inspected, CommandError> {
+fn inspect(path: &Path) -> Result<Inspected, CommandError> {
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let session: Session = load::session(path, &name)?;
     let size = std::fs::metadata(path)?.len();

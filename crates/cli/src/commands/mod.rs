@@ -1,10 +1,13 @@
 //! The commands, one file each: its arguments, its help, its work.
 
 mod check;
+mod export;
 mod inspect;
 mod list;
 mod replay;
+mod search;
 mod show;
+mod usage;
 
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
@@ -13,9 +16,13 @@ use crate::error::{CommandError, Outcome};
 pub(crate) enum Command {
     List(list::ListArgs),
     Show(show::ShowArgs),
+    Search(search::SearchArgs),
     Inspect(inspect::InspectArgs),
     Check(check::CheckArgs),
     Replay(replay::ReplayArgs),
+    #[command(subcommand)]
+    Export(export::ExportCommand),
+    Usage(usage::UsageArgs),
 }
 
 impl Command {
@@ -23,9 +30,12 @@ impl Command {
         match self {
             Self::List(args) => list::run(cx, &args),
             Self::Show(args) => show::run(cx, &args),
+            Self::Search(args) => search::run(cx, &args),
             Self::Inspect(args) => inspect::run(cx, &args),
             Self::Check(args) => check::run(cx, &args),
             Self::Replay(args) => replay::run(cx, &args),
+            Self::Export(command) => export::run(cx, &command),
+            Self::Usage(args) => usage::run(cx, &args),
         }
     }
 }

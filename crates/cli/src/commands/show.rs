@@ -84,7 +84,9 @@ impl From<LevelChoice> for Level {
 
 pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<Outcome, CommandError> {
     let (needle, anchor) = match args.session.rsplit_once("#m") {
-        Some((needle, line)) if line.starts_with(|ch: char| ch.is_ascii_digit()) => (needle, Some(format!("m{line}"))),
+        Some((needle, line)) if line.starts_with(|ch: char| ch.is_ascii_digit()) => {
+            (needle, Some(format!("m{line}")))
+        }
         _ => (&*args.session, None),
     };
     let file = load::find(cx, needle)?;
@@ -131,8 +133,12 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<Outcome, CommandError
 
 fn view(family: &Family, file: &SessionFile, args: &ShowArgs) -> Transcript {
     let mut transcript = transcript(family, &|path| load::kept_output(file, path));
-    let filter =
-        Filter { level: args.level.into(), tools: args.tool.clone(), errors: args.errors, role: args.role.clone() };
+    let filter = Filter {
+        level: args.level.into(),
+        tools: args.tool.clone(),
+        errors: args.errors,
+        role: args.role.clone(),
+    };
     filter.apply(&mut transcript);
     transcript
 }
@@ -143,7 +149,8 @@ fn style(args: &ShowArgs) -> Style {
 
 /// The lines of the log that the turns stand on, as they are.
 fn raw(family: &Family, transcript: &Transcript) -> String {
-    let lines: HashSet<u64> = transcript.turns.iter().flat_map(|turn| &turn.items).map(|item| item.line_no).collect();
+    let lines: HashSet<u64> =
+        transcript.turns.iter().flat_map(|turn| &turn.items).map(|item| item.line_no).collect();
     let mut out = String::new();
     for entry in family.main.entries().iter().filter(|entry| lines.contains(&entry.at().line_no)) {
         out.push_str(&threadline_term::visible(entry.text()));
@@ -161,7 +168,12 @@ fn show_patch(cx: &Context, family: &Family) -> Result<Outcome, CommandError> {
     for file in changes.iter().filter(|file| !file.notes.is_empty()) {
         cx.ui.note(&format!("{}: {}", file.path, file.notes.join("; ")));
     }
-    let commands = family.main.tool_calls().iter().filter(|call| call.name == "Bash" || call.name == "PowerShell").count();
+    let commands = family
+        .main
+        .tool_calls()
+        .iter()
+        .filter(|call| call.name == "Bash" || call.name == "PowerShell")
+        .count();
     if commands > 0 {
         cx.ui.note(&format!("{commands} commands ran; what they changed is not in the log"));
     }
@@ -194,7 +206,8 @@ fn follow(cx: &Context, args: &ShowArgs, file: &SessionFile) -> Result<Outcome, 
             let mut transcript = view(&family, file, args);
             let mut answer = cx.ui.answer();
             for turn in &mut transcript.turns {
-                let items: Vec<Item> = turn.items.drain(..).filter(|item| shown.insert(item.anchor.clone())).collect();
+                let items: Vec<Item> =
+                    turn.items.drain(..).filter(|item| shown.insert(item.anchor.clone())).collect();
                 if !items.is_empty() && turn.number > turns {
                     turns = turn.number;
                     writeln!(answer, "\n── {} · {}", turn.number, turn.anchor)?;
@@ -212,7 +225,9 @@ fn follow(cx: &Context, args: &ShowArgs, file: &SessionFile) -> Result<Outcome, 
 
 /// Leaves the turn that holds the item of this name.
 fn keep_turn_of(transcript: &mut Transcript, anchor: &str) -> Result<(), CommandError> {
-    transcript.turns.retain(|turn| turn.anchor == anchor || turn.items.iter().any(|item| item.anchor == anchor));
+    transcript
+        .turns
+        .retain(|turn| turn.anchor == anchor || turn.items.iter().any(|item| item.anchor == anchor));
     transcript.branches.clear();
     if transcript.turns.is_empty() {
         return Err(CommandError::new(format!("nothing in the active conversation is called `{anchor}`"))

@@ -25,6 +25,10 @@ fn every_json_field_is_documented() {
         &["check", "--notes"],
         &["replay", "last"],
         &["show", "a4d5d01a"],
+        &["usage", "--by", "session"],
+        &["usage", "--by", "tool"],
+        &["usage", "--blocks"],
+        &["usage", "--explain"],
     ] {
         let run = threadline([&["--demo", "--json"], command].concat());
         for line in run.json_lines() {

@@ -4,8 +4,11 @@
 
 mod check;
 mod docs;
+mod export;
 mod inspect;
 mod list;
 mod replay;
 mod run;
+mod search;
 mod show;
+mod usage;

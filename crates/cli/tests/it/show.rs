@@ -127,7 +127,13 @@ fn every_odd_log_can_be_shown() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|ext| ext == "jsonl") {
             for level in ["prompts", "chat", "tools", "full", "raw"] {
-                let args = ["show".as_ref(), path.as_os_str(), "--color=always".as_ref(), "--level".as_ref(), level.as_ref()];
+                let args = [
+                    "show".as_ref(),
+                    path.as_os_str(),
+                    "--color=always".as_ref(),
+                    "--level".as_ref(),
+                    level.as_ref(),
+                ];
                 let run = crate::run::threadline(args);
                 assert_eq!(run.code, 0, "{}: {run}", path.display());
             }
@@ -146,7 +152,9 @@ fn following_shows_what_is_written_and_nothing_twice() {
     let mut child = command(args).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert!(lines.any(|line| line == "> first question"));
-    let more = threadline_testkit::log("u1 user \"x\"\na1 <- u1 reply m1 text \"first answer\"\nu2 <- a1 user \"second question\"");
+    let more = threadline_testkit::log(
+        "u1 user \"x\"\na1 <- u1 reply m1 text \"first answer\"\nu2 <- a1 user \"second question\"",
+    );
     let (half, rest) = more.split_at(more.len() - 40);
     let start = half.iter().position(|&byte| byte == b'\n').unwrap() + 1;
     let mut log = std::fs::File::options().append(true).open(&path).unwrap();

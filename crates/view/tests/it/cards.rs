@@ -6,15 +6,24 @@ use threadline_view::{Body, Card, Change, transcript};
 
 /// A call of `tool`, told in a line, and its card below.
 fn card(tool: &str, input: &str, result: &str) -> String {
-    let notation = format!("u1 user \"go\"\na1 <- u1 reply m1 tool t1 {tool} {input}\nr1 <- a1 result t1 {result}\n");
+    let notation =
+        format!("u1 user \"go\"\na1 <- u1 reply m1 tool t1 {tool} {input}\nr1 <- a1 result t1 {result}\n");
     let family = Family::new(Session::from_bytes(&log(&notation)), Vec::new());
-    let transcript = transcript(&family, &|path| path.ends_with("kept.txt").then(|| "the whole output".to_owned()));
+    let transcript =
+        transcript(&family, &|path| path.ends_with("kept.txt").then(|| "the whole output".to_owned()));
     let call = transcript.turns[0].items.iter().find_map(|item| match &item.body {
         Body::Call(call) => Some(call),
         _ => None,
     });
     let call = call.unwrap();
-    format!("{} | {} | {} | {}\n{}", call.name, call.subject, call.gist, call.outcome.name(), shown(&call.card))
+    format!(
+        "{} | {} | {} | {}\n{}",
+        call.name,
+        call.subject,
+        call.gist,
+        call.outcome.name(),
+        shown(&call.card)
+    )
 }
 
 fn shown(card: &Card) -> String {
@@ -49,9 +58,17 @@ fn bash_in_the_background_and_with_output_in_a_file() {
     Bash | serve | in the background as b1 | ok
     Command(CommandCard { command: "serve", description: "", output: "", errors: "", exit_code: None, background: Some("b1"), kept_at: None })
     "#);
-    let kept = card("Bash", r#"{"command":"big"}"#, r#""cut" {"stdout":"cut","stderr":"","persistedOutputPath":"/x/kept.txt"}"#);
+    let kept = card(
+        "Bash",
+        r#"{"command":"big"}"#,
+        r#""cut" {"stdout":"cut","stderr":"","persistedOutputPath":"/x/kept.txt"}"#,
+    );
     assert!(kept.contains("the whole output"), "{kept}");
-    let gone = card("Bash", r#"{"command":"big"}"#, r#""cut" {"stdout":"cut","stderr":"","persistedOutputPath":"/x/gone.txt"}"#);
+    let gone = card(
+        "Bash",
+        r#"{"command":"big"}"#,
+        r#""cut" {"stdout":"cut","stderr":"","persistedOutputPath":"/x/gone.txt"}"#,
+    );
     assert!(gone.contains("kept_at: Some(\"/x/gone.txt\")"), "{gone}");
 }
 

@@ -17,7 +17,8 @@ fn applied(files: &[FileChange], root: Option<&str>) -> BTreeMap<String, String>
     let dir = tempfile::tempdir().unwrap();
     let place = |file: &FileChange| {
         let path = file.path.replace('\\', "/");
-        let inside = root.and_then(|root| path.strip_prefix(&(root.replace('\\', "/") + "/")).map(str::to_owned));
+        let inside =
+            root.and_then(|root| path.strip_prefix(&(root.replace('\\', "/") + "/")).map(str::to_owned));
         dir.path().join(inside.unwrap_or(path.trim_start_matches('/').to_owned()))
     };
     for file in files {
@@ -33,7 +34,10 @@ fn applied(files: &[FileChange], root: Option<&str>) -> BTreeMap<String, String>
     };
     git(&["init", "-q"]);
     git(&["apply", "--whitespace=nowarn", "the.patch"]);
-    files.iter().map(|file| (file.path.clone(), std::fs::read_to_string(place(file)).unwrap_or_default())).collect()
+    files
+        .iter()
+        .map(|file| (file.path.clone(), std::fs::read_to_string(place(file)).unwrap_or_default()))
+        .collect()
 }
 
 fn expected(files: &[FileChange]) -> BTreeMap<String, String> {
@@ -79,7 +83,9 @@ fn edits_fold_into_one_patch_that_git_takes() {
 
 #[test]
 fn a_change_that_no_edit_made_is_noted() {
-    let files = changes(&family(&log(&EDITS.replace(r#""originalFile":"a\nB\nB\n""#, r#""originalFile":"a\nB\nB\nmore\n""#))));
+    let files = changes(&family(&log(
+        &EDITS.replace(r#""originalFile":"a\nB\nB\n""#, r#""originalFile":"a\nB\nB\nmore\n""#)
+    )));
     assert_eq!(files[0].notes.len(), 1);
     assert_eq!(files[0].after, "B\nB\nmore\n");
 }
@@ -98,7 +104,9 @@ fn real_edits_lead_to_the_files_that_the_next_edit_found() {
     }
     // Formatters and commands change files between edits now and then; our own arithmetic does not.
     assert!(lost * 10 <= kept, "{lost} of {kept} edits found another file than the one before them left");
-    println!("{files} files, {kept} edits of a file that was edited before, {lost} of them after something else changed it");
+    println!(
+        "{files} files, {kept} edits of a file that was edited before, {lost} of them after something else changed it"
+    );
 }
 
 fn check_with_git(changed: &[FileChange], log: &Path) {

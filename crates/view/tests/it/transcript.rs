@@ -21,7 +21,9 @@ fn told(transcript: &Transcript) -> String {
                 Body::Text(text) => format!("text {text:?}"),
                 Body::Thinking(text) => format!("thinking {text:?}"),
                 Body::Call(call) => format!("call {} {}", call.name, call.outcome.name()),
-                Body::Compaction { trigger, dropped, .. } => format!("compaction {trigger:?} dropped={dropped}"),
+                Body::Compaction { trigger, dropped, .. } => {
+                    format!("compaction {trigger:?} dropped={dropped}")
+                }
                 Body::Link { label, url } => format!("link {label} {url}"),
                 Body::Trouble { label, text } => format!("trouble {label}: {text}"),
                 Body::Event { label, text } => format!("event {label}: {text}"),
@@ -90,7 +92,8 @@ fn levels_and_filters_choose() {
         filter.apply(&mut transcript);
         transcript.turns.iter().map(|turn| turn.items.len()).sum::<usize>()
     };
-    let levels = [Level::Prompts, Level::Chat, Level::Tools, Level::Full].map(|level| count(Filter::level(level)));
+    let levels =
+        [Level::Prompts, Level::Chat, Level::Tools, Level::Full].map(|level| count(Filter::level(level)));
     assert_eq!(levels, [6, 10, 14, 18]);
     assert_eq!(count(Filter { errors: true, ..Filter::level(Level::Full) }), 4);
     assert_eq!(count(Filter { tools: vec!["Bash".to_owned()], ..Filter::level(Level::Full) }), 1);

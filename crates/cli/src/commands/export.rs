@@ -1,0 +1,321 @@
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use threadline_html::{Images, Listed, Options, Page, RawLines, RawLog};
+use threadline_session::Family;
+use threadline_store::{Glance, SessionFile};
+use threadline_view::{Filter, Level, Transcript, each_turn, markdown, transcript, wire};
+
+use super::show::LevelChoice;
+use crate::context::Context;
+use crate::error::{CommandError, Outcome};
+use crate::load;
+
+/// Write a session as HTML, Markdown or JSON
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum ExportCommand {
+    Html(HtmlArgs),
+    Markdown(MarkdownArgs),
+    Json(JsonArgs),
+}
+
+/// Write a session as one HTML file that needs nothing else
+///
+/// The page works from disk, offline, and after it was renamed. It asks nothing of any server.
+#[derive(Debug, clap::Args)]
+pub(crate) struct HtmlArgs {
+    /// Session id, unique prefix, title, `last`, or path to a log
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    session: Option<String>,
+
+    /// Every session, with a page that lists them; what did not change since the last time is not written again
+    #[arg(long, requires = "output")]
+    all: bool,
+
+    /// File to write, or `-` for stdout; with --all, the folder [default: <id>.html]
+    #[arg(long, short, value_name = "PATH")]
+    output: Option<PathBuf>,
+
+    /// How much to write; `raw` carries the lines of the log along, compressed
+    ///
+    /// The default is `raw`, or `full` where --images or --max-output leave something out.
+    #[arg(long, short, value_name = "LEVEL")]
+    level: Option<LevelChoice>,
+
+    /// What to do with pictures
+    #[arg(long, value_name = "HOW", default_value = "inline")]
+    images: ImagesChoice,
+
+    /// How many bytes of a tool's output to write at most
+    #[arg(long, value_name = "BYTES")]
+    max_output: Option<usize>,
+}
+
+/// What to do with pictures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum ImagesChoice {
+    /// Make them part of the page
+    Inline,
+    /// Name them and leave them out
+    None,
+}
+
+/// Write a session as Markdown, for people or for a model
+#[derive(Debug, clap::Args)]
+pub(crate) struct MarkdownArgs {
+    /// Session id, unique prefix, title, `last`, or path to a log
+    session: String,
+
+    /// File to write [default: stdout]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// How much to write
+    #[arg(long, short, value_name = "LEVEL", default_value = "tools")]
+    level: LevelChoice,
+}
+
+/// Write a session as the JSON lines of `show --json`
+#[derive(Debug, clap::Args)]
+pub(crate) struct JsonArgs {
+    /// Session id, unique prefix, title, `last`, or path to a log
+    session: String,
+
+    /// File to write [default: stdout]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub(crate) fn run(cx: &Context, command: &ExportCommand) -> Result<Outcome, CommandError> {
+    match command {
+        ExportCommand::Html(args) if args.all => all_html(cx, args),
+        ExportCommand::Html(args) => {
+            let file = load::find(cx, args.session.as_deref().unwrap_or_default())?;
+            let name = || PathBuf::from(format!("{}.html", file.id));
+            write(cx, &args.output.clone().unwrap_or_else(name), |out| html(&file, args, out))
+        }
+        ExportCommand::Markdown(args) => {
+            let file = load::find(cx, &args.session)?;
+            let told = told(&file)?;
+            let text = markdown(&told, args.level.into());
+            write(cx, args.output.as_deref().unwrap_or("-".as_ref()), |out| {
+                Ok(out.write_all(text.as_bytes())?)
+            })
+        }
+        ExportCommand::Json(args) => {
+            let file = load::find(cx, &args.session)?;
+            let told = told(&file)?;
+            write(cx, args.output.as_deref().unwrap_or("-".as_ref()), |out| json(&told, out))
+        }
+    }
+}
+
+fn told(file: &SessionFile) -> Result<Transcript, CommandError> {
+    let family = load::family(file)?;
+    Ok(transcript(&family, &|path| load::kept_output(file, path)))
+}
+
+fn json(told: &Transcript, out: &mut dyn Write) -> Result<(), CommandError> {
+    let mut result = Ok(());
+    wire::show(told, &mut |object| {
+        if result.is_ok() {
+            result = serde_json::to_writer(&mut *out, &object)
+                .map_err(io::Error::from)
+                .and_then(|()| out.write_all(b"\n"));
+        }
+    });
+    Ok(result?)
+}
+
+impl HtmlArgs {
+    fn level(&self) -> Level {
+        let whole = self.images == ImagesChoice::Inline && self.max_output.is_none();
+        self.level.map_or(if whole { Level::Raw } else { Level::Full }, Level::from)
+    }
+
+    fn options(&self) -> Options {
+        let images = match self.images {
+            ImagesChoice::Inline => Images::Inline,
+            ImagesChoice::None => Images::None,
+        };
+        Options { images, max_output: self.max_output, ..Options::new(jiff::tz::TimeZone::system()) }
+    }
+}
+
+fn html(file: &SessionFile, args: &HtmlArgs, out: &mut dyn Write) -> Result<(), CommandError> {
+    let family = load::family(file)?;
+    let (level, options) = (args.level(), args.options());
+    let filter = Filter::level(level);
+    // The lines are compressed while the conversation is told.
+    let (raw, (page, told)) = rayon::join(
+        || if level == Level::Raw { raw(&family) } else { RawLines::default() },
+        || {
+            let mut page = Page::new(&options);
+            let mut one = Transcript::default();
+            let mut told = each_turn(&family, &|path| load::kept_output(file, path), &mut |told, turn| {
+                one.turns.push(turn);
+                filter.apply(&mut one);
+                for turn in one.turns.drain(..) {
+                    page.turn(told, &turn);
+                }
+            });
+            filter.apply(&mut told);
+            (page, told)
+        },
+    );
+    page.finish(&told, &raw, out)?;
+    Ok(())
+}
+
+fn raw(family: &Family) -> RawLines {
+    let agents = family.agents.iter().map(|agent| (&*agent.id, &agent.session));
+    RawLines::new(std::iter::once(("", &family.main)).chain(agents).map(|(name, session)| RawLog {
+        name,
+        lines: Box::new(session.entries().iter().map(|entry| (entry.at().line_no, entry.text()))),
+    }))
+}
+
+/// What writes an answer somewhere.
+type Work<'a> = &'a dyn Fn(&mut dyn Write) -> Result<(), CommandError>;
+
+/// Writes the answer to stdout, or into a file.
+fn write(
+    cx: &Context,
+    path: &Path,
+    work: impl Fn(&mut dyn Write) -> Result<(), CommandError>,
+) -> Result<Outcome, CommandError> {
+    if path == Path::new("-") {
+        let mut answer = cx.ui.answer();
+        work(&mut answer)?;
+        answer.finish()?;
+    } else {
+        put(path, &work)?;
+        cx.ui.note(&format!("wrote {}", path.display()));
+    }
+    Ok(Outcome::Done)
+}
+
+/// Writes a file that is there whole or not at all.
+fn put(path: &Path, work: Work<'_>) -> Result<(), CommandError> {
+    let could_not = |error: io::Error| CommandError::new(format!("cannot write {}: {error}", path.display()));
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(".".as_ref());
+    let file = tempfile::Builder::new().prefix(".threadline-").tempfile_in(folder).map_err(could_not)?;
+    let mut out = BufWriter::with_capacity(1 << 18, file);
+    work(&mut out)?;
+    let file = out.into_inner().map_err(|error| could_not(error.into_error()))?;
+    readable(file.as_file()).map_err(could_not)?;
+    file.persist(path).map_err(|error| could_not(error.error))?;
+    Ok(())
+}
+
+/// A temporary file is its owner's alone; what it becomes is like any file that a program writes.
+#[cfg(unix)]
+fn readable(file: &fs::File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn readable(_: &fs::File) -> io::Result<()> {
+    Ok(())
+}
+
+/// What the last export into a folder found, so that the next one writes only what changed.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Manifest {
+    /// How pages were made: the version and the arguments.
+    made: String,
+    /// For each session the size and age of everything it is made of.
+    sessions: BTreeMap<String, String>,
+}
+
+const MANIFEST: &str = ".threadline-export.json";
+
+fn all_html(cx: &Context, args: &HtmlArgs) -> Result<Outcome, CommandError> {
+    let folder = args.output.as_deref().unwrap_or(".".as_ref());
+    fs::create_dir_all(folder)
+        .map_err(|error| CommandError::new(format!("cannot write {}: {error}", folder.display())))?;
+    let listing = cx.store.list();
+    let made =
+        format!("{} {:?} {:?} {:?}", env!("CARGO_PKG_VERSION"), args.level(), args.images, args.max_output);
+    let before: Manifest = fs::read(folder.join(MANIFEST))
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .unwrap_or_default();
+    let before = if before.made == made { before } else { Manifest::default() };
+    let progress = cx.ui.progress("exporting", listing.found.len());
+    let after = Mutex::new(Manifest { made, sessions: BTreeMap::new() });
+    let failed: Vec<CommandError> = listing
+        .found
+        .par_iter()
+        .filter_map(|(file, _)| {
+            let state = state(file);
+            let page = folder.join(format!("{}.html", file.id));
+            let same = before.sessions.get(&file.id) == Some(&state) && page.is_file();
+            let result = if same { Ok(()) } else { put(&page, &|out| html(file, args, out)) };
+            progress.step();
+            if result.is_ok() {
+                after
+                    .lock()
+                    .unwrap_or_else(|poisoned| poisoned.into_inner())
+                    .sessions
+                    .insert(file.id.clone(), state);
+            }
+            result.err()
+        })
+        .collect();
+    drop(progress);
+    let after = after.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let written = after.sessions.iter().filter(|(id, state)| before.sessions.get(*id) != Some(state)).count();
+    let listed: Vec<Listed> =
+        listing.found.iter().filter(|(file, _)| after.sessions.contains_key(&file.id)).map(listed).collect();
+    let index = threadline_html::index(&listed, &jiff::tz::TimeZone::system());
+    put(&folder.join("index.html"), &|out| Ok(out.write_all(index.as_str().as_bytes())?))?;
+    put(&folder.join(MANIFEST), &|out| Ok(serde_json::to_writer(out, &after)?))?;
+    cx.ui.note(&format!(
+        "wrote {written} of {} sessions to {}",
+        listed.len(),
+        folder.join("index.html").display()
+    ));
+    for error in &failed {
+        cx.ui.warn(error.to_string().trim_end());
+    }
+    for error in &listing.unread {
+        cx.ui.warn(&error.to_string());
+    }
+    let whole = failed.is_empty() && listing.unread.is_empty();
+    Ok(if whole { Outcome::Done } else { Outcome::Partly })
+}
+
+/// The size and age of a session's log and of those of its sub-agents.
+fn state(file: &SessionFile) -> String {
+    let agents = file.agents().found;
+    let paths = std::iter::once(&file.path).chain(agents.iter().map(|agent| &agent.path));
+    let (mut size, mut newest, mut count) = (0, 0, 0);
+    for metadata in paths.filter_map(|path| fs::metadata(path).ok()) {
+        let modified = metadata.modified().ok().and_then(|modified| modified.duration_since(UNIX_EPOCH).ok());
+        size += metadata.len();
+        newest = newest.max(modified.map_or(0, |modified| modified.as_nanos()));
+        count += 1;
+    }
+    format!("{count} {size} {newest}")
+}
+
+fn listed((file, glance): &(SessionFile, Glance)) -> Listed {
+    let millis = |time: SystemTime| Some(time.duration_since(UNIX_EPOCH).ok()?.as_millis() as i64);
+    Listed {
+        href: format!("{}.html", file.id),
+        project: glance.cwd.clone().or_else(|| file.folder.clone()).unwrap_or_default(),
+        title: glance.heading().unwrap_or(&file.id).to_owned(),
+        first_prompt: glance.first_prompt.clone(),
+        git_branch: glance.git_branch.clone(),
+        modified: millis(glance.modified),
+        size: glance.size,
+    }
+}

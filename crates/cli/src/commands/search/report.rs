@@ -1,0 +1,397 @@
+//! What a search tells: finds grouped by session for people, one object a line for programs.
+
+use std::io::{self, Write};
+use std::ops::{ControlFlow, Range};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use threadline_search::Hit;
+use threadline_store::glance;
+use threadline_term::{Label, Page, count, visible};
+
+use crate::context::Context;
+use crate::error::{CommandError, Outcome};
+use crate::ui::{Answer, Progress};
+
+use super::SearchArgs;
+use super::files::Searched;
+use super::scan::{Event, LogHit, Trouble, log_of};
+
+/// A find in our JSON.
+#[derive(Serialize)]
+struct HitObject<'a> {
+    session: &'a str,
+    path: String,
+    line: u64,
+    anchor: &'a str,
+    kind: &'static str,
+    tool: Option<&'a str>,
+    timestamp: Option<String>,
+    text: &'a str,
+    ranges: Vec<[usize; 2]>,
+    role: &'static str,
+    agent: Option<String>,
+    matches: usize,
+    copies: usize,
+}
+
+/// A session in our JSON, for those who count.
+#[derive(Serialize)]
+struct CountObject<'a> {
+    session: &'a str,
+    path: String,
+    count: usize,
+}
+
+/// How people see it when nothing else was asked for.
+const SHOWN: usize = 10;
+
+/// What was found so far, told as it comes.
+pub(super) struct Report<'a> {
+    cx: &'a Context,
+    args: &'a SearchArgs,
+    sessions: &'a [Searched],
+    page: Page,
+    zone: jiff::tz::TimeZone,
+    answer: Option<Answer>,
+    progress: Option<Progress>,
+    /// When what was written last went out.
+    flushed: Option<Instant>,
+    /// Of the session at hand: how much was found, and what of it is to be shown.
+    found: usize,
+    shown: Vec<LogHit>,
+    n_shown: usize,
+    n_hits: usize,
+    n_sessions: usize,
+    n_copies: usize,
+    stopped: bool,
+    incomplete: bool,
+    troubles: Vec<Trouble>,
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn new(cx: &'a Context, args: &'a SearchArgs, sessions: &'a [Searched]) -> Self {
+        Self {
+            cx,
+            args,
+            sessions,
+            page: cx.ui.page(),
+            zone: jiff::tz::TimeZone::system(),
+            answer: None,
+            progress: Some(cx.ui.progress("searching session", sessions.len())),
+            flushed: None,
+            found: 0,
+            shown: Vec::new(),
+            n_shown: 0,
+            n_hits: 0,
+            n_sessions: 0,
+            n_copies: 0,
+            stopped: false,
+            incomplete: false,
+            troubles: Vec::new(),
+        }
+    }
+
+    pub(super) fn event(&mut self, event: Event) -> Result<ControlFlow<()>, CommandError> {
+        match event {
+            Event::Hit(session, hit) => return self.hit(session, hit),
+            Event::Copy => self.n_copies += 1,
+            Event::End(session) => return self.end(session),
+            Event::Trouble(trouble) => {
+                self.incomplete |= trouble.incomplete;
+                self.troubles.push(trouble);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn hit(&mut self, session: usize, hit: LogHit) -> Result<ControlFlow<()>, CommandError> {
+        let counting = self.args.list || self.args.count;
+        self.found += 1;
+        self.n_hits += 1;
+        if self.args.list && self.found == 1 && !self.cx.json {
+            return self.end_of_list(session);
+        }
+        let most = match self.args.max_count {
+            Some(0) => usize::MAX,
+            Some(most) => most,
+            None if self.cx.json => usize::MAX,
+            None => SHOWN,
+        };
+        if counting {
+            return Ok(ControlFlow::Continue(()));
+        }
+        if self.found > most {
+            // The rest is counted, and need not be waited for.
+            if !self.cx.json {
+                self.show(session, None)?;
+            }
+        } else if self.cx.json {
+            let object = object(&self.sessions[session], &hit);
+            if let Some(object) = object {
+                self.answer().json(&object)?;
+                self.flush_now_and_then()?;
+            }
+        } else {
+            self.shown.push(hit);
+        }
+        if self.args.limit != Some(self.n_hits) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        self.stopped = true;
+        let _stop = self.end(session)?;
+        Ok(ControlFlow::Break(()))
+    }
+
+    /// A session is known to belong to the list as soon as one thing was found in it.
+    fn end_of_list(&mut self, session: usize) -> Result<ControlFlow<()>, CommandError> {
+        let id = &self.sessions[session].id;
+        let line = format!("{id}\n");
+        self.answer().write_all(line.as_bytes())?;
+        self.flush_now_and_then()?;
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn end(&mut self, session: usize) -> Result<ControlFlow<()>, CommandError> {
+        if let Some(progress) = &self.progress {
+            progress.step();
+        }
+        let found = std::mem::take(&mut self.found);
+        if found == 0 {
+            return Ok(ControlFlow::Continue(()));
+        }
+        self.n_sessions += 1;
+        let searched = &self.sessions[session];
+        if self.args.list || self.args.count {
+            let path = searched.path.to_string_lossy().into_owned();
+            if self.cx.json {
+                self.answer().json(&CountObject { session: &searched.id, path, count: found })?;
+            } else if self.args.count {
+                writeln!(self.answer(), "{}\t{found}", searched.id)?;
+            }
+            self.flush_now_and_then()?;
+            if self.args.limit == Some(self.n_sessions) {
+                self.stopped = true;
+                return Ok(ControlFlow::Break(()));
+            }
+        } else if !self.cx.json {
+            self.show(session, Some(found))?;
+            let shown = std::mem::take(&mut self.n_shown);
+            if found > shown {
+                let more =
+                    format!("  … {} more, {} in all\n", count((found - shown) as u64), count(found as u64));
+                let more = self.page.paint(Label::Dim, &more);
+                self.answer().write_all(more.as_bytes())?;
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Shows what waits to be shown of a session, and how much was found in it if that is known.
+    fn show(&mut self, session: usize, found: Option<usize>) -> Result<(), CommandError> {
+        if self.shown.is_empty() {
+            return Ok(());
+        }
+        let shown = std::mem::take(&mut self.shown);
+        self.n_shown = shown.len();
+        let text = self.group(&self.sessions[session], &shown, found);
+        self.answer().write_all(text.as_bytes())?;
+        self.flush_now_and_then()?;
+        Ok(())
+    }
+
+    /// The finds of one session, for people.
+    fn group(&self, session: &Searched, hits: &[LogHit], found: Option<usize>) -> String {
+        let glance = glance(&session.file()).ok();
+        let page = self.page;
+        let heading = glance.as_ref().and_then(|glance| glance.heading()).unwrap_or("(no title)");
+        let heading = heading.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut out = if self.answer.is_some() { "\n".to_owned() } else { String::new() };
+        out.push_str(&page.paint(Label::Title, &visible(&heading)));
+        out.push('\n');
+        let mut about = vec![session.id.clone()];
+        if let Ok(modified) = jiff::Timestamp::try_from(session.modified) {
+            about.push(modified.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M").to_string());
+        }
+        let cwd = glance.as_ref().and_then(|glance| glance.cwd.as_deref());
+        about.push(visible(cwd.unwrap_or(&session.folder)).into_owned());
+        about.extend(found.map(|found| match found {
+            1 => "1 hit".to_owned(),
+            found => format!("{} hits", count(found as u64)),
+        }));
+        out.push_str(&page.paint(Label::Dim, &about.join(" · ")));
+        out.push('\n');
+        let mut log = 0;
+        for hit in hits {
+            if hit.log != log {
+                log = hit.log;
+                let path = log_of(session, hit);
+                let agent = session.agent_of(&path).unwrap_or_default();
+                let line = format!("  sub-agent {agent} · {}\n", path.display());
+                out.push_str(&page.paint(Label::Dim, &visible(&line)));
+            }
+            if let Some(found) = &hit.hit {
+                render(found, hit.copies, self.args.context > 0, page, &mut out);
+            }
+        }
+        out
+    }
+
+    fn answer(&mut self) -> &mut Answer {
+        // The line that told how far we are is wiped first.
+        self.progress = None;
+        let (cx, args) = (self.cx, self.args);
+        self.answer.get_or_insert_with(|| {
+            let long = !(cx.json || args.list || args.count);
+            if long { cx.ui.long_answer() } else { cx.ui.answer() }
+        })
+    }
+
+    /// The first find goes out at once, later ones in bundles.
+    fn flush_now_and_then(&mut self) -> io::Result<()> {
+        const PAUSE: Duration = Duration::from_millis(30);
+        if self.flushed.is_none_or(|flushed| flushed.elapsed() >= PAUSE) {
+            self.flushed = Some(Instant::now());
+            self.answer().flush()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self, unread: &[io::Error]) -> Result<Outcome, CommandError> {
+        self.progress = None;
+        if let Some(answer) = self.answer.take() {
+            answer.finish()?;
+        }
+        for error in unread {
+            self.cx.ui.warn(&error.to_string());
+        }
+        for trouble in &self.troubles {
+            self.cx.ui.warn(&trouble.text);
+        }
+        if !self.cx.json {
+            self.cx.ui.note(&self.summary());
+        }
+        Ok(match self.n_hits {
+            _ if self.incomplete || !unread.is_empty() => Outcome::Partly,
+            0 => Outcome::No,
+            _ => Outcome::Done,
+        })
+    }
+
+    fn summary(&self) -> String {
+        let of = |n: usize, one: &str, many: &str| match n {
+            1 => format!("1 {one}"),
+            n => format!("{} {many}", count(n as u64)),
+        };
+        if self.n_hits == 0 {
+            return format!("nothing found in {}", of(self.sessions.len(), "session", "sessions"));
+        }
+        let mut text =
+            format!("{} in {}", of(self.n_hits, "hit", "hits"), of(self.n_sessions, "session", "sessions"));
+        if self.n_copies > 0 {
+            text.push_str(&format!("; {} in forks left out", of(self.n_copies, "copy", "copies")));
+        }
+        if self.stopped {
+            text.push_str("; stopped there");
+        }
+        text
+    }
+}
+
+fn object<'h>(session: &'h Searched, hit: &'h LogHit) -> Option<HitObject<'h>> {
+    let path = log_of(session, hit);
+    let found = hit.hit.as_ref()?;
+    let moment = found.timestamp.and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok());
+    Some(HitObject {
+        session: &session.id,
+        agent: session.agent_of(&path),
+        path: path.to_string_lossy().into_owned(),
+        line: found.line_no,
+        anchor: &found.anchor,
+        kind: found.kind.name(),
+        tool: found.tool.as_deref(),
+        timestamp: moment.map(|moment| format!("{moment:.3}")),
+        text: &found.text,
+        ranges: found.ranges.iter().map(|range| [range.start, range.end]).collect(),
+        role: found.role.name(),
+        matches: found.n_matches,
+        copies: hit.copies,
+    })
+}
+
+/// The columns before the text.
+const INDENT: usize = 26;
+
+/// One find: its anchor, what it is, and the text with what was found marked.
+fn render(hit: &Hit, copies: usize, context: bool, page: Page, out: &mut String) {
+    let what = match &hit.tool {
+        Some(tool) => format!("{} {}", hit.kind.name(), visible(tool)),
+        None => hit.kind.name().to_owned(),
+    };
+    let what: String =
+        if what.chars().count() > 15 { what.chars().take(14).chain(['…']).collect() } else { what };
+    out.push_str(&format!("  {:<7} {} ", hit.anchor, page.paint(Label::Tool, &format!("{what:<15}"))));
+    let mut at = 0;
+    for (i, line) in hit.text.split('\n').enumerate() {
+        if i > 0 {
+            out.push_str(&" ".repeat(INDENT));
+        }
+        let (line, ranges) = fit(line, at, &hit.ranges, page.width.map(|width| width.saturating_sub(INDENT)));
+        out.push_str(&mark(&line, &ranges, page));
+        if i == 0 && copies > 0 {
+            out.push_str(&page.paint(Label::Dim, &format!("  (+{copies} in forks)")));
+        }
+        out.push('\n');
+        at += hit.text[at..].find('\n').map_or(0, |newline| newline + 1);
+    }
+    if context {
+        out.push('\n');
+    }
+}
+
+/// A line that begins at `at` of a text, cut to the width around the first range in it.
+fn fit(line: &str, at: usize, ranges: &[Range<usize>], width: Option<usize>) -> (String, Vec<Range<usize>>) {
+    let end = at + line.len();
+    let within = ranges.iter().filter(|range| range.start < end && range.end > at);
+    let mut ranges: Vec<_> = within.map(|range| range.start.max(at) - at..range.end.min(end) - at).collect();
+    let columns = |text: &str| text.chars().map(|ch| if ch >= '\u{1100}' { 2 } else { 1 }).sum::<usize>();
+    let Some(width) = width.map(|width| width.max(20)).filter(|width| columns(line) > *width) else {
+        return (line.to_owned(), ranges);
+    };
+    // A third of the width stands before what was found.
+    let first = ranges.first().map_or(0, |range| range.start);
+    let mut start = first;
+    while start > 0 && columns(&line[start..first]) < width / 3 {
+        start = line.floor_char_boundary(start - 1);
+    }
+    let lead = if start > 0 { "…" } else { "" };
+    let mut stop = start;
+    let mut used = lead.len().min(1) + 1;
+    for ch in line[start..].chars() {
+        used += columns(ch.encode_utf8(&mut [0; 4]));
+        if used > width {
+            break;
+        }
+        stop += ch.len_utf8();
+    }
+    let tail = if stop < line.len() { "…" } else { "" };
+    ranges.retain(|range| range.start < stop && range.end > start);
+    for range in &mut ranges {
+        *range = range.start.max(start) - start + lead.len()..range.end.min(stop) - start + lead.len();
+    }
+    (format!("{lead}{}{tail}", &line[start..stop]), ranges)
+}
+
+/// The line with its ranges painted, and nothing in it that commands the terminal.
+fn mark(line: &str, ranges: &[Range<usize>], page: Page) -> String {
+    let mut out = String::new();
+    let mut done = 0;
+    for range in ranges {
+        out.push_str(&visible(&line[done..range.start]));
+        // In the colour that grep made everybody used to.
+        out.push_str(&page.paint(Label::Error, &visible(&line[range.clone()])));
+        done = range.end;
+    }
+    out.push_str(&visible(&line[done..]));
+    out
+}

@@ -1,0 +1,306 @@
+mod logs;
+mod report;
+mod statusline;
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan};
+use threadline_usage::{Book, By, Groups, Wants};
+
+use self::logs::{Logs, Read};
+use crate::context::Context;
+use crate::error::{CommandError, Outcome};
+use crate::load;
+
+/// Count tokens and money
+///
+/// One row a model call, each counted once: lines of one reply, copies in forked or resumed sessions and in
+/// sub-agents' logs are recognised by their ids. Prices come from a dated book; what has no price is said, and
+/// left out of the cost. `--explain` shows every record that was counted or not, and why.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct UsageArgs {
+    #[command(subcommand)]
+    command: Option<UsageCommand>,
+
+    /// Only these: session id, unique prefix, title, `last`, path to a log, or a folder with logs (can be repeated)
+    #[arg(value_name = "SESSION|FILE|DIR")]
+    sessions: Vec<String>,
+
+    /// What to add up by
+    #[arg(long, value_name = "WHAT", default_value = "day")]
+    by: Grouping,
+
+    /// Only calls from this day on: a date, `today`, `yesterday`, or so long ago, such as `7d`, `2w`, `12h`
+    #[arg(long, value_name = "WHEN")]
+    since: Option<String>,
+
+    /// Only calls up to this day, the day itself included
+    #[arg(long, value_name = "WHEN")]
+    until: Option<String>,
+
+    #[command(flatten)]
+    pricing: Pricing,
+
+    /// Answer in comma-separated values
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+
+    /// Show the five-hour windows of a subscription
+    ///
+    /// Windows whose end Claude Code has named are exact. All others are estimates: they begin with the full
+    /// hour, in UTC, of the first call.
+    #[arg(long, conflicts_with_all = ["by", "csv"])]
+    blocks: bool,
+
+    /// Show each record that was counted, and each that was not, with the reason
+    #[arg(long, conflicts_with_all = ["by", "csv", "blocks"])]
+    explain: bool,
+
+    /// Show our figures beside Claude Code's own, for sessions that have them
+    #[arg(long, conflicts_with_all = ["by", "csv", "blocks", "explain"])]
+    reconcile: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum UsageCommand {
+    Statusline(statusline::StatuslineArgs),
+}
+
+/// Where prices and days come from.
+#[derive(Debug, clap::Args)]
+struct Pricing {
+    /// Prices to lay over the built-in ones
+    ///
+    /// By default $XDG_CONFIG_HOME/threadline/prices.json, if it is there. It has the form of the built-in book:
+    /// {"prices": [{"model": …, "input": …, "output": …, "write_5m": …, "write_1h": …, "read": …}]}, in dollars per
+    /// million tokens; `from` names the first day of a price.
+    #[arg(long, value_name = "FILE")]
+    prices: Option<PathBuf>,
+
+    /// Time zone that days begin in, such as `Europe/Berlin` or `UTC`; by default the system's
+    #[arg(long, value_name = "ZONE")]
+    tz: Option<String>,
+}
+
+impl Pricing {
+    fn zone(&self) -> Result<TimeZone, CommandError> {
+        match &self.tz {
+            None => Ok(TimeZone::system()),
+            Some(name) if name.eq_ignore_ascii_case("utc") => Ok(TimeZone::UTC),
+            Some(name) => TimeZone::get(name).map_err(|_| {
+                CommandError::new(format!("no time zone `{name}`"))
+                    .hint("zones have names such as Europe/Berlin")
+            }),
+        }
+    }
+
+    fn book(&self) -> Result<Book, CommandError> {
+        let file = match &self.prices {
+            Some(file) => Some(file.clone()),
+            None => {
+                let config = etcetera::choose_base_strategy().map(|base| base.config_dir()).ok();
+                config.map(|config| config.join("threadline/prices.json")).filter(|file| file.is_file())
+            }
+        };
+        let Some(file) = file else { return Ok(Book::embedded()) };
+        let could_not = |error: &dyn std::fmt::Display| {
+            CommandError::new(format!("cannot read {}: {error}", file.display()))
+        };
+        let json = std::fs::read_to_string(&file).map_err(|error| could_not(&error))?;
+        Book::embedded().with(&json).map_err(|error| could_not(&error))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Grouping {
+    /// The day of the call
+    Day,
+    /// The week, from Monday on
+    Week,
+    /// The month
+    Month,
+    /// The session, with its sub-agents
+    Session,
+    /// The directory that the session began in
+    Project,
+    /// The model
+    Model,
+    /// The tools that the reply called, in equal shares; `(none)` for text alone
+    Tool,
+    /// The branch of the project
+    Branch,
+}
+
+impl From<Grouping> for By {
+    fn from(grouping: Grouping) -> Self {
+        match grouping {
+            Grouping::Day => Self::Day,
+            Grouping::Week => Self::Week,
+            Grouping::Month => Self::Month,
+            Grouping::Session => Self::Session,
+            Grouping::Project => Self::Project,
+            Grouping::Model => Self::Model,
+            Grouping::Tool => Self::Tool,
+            Grouping::Branch => Self::Branch,
+        }
+    }
+}
+
+pub(crate) fn run(cx: &Context, args: &UsageArgs) -> Result<Outcome, CommandError> {
+    if let Some(UsageCommand::Statusline(args)) = &args.command {
+        return statusline::run(cx, args);
+    }
+    let zone = args.pricing.zone()?;
+    let book = args.pricing.book()?;
+    let now = Timestamp::now();
+    let range = Range::of(args.since.as_deref(), args.until.as_deref(), &zone, now)?;
+    let (logs, sessions) = chosen(cx, &args.sessions)?;
+    let wants = Wants {
+        tools: args.by == Grouping::Tool,
+        records: args.explain,
+        limits: args.blocks,
+        accounts: args.reconcile,
+    };
+    let read = logs.read(&cx.ui, wants);
+    let chosen = |session: &str| sessions.as_ref().is_none_or(|sessions| sessions.contains(session));
+    let keep = |at: Option<i64>, session: &str| range.contains(at) && chosen(session);
+    let report = report::Report { cx, book: &book, zone: &zone, now: now.as_millisecond(), csv: args.csv };
+    let groups = Groups::of(&read.calls, args.by.into(), &book, &zone, keep);
+    let found = if args.explain {
+        report.explain(&read.calls, keep)?
+    } else if args.reconcile {
+        report.reconcile(&read.calls, chosen)?
+    } else if args.blocks {
+        report.windows(&read.calls, keep)?
+    } else {
+        report.groups(&read.calls, args.by.into(), &groups)?
+    };
+    report.notes(&read, &groups.total);
+    Ok(match (read.unread.is_empty(), found) {
+        (false, _) => Outcome::Partly,
+        (true, true) => Outcome::Done,
+        (true, false) => {
+            cx.ui.note("no calls found");
+            Outcome::No
+        }
+    })
+}
+
+/// The logs to read, and the sessions to count if not all of them.
+///
+/// A session of the store is counted by reading the whole store: what it inherited from another session is
+/// counted there.
+fn chosen(cx: &Context, named: &[String]) -> Result<(Logs, Option<HashSet<String>>), CommandError> {
+    if named.is_empty() {
+        return Ok((Logs::of_store(&cx.store), None));
+    }
+    let mut logs = Logs::default();
+    let mut sessions = HashSet::new();
+    let mut in_store = false;
+    let mut all = false;
+    for what in named {
+        if Path::new(what).is_dir() {
+            logs.append(Logs::below(Path::new(what)));
+            all = true;
+            continue;
+        }
+        let file = load::find(cx, what)?;
+        in_store |= cx.store.homes().iter().any(|home| file.home.as_ref() == Some(home));
+        logs.append(Logs::of_session(&file));
+        sessions.insert(file.id);
+    }
+    if all {
+        // A folder is counted whole, with whatever else was named.
+        return Ok((logs.each_once(), None));
+    }
+    if in_store {
+        logs.append(Logs::of_store(&cx.store));
+    }
+    Ok((logs.each_once(), Some(sessions)))
+}
+
+/// A stretch of time; what is undated is in none but the endless one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Range {
+    from: Option<i64>,
+    to: Option<i64>,
+}
+
+impl Range {
+    fn of(
+        since: Option<&str>,
+        until: Option<&str>,
+        zone: &TimeZone,
+        now: Timestamp,
+    ) -> Result<Self, CommandError> {
+        let bound = |text: Option<&str>, end: bool| {
+            text.map(|text| moment(text, end, zone, now).ok_or_else(|| not_a_time(text))).transpose()
+        };
+        Ok(Self { from: bound(since, false)?, to: bound(until, true)? })
+    }
+
+    fn contains(self, at: Option<i64>) -> bool {
+        match at {
+            Some(at) => self.from.is_none_or(|from| from <= at) && self.to.is_none_or(|to| at < to),
+            None => self.from.is_none() && self.to.is_none(),
+        }
+    }
+}
+
+fn not_a_time(text: &str) -> CommandError {
+    CommandError::new(format!("`{text}` is no day"))
+        .hint("days are written as 2026-11-01, today, yesterday, 7d, 2w or 12h")
+}
+
+/// The moment that `text` names: the start of a day, or with `end` the start of the day after it.
+fn moment(text: &str, end: bool, zone: &TimeZone, now: Timestamp) -> Option<i64> {
+    let today = now.to_zoned(zone.clone()).date();
+    let ago = |days: i64| today.checked_sub(days.days()).ok();
+    let day: Option<Date> = match text {
+        "today" => Some(today),
+        "yesterday" => ago(1),
+        _ => {
+            let number = || text[..text.len() - 1].parse::<i64>().ok().filter(|n| *n >= 0);
+            match text.bytes().last()? {
+                b'd' => ago(number()?),
+                b'w' => ago(number()?.checked_mul(7)?),
+                b'h' => return now.as_millisecond().checked_sub(number()?.checked_mul(3_600_000)?),
+                _ => match text.parse::<Timestamp>() {
+                    Ok(moment) => return Some(moment.as_millisecond()),
+                    Err(_) => text.parse().ok(),
+                },
+            }
+        }
+    };
+    let day = if end { day?.tomorrow().ok()? } else { day? };
+    Some(day.to_zoned(zone.clone()).ok()?.timestamp().as_millisecond())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_begin_and_end_in_their_zone() {
+        let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
+        let zone = TimeZone::fixed(jiff::tz::offset(-5));
+        let at = |text: &str, end: bool| {
+            moment(text, end, &zone, now).map(|at| Timestamp::from_millisecond(at).unwrap().to_string())
+        };
+        assert_eq!(at("2026-11-01", false).as_deref(), Some("2026-11-01T05:00:00Z"));
+        assert_eq!(at("2026-11-01", true).as_deref(), Some("2026-11-02T05:00:00Z"));
+        assert_eq!(at("today", false).as_deref(), Some("2026-11-15T05:00:00Z"));
+        assert_eq!(at("7d", false).as_deref(), Some("2026-11-08T05:00:00Z"));
+        assert_eq!(at("2w", false).as_deref(), Some("2026-11-01T05:00:00Z"));
+        assert_eq!(at("12h", true).as_deref(), Some("2026-11-15T00:00:00Z"));
+        assert_eq!(at("2026-11-01T10:00:00Z", false).as_deref(), Some("2026-11-01T10:00:00Z"));
+        for odd in ["", "d", "-1d", "soon", "2026-13-01", "ü"] {
+            assert_eq!(at(odd, false), None, "{odd}");
+        }
+    }
+}

@@ -1,0 +1,566 @@
+//! What usage says: tables for people, JSON and CSV for programs.
+
+use std::io::Write;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use threadline_term::{Align, Column, Label, count, table, visible};
+use threadline_usage::{
+    Book, By, Calls, Explained, Group, GroupKey, Groups, Money, Totals, Verdict, Window, reconcile, reset_of,
+    windows,
+};
+
+use super::Read;
+use crate::context::Context;
+use crate::error::CommandError;
+
+/// How to report.
+pub(super) struct Report<'a> {
+    pub(super) cx: &'a Context,
+    pub(super) book: &'a Book,
+    pub(super) zone: &'a TimeZone,
+    /// In milliseconds since 1970.
+    pub(super) now: i64,
+    pub(super) csv: bool,
+}
+
+/// A group of calls, as JSON.
+#[derive(Default, Serialize)]
+struct GroupObject<'a> {
+    #[serde(flatten)]
+    key: KeyObject<'a>,
+    #[serde(flatten)]
+    figures: FiguresObject<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inherited_calls: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_at: Option<String>,
+}
+
+/// What the calls of a group have in common, as JSON.
+#[derive(Default, Serialize)]
+struct KeyObject<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    day: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    week: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    month: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<&'a str>,
+}
+
+impl<'a> From<&'a GroupKey> for KeyObject<'a> {
+    fn from(key: &'a GroupKey) -> Self {
+        let mut object = Self::default();
+        match key {
+            GroupKey::Day(day) => object.day = Some(day),
+            GroupKey::Week(week) => object.week = Some(week),
+            GroupKey::Month(month) => object.month = Some(month),
+            GroupKey::Session { session, project } => {
+                object.session = Some(session);
+                object.project = Some(project);
+            }
+            GroupKey::Project(project) => object.project = Some(project),
+            GroupKey::Model(model) => object.model = Some(model),
+            GroupKey::Tool(tool) => object.tool = Some(tool),
+            GroupKey::Branch { project, branch } => {
+                object.project = Some(project);
+                object.branch = Some(branch);
+            }
+        }
+        object
+    }
+}
+
+/// A sum, as JSON.
+#[derive(Default, Serialize)]
+struct FiguresObject<'a> {
+    calls: u64,
+    input_tokens: u64,
+    output_tokens: u64,
+    cache_read_tokens: u64,
+    cache_write_5m_tokens: u64,
+    cache_write_1h_tokens: u64,
+    web_searches: u64,
+    cost_usd: Option<Box<RawValue>>,
+    unpriced_models: Vec<&'a str>,
+}
+
+impl<'a> From<&'a Totals> for FiguresObject<'a> {
+    fn from(totals: &'a Totals) -> Self {
+        Self {
+            calls: totals.calls,
+            input_tokens: totals.tokens.input,
+            output_tokens: totals.tokens.output,
+            cache_read_tokens: totals.tokens.cache_read,
+            cache_write_5m_tokens: totals.tokens.cache_write_5m,
+            cache_write_1h_tokens: totals.tokens.cache_write_1h,
+            web_searches: totals.web_searches,
+            cost_usd: exact(totals.cost),
+            unpriced_models: totals.unpriced.iter().map(|name| &**name).collect(),
+        }
+    }
+}
+
+/// A five-hour window, as JSON.
+#[derive(Serialize)]
+struct WindowObject<'a> {
+    start: String,
+    end: String,
+    /// `stated` or `estimate`.
+    reset: &'static str,
+    active: bool,
+    first_at: String,
+    last_at: String,
+    #[serde(flatten)]
+    figures: FiguresObject<'a>,
+    cost_per_hour_usd: Option<Box<RawValue>>,
+    projected_cost_usd: Option<Box<RawValue>>,
+}
+
+/// A record with what became of it, as JSON.
+#[derive(Serialize)]
+struct RecordObject<'a> {
+    path: &'a str,
+    line: u64,
+    byte_offset: u64,
+    timestamp: Option<String>,
+    session: &'a str,
+    message_id: Option<&'a str>,
+    model: Option<&'a str>,
+    counted: bool,
+    reason: Option<&'static str>,
+    explanation: Option<String>,
+    input_tokens: u64,
+    output_tokens: u64,
+    cache_read_tokens: u64,
+    cache_write_5m_tokens: u64,
+    cache_write_1h_tokens: u64,
+    cost_usd: Option<Box<RawValue>>,
+}
+
+/// A session's figures beside Claude Code's own, as JSON.
+#[derive(Serialize)]
+struct ReconciledObject<'a> {
+    session: &'a str,
+    cost_usd: Option<Box<RawValue>>,
+    claude_code_cost_usd: Option<Box<RawValue>>,
+    difference_usd: Option<Box<RawValue>>,
+    reasons: &'a [String],
+    models: Vec<AccountObject<'a>>,
+}
+
+/// What a model used, in Claude Code's own account, as JSON.
+#[derive(Serialize)]
+struct AccountObject<'a> {
+    model: &'a str,
+    input_tokens: u64,
+    output_tokens: u64,
+    cache_read_tokens: u64,
+    cache_write_5m_tokens: u64,
+    cache_write_1h_tokens: u64,
+    web_searches: u64,
+    cost_usd: Option<Box<RawValue>>,
+}
+
+/// An amount as a JSON number with all its digits.
+fn exact(amount: Money) -> Option<Box<RawValue>> {
+    RawValue::from_string(amount.to_string()).ok()
+}
+
+fn moment(at: i64) -> String {
+    Timestamp::from_millisecond(at).map(|at| format!("{at:.3}")).unwrap_or_default()
+}
+
+impl Report<'_> {
+    /// The groups; `false` if there is none.
+    pub(super) fn groups(&self, calls: &Calls, by: By, groups: &Groups) -> Result<bool, CommandError> {
+        let mut answer =
+            if self.cx.json || self.csv { self.cx.ui.answer() } else { self.cx.ui.long_answer() };
+        if self.cx.json {
+            let inherited = calls.inherited();
+            for group in &groups.groups {
+                let mut object = GroupObject {
+                    key: KeyObject::from(&group.key),
+                    figures: FiguresObject::from(&group.totals),
+                    tool_calls: (by == By::Tool).then_some(group.totals.tool_calls),
+                    ..GroupObject::default()
+                };
+                if let GroupKey::Session { session, .. } = &group.key {
+                    object.inherited_calls = Some(inherited.get(&**session).copied().unwrap_or(0));
+                    object.first_at = group.first_at.map(moment);
+                    object.last_at = group.last_at.map(moment);
+                }
+                answer.json(&object)?;
+            }
+        } else if self.csv {
+            answer.write_all(csv(by, &groups.groups).as_bytes())?;
+        } else if !groups.groups.is_empty() {
+            answer.write_all(self.table(by, groups).as_bytes())?;
+        }
+        answer.finish()?;
+        Ok(!groups.groups.is_empty())
+    }
+
+    fn table(&self, by: By, groups: &Groups) -> String {
+        let text = |name: &'static str, gives_way: bool| Column { name, align: Align::Left, gives_way };
+        let number = |name: &'static str| Column { name, align: Align::Right, gives_way: false };
+        let mut columns: Vec<Column> = names(by).iter().map(|name| text(name, true)).collect();
+        columns.extend(["calls", "input", "output", "cache read", "cache write", "cost"].map(number));
+        columns.push(text("", false));
+        let largest =
+            groups.groups.iter().map(|group| weight(&group.totals, &groups.total)).fold(0.0, f64::max);
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        for group in &groups.groups {
+            let mut row: Vec<String> = cells(&group.key).map(|cell| visible(cell).into_owned()).collect();
+            row.extend(figures(&group.totals));
+            row.push(bar(weight(&group.totals, &groups.total), largest));
+            rows.push(row);
+        }
+        let mut total = vec![String::new(); names(by).len()];
+        "total".clone_into(&mut total[0]);
+        total.extend(figures(&groups.total));
+        rows.push(total);
+        table(self.cx.ui.page(), &columns, &rows)
+    }
+
+    /// The five-hour windows; `false` if there is none.
+    pub(super) fn windows(
+        &self,
+        calls: &Calls,
+        keep: impl Fn(Option<i64>, &str) -> bool,
+    ) -> Result<bool, CommandError> {
+        let zone_named = |name: &str| TimeZone::get(name).ok();
+        let resets = calls.limits().iter().filter_map(|limit| reset_of(limit, self.zone, zone_named));
+        let resets: Vec<i64> = resets.collect();
+        let windows = windows(calls, self.book, &resets, keep);
+        if self.cx.json {
+            let mut answer = self.cx.ui.answer();
+            for window in &windows {
+                answer.json(&self.window_object(window))?;
+            }
+            answer.finish()?;
+        } else if !windows.is_empty() {
+            let mut answer = self.cx.ui.long_answer();
+            answer.write_all(self.window_table(&windows).as_bytes())?;
+            answer.finish()?;
+        }
+        Ok(!windows.is_empty())
+    }
+
+    fn window_object<'w>(&self, window: &'w Window) -> WindowObject<'w> {
+        let active = window.is_active(self.now);
+        let projected = window.projected(self.now).filter(|_| active);
+        WindowObject {
+            start: moment(window.start),
+            end: moment(window.end),
+            reset: if window.stated { "stated" } else { "estimate" },
+            active,
+            first_at: moment(window.first_at),
+            last_at: moment(window.last_at),
+            figures: FiguresObject::from(&window.totals),
+            cost_per_hour_usd: window.cost_per_hour().and_then(exact),
+            projected_cost_usd: projected.and_then(exact),
+        }
+    }
+
+    fn window_table(&self, windows: &[Window]) -> String {
+        let text = |name: &'static str| Column { name, align: Align::Left, gives_way: false };
+        let number = |name: &'static str| Column { name, align: Align::Right, gives_way: false };
+        let mut columns = vec![text("from"), text("to"), text("end")];
+        columns.extend(
+            ["calls", "input", "output", "cache read", "cache write", "cost", "per hour"].map(number),
+        );
+        columns.push(text(""));
+        let local = |at: i64| {
+            let at = Timestamp::from_millisecond(at).map(|at| at.to_zoned(self.zone.clone()));
+            at.map(|at| at.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
+        };
+        let rows: Vec<Vec<String>> = windows
+            .iter()
+            .map(|window| {
+                let end = if window.stated { "stated" } else { "estimate" };
+                let mut row = vec![local(window.start), local(window.end), end.to_owned()];
+                row.extend(figures(&window.totals));
+                row.push(window.cost_per_hour().map(Money::short).unwrap_or_default());
+                let projected = window.projected(self.now).filter(|_| window.is_active(self.now));
+                row.push(match (window.is_active(self.now), projected) {
+                    (true, Some(cost)) => format!("open; {} at this rate", cost.short()),
+                    (true, None) => "open".to_owned(),
+                    (false, _) => String::new(),
+                });
+                row
+            })
+            .collect();
+        table(self.cx.ui.page(), &columns, &rows)
+    }
+
+    /// Every record; `false` if there is none.
+    pub(super) fn explain(
+        &self,
+        calls: &Calls,
+        keep: impl Fn(Option<i64>, &str) -> bool,
+    ) -> Result<bool, CommandError> {
+        let records = calls.explain(self.book, keep);
+        let mut answer = if self.cx.json { self.cx.ui.answer() } else { self.cx.ui.long_answer() };
+        let page = self.cx.ui.page();
+        let mut last = None;
+        for record in &records {
+            if self.cx.json {
+                answer.json(&record_object(record))?;
+                continue;
+            }
+            if last != Some(&record.path) {
+                writeln!(answer, "{}", page.paint(Label::Title, &visible(&record.path)))?;
+                last = Some(&record.path);
+            }
+            writeln!(answer, "{}", record_line(page, record))?;
+        }
+        answer.finish()?;
+        let n_counted = records.iter().filter(|record| record.verdict == Verdict::Counted).count();
+        let cost: Money = records.iter().filter_map(|record| record.cost).sum();
+        self.cx.ui.note(&format!(
+            "{} records counted, {} not; {}",
+            count(n_counted as u64),
+            count((records.len() - n_counted) as u64),
+            cost.short()
+        ));
+        Ok(!records.is_empty())
+    }
+
+    /// Ours beside Claude Code's own; `false` if no session has an account.
+    pub(super) fn reconcile(&self, calls: &Calls, keep: impl Fn(&str) -> bool) -> Result<bool, CommandError> {
+        let sessions = reconcile(calls, self.book, keep);
+        let mut answer = if self.cx.json { self.cx.ui.answer() } else { self.cx.ui.long_answer() };
+        for session in &sessions {
+            let difference = session.theirs.cost - session.ours.cost;
+            if self.cx.json {
+                let models = session.theirs.models.iter().map(|model| AccountObject {
+                    model: &model.name,
+                    input_tokens: model.tokens.input,
+                    output_tokens: model.tokens.output,
+                    cache_read_tokens: model.tokens.cache_read,
+                    cache_write_5m_tokens: model.tokens.cache_write_5m,
+                    cache_write_1h_tokens: model.tokens.cache_write_1h,
+                    web_searches: model.web_searches,
+                    cost_usd: exact(model.cost),
+                });
+                answer.json(&ReconciledObject {
+                    session: &session.session,
+                    cost_usd: exact(session.ours.cost),
+                    claude_code_cost_usd: exact(session.theirs.cost),
+                    difference_usd: exact(difference),
+                    reasons: &session.reasons,
+                    models: models.collect(),
+                })?;
+                continue;
+            }
+            let page = self.cx.ui.page();
+            writeln!(answer, "{}", page.paint(Label::Title, &visible(&session.session)))?;
+            let (ours, theirs) = (session.ours.cost.short(), session.theirs.cost.short());
+            writeln!(answer, "  ours {ours}, Claude Code's {theirs}, difference {}", difference.short())?;
+            for reason in &session.reasons {
+                writeln!(answer, "  {}", visible(reason))?;
+            }
+        }
+        answer.finish()?;
+        if sessions.is_empty() {
+            self.cx.ui.note("no session has an account of Claude Code's own (`cost-state`, from 2.1.26x on)");
+        }
+        Ok(!sessions.is_empty())
+    }
+
+    /// What a reader should know of the figures.
+    pub(super) fn notes(&self, read: &Read, total: &Totals) {
+        let ui = &self.cx.ui;
+        if total.unpriced_calls > 0 {
+            let names: Vec<_> = total.unpriced.iter().map(|name| visible(name)).collect();
+            let calls = plural(total.unpriced_calls, "call", "calls");
+            ui.note(&format!("no price is known for {}: {calls} left out of the cost", names.join(", ")));
+        }
+        if total.under_reported > 0 {
+            let calls = plural(total.under_reported, "call was", "calls were");
+            ui.note(&format!(
+                "{calls} logged by versions up to 2.1.58, which note fewer output tokens than there were"
+            ));
+        }
+        if read.calls.n_broken() > 0 {
+            let lines = plural(read.calls.n_broken(), "line is", "lines are");
+            ui.note(&format!("{lines} broken, and not counted"));
+        }
+        if read.calls.n_torn() > 0 {
+            let logs = plural(read.calls.n_torn(), "log ends", "logs end");
+            ui.note(&format!("{logs} in the middle of a line and may be growing"));
+        }
+        for path in &read.gone {
+            ui.note(&format!("{} is gone", path.display()));
+        }
+        for error in &read.unread {
+            ui.warn(error);
+        }
+        if total.calls > 0 {
+            ui.note(&format!("prices as of {}, book {}", self.book.updated(), self.book.digest()));
+        }
+    }
+}
+
+fn plural(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(n), if n == 1 { one } else { many })
+}
+
+/// What the columns of a group's key are called.
+fn names(by: By) -> &'static [&'static str] {
+    match by {
+        By::Day => &["day"],
+        By::Week => &["week"],
+        By::Month => &["month"],
+        By::Session => &["session", "project"],
+        By::Project => &["project"],
+        By::Model => &["model"],
+        By::Tool => &["tool"],
+        By::Branch => &["project", "branch"],
+    }
+}
+
+/// The cells of a group's key.
+fn cells(key: &GroupKey) -> impl Iterator<Item = &str> {
+    let (first, second): (&str, Option<&str>) = match key {
+        GroupKey::Day(name)
+        | GroupKey::Week(name)
+        | GroupKey::Month(name)
+        | GroupKey::Project(name)
+        | GroupKey::Model(name)
+        | GroupKey::Tool(name) => (name, None),
+        GroupKey::Session { session, project } => (session, Some(project)),
+        GroupKey::Branch { project, branch } => (project, Some(branch)),
+    };
+    [Some(first), second].into_iter().flatten()
+}
+
+/// The cells of a sum.
+fn figures(totals: &Totals) -> [String; 6] {
+    let cost = match totals.unpriced_calls == totals.calls && totals.calls > 0 && totals.cost == Money::ZERO {
+        true => "–".to_owned(),
+        false => totals.cost.short(),
+    };
+    let tokens = totals.tokens;
+    [
+        count(totals.calls),
+        count(tokens.input),
+        count(tokens.output),
+        count(tokens.cache_read),
+        count(tokens.cache_write()),
+        cost,
+    ]
+}
+
+/// How long a group's bar is to be: by cost, or by tokens where nothing has a cost.
+fn weight(totals: &Totals, whole: &Totals) -> f64 {
+    if whole.cost > Money::ZERO { totals.cost.to_f64() } else { totals.tokens.total() as f64 }
+}
+
+/// A bar of up to 20 columns, in eighths.
+fn bar(weight: f64, largest: f64) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = if largest > 0.0 { (weight / largest * 160.0).round() as usize } else { 0 };
+    format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
+}
+
+fn record_object(record: &Explained) -> RecordObject<'_> {
+    let reason = match &record.verdict {
+        Verdict::Counted => None,
+        Verdict::Rejected(reason) => Some(reason),
+    };
+    RecordObject {
+        path: &record.path,
+        line: record.line,
+        byte_offset: record.byte_offset,
+        timestamp: record.at.map(moment),
+        session: &record.session,
+        message_id: record.message_id.as_deref(),
+        model: record.model.as_deref(),
+        counted: reason.is_none(),
+        reason: reason.map(|reason| reason.name()),
+        explanation: reason.map(ToString::to_string),
+        input_tokens: record.tokens.input,
+        output_tokens: record.tokens.output,
+        cache_read_tokens: record.tokens.cache_read,
+        cache_write_5m_tokens: record.tokens.cache_write_5m,
+        cache_write_1h_tokens: record.tokens.cache_write_1h,
+        cost_usd: record.cost.and_then(exact),
+    }
+}
+
+fn record_line(page: threadline_term::Page, record: &Explained) -> String {
+    let model = visible(record.model.as_deref().unwrap_or("–"));
+    let id = visible(record.message_id.as_deref().unwrap_or("–"));
+    let tokens = record.tokens;
+    let line = format!(
+        "  {:>6}  {id}  {model}  {} in, {} out, {} read, {} written",
+        record.line,
+        count(tokens.input),
+        count(tokens.output),
+        count(tokens.cache_read),
+        count(tokens.cache_write())
+    );
+    match &record.verdict {
+        Verdict::Counted => {
+            let cost = record.cost.map_or_else(|| "no price".to_owned(), Money::short);
+            format!("{line}  counted, {cost}")
+        }
+        Verdict::Rejected(reason) => {
+            let reason = format!("not counted: {}", visible(&reason.to_string()));
+            format!("{line}  {}", page.paint(Label::Dim, &reason))
+        }
+    }
+}
+
+/// The groups as comma-separated values, with a heading.
+fn csv(by: By, groups: &[Group]) -> String {
+    let mut out = names(by).join(",");
+    out.push_str(
+        ",calls,input_tokens,output_tokens,cache_read_tokens,cache_write_5m_tokens,cache_write_1h_tokens,\
+         web_searches,cost_usd,unpriced_models\n",
+    );
+    for group in groups {
+        let (totals, tokens) = (&group.totals, group.totals.tokens);
+        let unpriced: Vec<_> = totals.unpriced.iter().map(|name| &**name).collect();
+        let numbers = [
+            totals.calls,
+            tokens.input,
+            tokens.output,
+            tokens.cache_read,
+            tokens.cache_write_5m,
+            tokens.cache_write_1h,
+            totals.web_searches,
+        ];
+        let cells = cells(&group.key).map(csv_cell);
+        let cells = cells.chain(numbers.iter().map(ToString::to_string));
+        let cells = cells.chain([totals.cost.to_string(), csv_cell(&unpriced.join(";"))]);
+        out.push_str(&cells.collect::<Vec<_>>().join(","));
+        out.push('\n');
+    }
+    out
+}
+
+fn csv_cell(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        return format!("\"{}\"", text.replace('"', "\"\""));
+    }
+    text.to_owned()
+}

@@ -1,0 +1,95 @@
+use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use jiff::Timestamp;
+use serde_json::Value;
+use threadline_store::SessionFile;
+use threadline_usage::{By, Groups, Wants};
+
+use super::Pricing;
+use super::logs::Logs;
+use crate::context::Context;
+use crate::error::{CommandError, Outcome};
+
+/// Write one line for Claude Code's status line, from its JSON on stdin
+///
+/// Shows the model, what the session and the day cost by our count, and how full the context is. Reads
+/// the session and the logs that were written to today, nothing else. In Claude Code's settings.json:
+/// `"statusLine": {"type": "command", "command": "threadline usage statusline"}`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StatuslineArgs {
+    #[command(flatten)]
+    pricing: Pricing,
+}
+
+pub(super) fn run(cx: &Context, args: &StatuslineArgs) -> Result<Outcome, CommandError> {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text)?;
+    let status: Value = serde_json::from_str(&text).map_err(|error| {
+        CommandError::new(format!("stdin holds no JSON: {error}"))
+            .hint("Claude Code runs this command itself; see `threadline usage statusline --help`")
+    })?;
+    let zone = args.pricing.zone()?;
+    let book = args.pricing.book()?;
+    let now = Timestamp::now();
+    let midnight =
+        now.to_zoned(zone.clone()).start_of_day().map_err(|error| CommandError::new(error.to_string()))?;
+    let midnight = midnight.timestamp().as_millisecond();
+
+    let mut logs = Logs::of_store(&cx.store);
+    let day = SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(midnight).unwrap_or(0));
+    logs.found.retain(|log| log.modified.is_none_or(|modified| modified >= day));
+    let transcript = text_at(&status, "/transcript_path").map(Path::new).filter(|path| path.is_file());
+    if let Some(path) = transcript {
+        logs.append(Logs::of_session(&SessionFile::at(path)));
+    }
+    let read = logs.each_once().read(&cx.ui, Wants::default());
+    let session = text_at(&status, "/session_id").unwrap_or_default();
+    let of_session = Groups::of(&read.calls, By::Day, &book, &zone, |_, id| id == session).total;
+    let of_today =
+        Groups::of(&read.calls, By::Day, &book, &zone, |at, _| at.is_some_and(|at| at >= midnight)).total;
+
+    let model =
+        text_at(&status, "/model/display_name").or_else(|| text_at(&status, "/model/id")).unwrap_or("?");
+    let mut line = threadline_term::visible(model).into_owned();
+    let _ = write!(line, " · session {}", of_session.cost.short());
+    let _ = write!(line, " · today {}", of_today.cost.short());
+    let last = read.calls.iter().filter(|call| call.session == session && call.agent.is_none());
+    let last = last.max_by_key(|call| call.at).map(|call| call.tokens.context());
+    if let Some(context) = context(&status, last) {
+        let _ = write!(line, " · context {context}");
+    }
+    if of_session.unpriced_calls + of_today.unpriced_calls > 0 {
+        line.push_str(" · some models have no price");
+    }
+    let mut answer = cx.ui.answer();
+    writeln!(answer, "{line}")?;
+    answer.finish()?;
+    Ok(Outcome::Done)
+}
+
+/// How full the context is: as Claude Code says, else as the last call tells.
+fn context(status: &Value, last: Option<u64>) -> Option<String> {
+    let window = status.pointer("/context_window");
+    let size = window.and_then(|window| window.get("context_window_size")).and_then(Value::as_u64);
+    let said = window.and_then(|window| window.get("used_percentage")).and_then(Value::as_f64);
+    let usage = window.and_then(|window| window.get("current_usage")).filter(|usage| usage.is_object());
+    let used = usage.map(|usage| {
+        let counts = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
+        counts.iter().filter_map(|key| usage.get(key)?.as_u64()).sum::<u64>()
+    });
+    match (said, used.or(last), size) {
+        (Some(percent), ..) => Some(format!("{percent:.0}%")),
+        (None, Some(used), Some(size)) if size > 0 => {
+            Some(format!("{:.0}%", used as f64 / size as f64 * 100.0))
+        }
+        (None, Some(used), _) => Some(format!("{} tokens", threadline_term::short_count(used))),
+        _ => None,
+    }
+}
+
+fn text_at<'a>(status: &'a Value, pointer: &str) -> Option<&'a str> {
+    status.pointer(pointer)?.as_str()
+}

@@ -1,0 +1,101 @@
+//! `export`.
+
+use std::fs;
+use std::path::Path;
+
+use threadline_testkit::{TestHome, session_uuid};
+
+use crate::run::{Run, at_home};
+
+const TALK: &str = r#"
+u1        user   "why is it slow?"
+a1 <- u1  reply  m1 text "Let me look."
+a2 <- a1  reply  m1 tool t1 Bash {"command":"cargo bench"}
+r1 <- a2  result t1 "12345678901234567890"
+"#;
+
+fn export(home: &TestHome, args: &[&str]) -> Run {
+    at_home(home, &[&["export"], args].concat())
+}
+
+fn is_page(text: &str) -> bool {
+    text.starts_with("<!doctype html>") && text.ends_with("</html>\n")
+}
+
+#[test]
+fn html_goes_into_one_file() {
+    let home = TestHome::new();
+    home.session("slow", TALK);
+    let out = home.root().join("a page.html");
+    let run = export(&home, &["html", "last", "-o", out.to_str().unwrap()]);
+    assert_eq!((run.code, &*run.out, &*run.err), (0, "", "wrote [home]/a page.html\n"), "{run}");
+    let page = fs::read_to_string(&out).unwrap();
+    assert!(is_page(&page) && page.contains("why is it slow?") && page.contains("id=\"r0\""));
+    let run = export(&home, &["html", "last", "-o", "-"]);
+    assert_eq!(run.out, page);
+}
+
+#[test]
+fn what_is_left_out_does_not_travel_along() {
+    let home = TestHome::new();
+    home.session("slow", TALK);
+    let cut = export(&home, &["html", "last", "-o", "-", "--max-output", "5"]).out;
+    assert!(
+        is_page(&cut) && cut.contains("12345<") && !cut.contains("123456") && cut.contains("\"raw\":null")
+    );
+    let chat = export(&home, &["html", "last", "-o", "-", "--level", "chat"]).out;
+    assert!(chat.contains("Let me look.") && !chat.contains("cargo bench") && chat.contains("\"raw\":null"));
+    assert_eq!(export(&home, &["html", "last", "-o", "-", "--images", "none"]).code, 0);
+}
+
+#[test]
+fn all_sessions_get_a_page_and_a_list_and_are_written_once() {
+    let home = TestHome::new();
+    home.session("slow", TALK);
+    let other = home.session_in("/home/ada/site", "other", "u1 user \"a <b> question\"\n");
+    let dir = home.root().join("out");
+    let all = || export(&home, &["html", "--all", "-o", dir.to_str().unwrap()]);
+    assert_eq!(all().err, "wrote 2 of 2 sessions to [home]/out/index.html\n");
+    let index = fs::read_to_string(dir.join("index.html")).unwrap();
+    for name in ["slow", "other"] {
+        let page = format!("{}.html", session_uuid(name));
+        assert!(
+            index.contains(&format!("href=\"{page}\""))
+                && is_page(&fs::read_to_string(dir.join(page)).unwrap())
+        );
+    }
+    assert!(index.contains("/home/ada/site</h2>") && index.contains("a &lt;b&gt; question"), "{index}");
+    assert_eq!(all().err, "wrote 0 of 2 sessions to [home]/out/index.html\n");
+    append(&other, "\n");
+    assert_eq!(all().err, "wrote 1 of 2 sessions to [home]/out/index.html\n");
+    let fewer = export(&home, &["html", "--all", "-o", dir.to_str().unwrap(), "--level", "chat"]);
+    assert_eq!(fewer.err, "wrote 2 of 2 sessions to [home]/out/index.html\n");
+}
+
+fn append(path: &Path, text: &str) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes.extend(text.as_bytes());
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn markdown_and_json_go_to_stdout() {
+    let home = TestHome::new();
+    home.session("slow", TALK);
+    let run = export(&home, &["markdown", "last"]);
+    assert!(run.out.contains("> why is it slow?\n\nLet me look.\n\n- Bash `cargo bench`\n"), "{run}");
+    let lines = export(&home, &["json", "last"]);
+    assert_eq!(lines.json_lines().len(), 5);
+    assert_eq!(lines.out, at_home(&home, &["show", "last", "--json", "--level", "full"]).out);
+}
+
+#[test]
+fn what_cannot_be_written_is_said() {
+    let home = TestHome::new();
+    home.session("slow", TALK);
+    let run = export(&home, &["html", "last", "-o", "/nowhere/x.html"]);
+    assert_eq!(run.code, 2);
+    assert!(run.err.starts_with("error: cannot write /nowhere/x.html: "), "{run}");
+    assert_eq!(export(&home, &["html"]).code, 2);
+    assert_eq!(export(&home, &["html", "--all"]).code, 2);
+}

@@ -1,0 +1,299 @@
+//! `search`: what is told, in which form, and how it ends. What is found is tested where it is looked for.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, SystemTime};
+
+use insta::assert_snapshot;
+use serde_json::json;
+use threadline_testkit::{TestHome, session_uuid};
+
+use crate::run::{at_home, command, threadline};
+
+const TALK: &str = r#"
+u1        user   "why is it slow?"
+a1 <- u1  reply  m1 text "Let me look."
+a2 <- a1  reply  m1 tool t1 Grep {"pattern":"slow"}
+r1 <- a2  result t1 "src/main.rs:9: slow();\nsrc/main.rs:10: slower();"
+a3 <- r1  reply  m2 text "It is slow\nbecause it *sleeps* slowly.\nThat is all."
+title "Slow loom"
+"#;
+
+/// Makes a file as old as this many hours.
+fn age(path: &Path, hours: u64) {
+    let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000 - hours * 3600);
+    File::options().append(true).open(path).unwrap().set_modified(then).unwrap();
+}
+
+/// A home with an old session that was talked in, and a newer one that says little.
+fn home() -> TestHome {
+    let home = TestHome::new();
+    age(&home.session_in("/home/ada/loom", "aaaaaaaa-0000-4000-8000-000000000001", TALK), 5);
+    let other = "u9 user \"all is well\"\na9 <- u9 reply m9 text \"Not slow at all.\"";
+    age(&home.session_in("/home/ada/reed", "bbbbbbbb-0000-4000-8000-000000000002", other), 1);
+    home
+}
+
+#[test]
+fn finds_are_grouped_by_session_the_newest_first() {
+    assert_snapshot!(at_home(&home(), &["search", "slow"]), @r"
+    exit: 0
+    ----- stdout -----
+    all is well
+    bbbbbbbb-0000-4000-8000-000000000002 · 2026-09-21 13:13 · /home/ada/reed · 1 hit
+      m2      reply           Not slow at all.
+
+    Slow loom
+    aaaaaaaa-0000-4000-8000-000000000001 · 2026-09-21 09:13 · /home/ada/loom · 5 hits
+      m1      prompt          why is it slow?
+      m3      tool Grep       slow
+      m3      result Grep     src/main.rs:9: slow();
+      m5      reply           It is slow
+      m6      title           Slow loom
+    ----- stderr -----
+    6 hits in 2 sessions
+    ");
+    assert_snapshot!(at_home(&home(), &["search", "--sort", "rank", "-C", "1", "because", "slow"]), @r"
+    exit: 0
+    ----- stdout -----
+    Slow loom
+    aaaaaaaa-0000-4000-8000-000000000001 · 2026-09-21 09:13 · /home/ada/loom · 1 hit
+      m5      reply           It is slow
+                              because it *sleeps* slowly.
+                              That is all.
+
+    ----- stderr -----
+    1 hit in 1 session
+    ");
+}
+
+#[test]
+fn prompts_rank_before_replies() {
+    let ranked = at_home(&home(), &["search", "--sort", "rank", "-l", "slow"]);
+    assert_snapshot!(ranked, @r"
+    exit: 0
+    ----- stdout -----
+    aaaaaaaa-0000-4000-8000-000000000001
+    bbbbbbbb-0000-4000-8000-000000000002
+    ----- stderr -----
+    6 hits in 2 sessions
+    ");
+    assert_snapshot!(at_home(&home(), &["search", "-c", "slow"]), @r"
+    exit: 0
+    ----- stdout -----
+    bbbbbbbb-0000-4000-8000-000000000002	1
+    aaaaaaaa-0000-4000-8000-000000000001	5
+    ----- stderr -----
+    6 hits in 2 sessions
+    ");
+}
+
+#[test]
+fn json_has_every_field() {
+    let home = TestHome::new();
+    home.session("slow", TALK);
+    home.agent("slow", "a1b2c3", "x1 user \"be slow\"", None);
+    let run = at_home(&home, &["search", "slow", "--json", "kind:result", "kind:task"]);
+    let [result, task] = run.json_lines().try_into().unwrap();
+    let id = session_uuid("slow");
+    let expected = json!({
+        "session": id,
+        "path": format!("[home]/projects/-home-ada-loom/{id}.jsonl"),
+        "line": 4,
+        "anchor": "m3",
+        "kind": "result",
+        "tool": "Grep",
+        "timestamp": "2026-01-01T10:00:03.000Z",
+        "text": "src/main.rs:9: slow();",
+        "ranges": [[15, 19]],
+        "role": "user",
+        "agent": null,
+        "matches": 2,
+        "copies": 0,
+    });
+    assert_eq!(result, expected);
+    assert_eq!((&task["session"], &task["agent"], &task["line"]), (&json!(id), &json!("a1b2c3"), &json!(1)));
+    assert!(task["path"].as_str().unwrap().ends_with("/subagents/agent-a1b2c3.jsonl"));
+    let counted = at_home(&home, &["search", "slow", "--json", "-c"]).json();
+    assert_eq!(counted["count"], 6);
+    assert_eq!(at_home(&home, &["search", "slow", "--json", "-n", "2"]).json_lines().len(), 2);
+}
+
+#[test]
+fn projects_and_sessions_narrow() {
+    let home = home();
+    let ids = |args: &[&str]| at_home(&home, &[&["search", "-l", "slow"], args].concat()).out;
+    assert_eq!(ids(&["--project", "reed"]), "bbbbbbbb-0000-4000-8000-000000000002\n");
+    assert_eq!(ids(&["project:/home/ada/loom"]), "aaaaaaaa-0000-4000-8000-000000000001\n");
+    assert_eq!(ids(&["session:aaaa"]), "aaaaaaaa-0000-4000-8000-000000000001\n");
+    assert_eq!(ids(&["-n", "1"]), "bbbbbbbb-0000-4000-8000-000000000002\n");
+    assert_eq!(ids(&["project:nowhere"]), "");
+    assert_eq!(ids(&["--", "-grep", "-not"]), "aaaaaaaa-0000-4000-8000-000000000001\n");
+}
+
+#[test]
+fn what_a_fork_copied_is_told_once_with_the_session_it_comes_from() {
+    let home = TestHome::new();
+    let talk = TALK
+        .replace("u1 ", "11111111-1111-4111-8111-111111111111 ")
+        .replace("<- u1", "<- 11111111-1111-4111-8111-111111111111");
+    age(&home.session("aaaaaaaa-0000-4000-8000-000000000001", &talk), 5);
+    let fork = format!("{talk}u5 <- a3 user \"slow again\"");
+    age(&home.session("bbbbbbbb-0000-4000-8000-000000000002", &fork), 1);
+    let run = at_home(&home, &["search", "slow", "kind:prompt"]);
+    assert_snapshot!(run, @r"
+    exit: 0
+    ----- stdout -----
+    Slow loom
+    bbbbbbbb-0000-4000-8000-000000000002 · 2026-09-21 13:13 · /home/ada/loom · 1 hit
+      m7      prompt          slow again
+
+    Slow loom
+    aaaaaaaa-0000-4000-8000-000000000001 · 2026-09-21 09:13 · /home/ada/loom · 1 hit
+      m1      prompt          why is it slow?  (+1 in forks)
+    ----- stderr -----
+    2 hits in 2 sessions; 1 copy in forks left out
+    ");
+    let hits = at_home(&home, &["search", "slow", "kind:prompt", "--json", "--sort", "rank"]).json_lines();
+    let told: Vec<_> = hits.iter().map(|hit| (hit["line"].as_u64(), hit["copies"].as_u64())).collect();
+    assert_eq!(told.len(), 2);
+    assert!(told.contains(&(Some(1), Some(1))) && told.contains(&(Some(7), Some(0))), "{told:?}");
+}
+
+#[test]
+fn exit_codes_tell_how_it_went() {
+    let home = home();
+    assert_eq!(at_home(&home, &["search", "slow"]).code, 0);
+    assert_snapshot!(at_home(&home, &["search", "nowhere to be found"]), @r"
+    exit: 1
+    ----- stdout -----
+    ----- stderr -----
+    nothing found in 2 sessions
+    ");
+    assert_snapshot!(at_home(&home, &["search", "slow kind:promt"]), @r"
+    exit: 2
+    ----- stdout -----
+    ----- stderr -----
+    error: `kind:promt`: a kind is `prompt`, `reply`, `thinking`, `tool`, `result`, `output`, `task`, `summary`, `title` or `notice`
+      slow kind:promt
+           ^^^^^^^^^^
+    hint: `threadline search --help` tells what a query is made of
+    ");
+    assert_snapshot!(at_home(&home, &["search", "错误 /a(/"]), @r"
+    exit: 2
+    ----- stdout -----
+    ----- stderr -----
+    error: `/a(/` is no regular expression: unclosed group
+      错误 /a(/
+           ^^^^
+    hint: `threadline search --help` tells what a query is made of
+    ");
+    assert_snapshot!(at_home(&home, &["search"]), @r"
+    exit: 2
+    ----- stdout -----
+    ----- stderr -----
+    error: the query is empty
+    hint: give a word to find, such as `threadline search timeout`
+    ");
+    assert_eq!(at_home(&home, &["search", "slow", "--json", "nothing-else"]).code, 1);
+}
+
+#[test]
+#[cfg(unix)]
+fn what_cannot_be_read_is_reported_and_the_rest_is_answered() {
+    let home = home();
+    let folder = home.root().join("projects/-home-ada-loom");
+    std::os::unix::fs::symlink("loop.jsonl", folder.join("loop.jsonl")).unwrap();
+    std::os::unix::fs::symlink("nowhere", folder.join("gone.jsonl")).unwrap();
+    let run = at_home(&home, &["search", "-c", "slow"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert_eq!(run.out.lines().count(), 2, "{run}");
+    assert!(run.err.contains("warning: cannot read [home]/projects/-home-ada-loom/loop.jsonl"), "{run}");
+    assert!(run.err.contains("warning: [home]/projects/-home-ada-loom/gone.jsonl is gone"), "{run}");
+    std::fs::remove_file(folder.join("loop.jsonl")).unwrap();
+    assert_eq!(at_home(&home, &["search", "-c", "slow"]).code, 0, "a file that is gone is no failure");
+}
+
+#[test]
+fn a_log_that_grows_while_it_is_searched_is_read_as_far_as_it_goes() {
+    let home = TestHome::new();
+    let path = home.session("grows", "u0 user \"slow start\"");
+    let line = threadline_testkit::log("u1 user \"slow and growing\"");
+    let done = &std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(move || {
+            let mut file = File::options().append(true).open(path).unwrap();
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                // In two parts, so that a reader may see half a line.
+                let (head, tail) = line.split_at(line.len() / 2);
+                std::io::Write::write_all(&mut file, head).unwrap();
+                std::io::Write::write_all(&mut file, tail).unwrap();
+            }
+        });
+        for _ in 0..10 {
+            let run = at_home(&home, &["search", "slow", "--json", "-n", "500"]);
+            assert_eq!((run.code, &*run.err), (0, ""));
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_huge_line_is_searched_and_reported() {
+    let home = home();
+    let huge = format!("u1 user \"{} slow end\"", "x".repeat(50 << 20));
+    home.session("cccccccc-0000-4000-8000-000000000003", &huge);
+    let run = at_home(&home, &["search", "-c", "slow"]);
+    assert_eq!((run.code, run.out.lines().count()), (0, 3), "{}", run.err);
+    assert!(
+        run.err.contains("cccccccc-0000-4000-8000-000000000003.jsonl: line 1 is 52.4 MB long"),
+        "{}",
+        run.err
+    );
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let home = TestHome::new();
+    let long: String = (0..5000).map(|i| format!("u{i} user \"{}\"\n", "word ".repeat(40))).collect();
+    home.session("long", &long);
+    let root = home.root().to_str().unwrap();
+    for form in [&["--json"][..], &["-m", "0"], &["--json", "--sort", "rank"]] {
+        let args = [&["--home", root, "search", "word"], form].concat();
+        let mut child = command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut first = [0; 10];
+        child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+        let done = child.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8(done.stderr).unwrap(), "");
+        assert_eq!(done.status.code(), Some(0));
+    }
+}
+
+#[test]
+fn hostile_text_is_shown_not_obeyed() {
+    let home = TestHome::new();
+    home.file(
+        "projects/-x/h.jsonl",
+        std::fs::read(threadline_testkit::corpus().join("hostile-text.jsonl")).unwrap(),
+    );
+    let run = at_home(&home, &["search", "-m", "0", "-C", "9", "/./"]);
+    assert_eq!(run.code, 0);
+    assert!(!run.out.contains('\u{1b}') && !run.out.contains('\u{202e}'), "{run}");
+    assert!(run.out.contains("^["), "{run}");
+    let painted = at_home(&home, &["search", "--color", "always", "a"]);
+    assert!(painted.out.contains("\u{1b}["), "{painted}");
+}
+
+#[test]
+fn an_anchor_opens_what_was_found() {
+    let run = threadline(["--demo", "search", "panic", "--json", "kind:prompt", "kind:reply", "kind:result"]);
+    assert!(run.json_lines().len() > 3, "{run}");
+    for hit in run.json_lines() {
+        let place = format!("{}#{}", hit["path"].as_str().unwrap(), hit["anchor"].as_str().unwrap());
+        let shown = threadline(["--demo", "show", &place]);
+        assert_eq!(shown.code, 0, "{place}: {shown}");
+    }
+}

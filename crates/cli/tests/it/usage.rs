@@ -1,0 +1,318 @@
+//! `usage`: the shapes of its answers, what it reads, and what it does when it cannot.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use threadline_testkit::{TestHome, session_uuid};
+
+use crate::run::{Run, at_home, command, threadline};
+
+const LOG: &str = r#"
+u1        user   "go" branch=main
+a1 <- u1  reply  msg_1 text "a" model=claude-opus-5 usage={"input_tokens":100000,"output_tokens":1}
+a2 <- a1  reply  msg_1 tool t1 Bash {"command":"ls"} model=claude-opus-5 stop="tool_use" usage={"input_tokens":100000,"output_tokens":100}
+r1 <- a2  result t1 "a"
+a3 <- r1  reply  msg_2 text "b" model=claude-nova-9 usage={"input_tokens":7} @2026-01-02T10:00:00Z
+"#;
+const AGENT: &str = r#"
+b1        reply  msg_3 text "c" model=claude-haiku-4-5 usage={"input_tokens":100,"cache_creation_input_tokens":10} @10:00:01
+"#;
+
+fn home() -> TestHome {
+    let home = TestHome::new();
+    home.session("one", LOG);
+    home.agent("one", "a1b2c3", AGENT, None);
+    home
+}
+
+#[test]
+fn json_has_one_object_a_group_with_every_field() {
+    let home = home();
+    let lines = at_home(&home, &["usage", "--json"]).json_lines();
+    assert_eq!(
+        lines,
+        [
+            json!({"day": "2026-01-01", "calls": 2, "input_tokens": 100_100, "output_tokens": 100, "cache_read_tokens": 0,
+                "cache_write_5m_tokens": 10, "cache_write_1h_tokens": 0, "web_searches": 0, "cost_usd": 0.502_612_5,
+                "unpriced_models": []}),
+            json!({"day": "2026-01-02", "calls": 1, "input_tokens": 7, "output_tokens": 0, "cache_read_tokens": 0,
+                "cache_write_5m_tokens": 0, "cache_write_1h_tokens": 0, "web_searches": 0, "cost_usd": 0,
+                "unpriced_models": ["claude-nova-9"]}),
+        ]
+    );
+    let keys = |by: &str, key: &str| {
+        let run = at_home(&home, &["usage", "--json", "--by", by]);
+        run.json_lines().iter().map(|line| line[key].clone()).collect::<Vec<Value>>()
+    };
+    assert_eq!(keys("week", "week"), ["2026-W01"]);
+    assert_eq!(keys("month", "month"), ["2026-01"]);
+    assert_eq!(keys("session", "session"), [session_uuid("one")]);
+    assert_eq!(keys("session", "inherited_calls"), [0]);
+    assert_eq!(keys("project", "project"), ["/home/ada/loom"]);
+    assert_eq!(keys("model", "model"), ["claude-opus-5", "claude-haiku-4-5", "claude-nova-9"]);
+    assert_eq!(keys("tool", "tool"), ["Bash", "(none)"]);
+    assert_eq!(keys("tool", "tool_calls"), [1, 0]);
+    assert_eq!(keys("branch", "branch"), ["main"]);
+}
+
+#[test]
+fn a_table_for_people_has_bars_a_total_and_notes() {
+    assert_snapshot!(at_home(&home(), &["usage", "--by", "model"]), @r"
+    exit: 0
+    ----- stdout -----
+    model             calls    input  output  cache read  cache write     cost
+    claude-opus-5         1  100,000     100           0            0    $0.50  ████████████████████
+    claude-haiku-4-5      1      100       0           0           10  $0.0001
+    claude-nova-9         1        7       0           0            0        –
+    total                 3  100,107     100           0           10    $0.50
+    ----- stderr -----
+    no price is known for claude-nova-9: 1 call left out of the cost
+    prices as of 2026-11-15, book cb5f23ce66ed
+    ");
+}
+
+#[test]
+fn csv_has_the_same_fields() {
+    assert_snapshot!(at_home(&home(), &["usage", "--csv", "--quiet"]).out, @r"
+    day,calls,input_tokens,output_tokens,cache_read_tokens,cache_write_5m_tokens,cache_write_1h_tokens,web_searches,cost_usd,unpriced_models
+    2026-01-01,2,100100,100,0,10,0,0,0.5026125,
+    2026-01-02,1,7,0,0,0,0,0,0,claude-nova-9
+    ");
+}
+
+#[test]
+fn days_are_those_of_the_zone_and_of_the_range() {
+    let home = home();
+    let days = |args: &[&str]| {
+        let run = at_home(&home, &[&["usage", "--json"], args].concat());
+        run.json_lines().iter().map(|line| line["day"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(days(&["--since", "2026-01-02"]), ["2026-01-02"]);
+    assert_eq!(days(&["--until", "2026-01-01"]), ["2026-01-01"]);
+    assert_eq!(days(&["--tz", "Pacific/Kiritimati"]), ["2026-01-02", "2026-01-03"]);
+    let none = at_home(&home, &["usage", "--since", "7d"]);
+    assert_eq!((none.code, &*none.out, &*none.err), (1, "", "no calls found\n"));
+    assert_eq!(at_home(&home, &["usage", "--since", "soon"]).code, 2);
+    assert_eq!(at_home(&home, &["usage", "--tz", "Mars/Base"]).code, 2);
+}
+
+#[test]
+fn a_session_is_counted_without_what_it_inherited() {
+    let home = home();
+    home.session(
+        "two",
+        &format!(
+            "{}\n{}",
+            LOG,
+            "a9 reply msg_9 text \"x\" model=claude-opus-5 usage={\"input_tokens\":1} @2026-01-03T00:00:00Z"
+        ),
+    );
+    let at = |name: &str| {
+        at_home(&home, &["usage", "--json", "--by", "session", &session_uuid(name)]).json_lines()
+    };
+    let (one, two) = (at("one"), at("two"));
+    let calls = [&one, &two].map(|lines| lines[0]["calls"].as_u64().unwrap());
+    // Both began at once, so the smaller id owns what they share.
+    assert_eq!(calls.iter().sum::<u64>(), 4);
+    let all = at_home(&home, &["usage", "--json", "--by", "session"]).json_lines();
+    assert_eq!(all.len(), 2);
+    assert!(one.iter().chain(&two).all(|line| all.contains(line)));
+    let inherited: u64 = all.iter().map(|line| line["inherited_calls"].as_u64().unwrap()).sum();
+    assert_eq!(inherited, 2);
+}
+
+#[test]
+fn explain_goes_down_to_the_lines() {
+    let run = at_home(&home(), &["usage", "--explain", "--json"]);
+    let told: Vec<_> = run
+        .json_lines()
+        .iter()
+        .map(|line| (line["line"].clone(), line["counted"].clone(), line["reason"].clone()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (json!(2), json!(false), json!("same-reply")),
+            (json!(3), json!(true), Value::Null),
+            (json!(5), json!(true), Value::Null),
+            (json!(1), json!(true), Value::Null),
+        ]
+    );
+    let people = at_home(&home(), &["usage", "--explain"]);
+    assert!(people.out.contains("not counted: the same reply, counted at line 3"), "{people}");
+    assert!(people.err.starts_with("3 records counted, 1 not; $0.50\n"), "{people}");
+}
+
+#[test]
+fn blocks_say_what_is_an_estimate() {
+    let home = home();
+    let lines = at_home(&home, &["usage", "--blocks", "--json"]).json_lines();
+    assert_eq!(lines[0]["start"], "2026-01-01T10:00:00.000Z");
+    assert_eq!(lines[0]["reset"], "estimate");
+    assert_eq!(lines[0]["calls"], 2);
+    home.session(
+        "limit",
+        "a1 reply msg_8 text \"You've hit your session limit · resets 11:30am (Etc/UTC)\" model=\"<synthetic>\" @11:00:00 +{\"isApiErrorMessage\":true}",
+    );
+    let lines = at_home(&home, &["usage", "--blocks", "--json"]).json_lines();
+    assert_eq!(
+        (&lines[0]["reset"], &lines[0]["end"]),
+        (&json!("stated"), &json!("2026-01-01T11:30:00.000Z"))
+    );
+    assert_eq!(at_home(&home, &["usage", "--blocks"]).code, 0);
+}
+
+#[test]
+fn reconcile_sets_claude_codes_own_figure_beside_ours() {
+    let home = home();
+    assert_eq!(at_home(&home, &["usage", "--reconcile"]).code, 1);
+    home.session(
+        "told",
+        &format!("{LOG}\nentry cost-state {{\"totalCostUSD\":0.75,\"modelUsage\":{{}}}}")
+            .replace("msg_", "msg_t"),
+    );
+    let line = at_home(&home, &["usage", "--reconcile", "--json"]).json();
+    assert_eq!(line["session"], session_uuid("told"));
+    assert_eq!((&line["cost_usd"], &line["claude_code_cost_usd"]), (&json!(0.5025), &json!(0.75)));
+    assert_eq!(at_home(&home, &["usage", "--reconcile"]).code, 0);
+}
+
+#[test]
+fn a_persons_own_prices_are_laid_over_ours() {
+    let home = home();
+    let prices = r#"{"prices":[{"model":"claude-nova-9","input":1000000,"output":1,"write_5m":1,"write_1h":1,"read":1}]}"#;
+    let file = home.file("prices.json", prices);
+    let run = at_home(&home, &["usage", "--json", "--by", "model", "--prices", file.to_str().unwrap()]);
+    assert_eq!(run.json_lines()[0]["cost_usd"], 7);
+    let config = home.root().join("config");
+    home.file("config/threadline/prices.json", prices);
+    let done = command(["--home", home.root().to_str().unwrap(), "usage", "--json", "--by", "model"])
+        .env("XDG_CONFIG_HOME", &config)
+        .output()
+        .unwrap();
+    assert!(String::from_utf8(done.stdout).unwrap().starts_with(r#"{"model":"claude-nova-9","calls":1"#));
+    let wrong = home.file("wrong.json", r#"{"prices":[{"model":"x"}]}"#);
+    let run = at_home(&home, &["usage", "--prices", wrong.to_str().unwrap()]);
+    assert_snapshot!(run, @r"
+    exit: 2
+    ----- stdout -----
+    ----- stderr -----
+    error: cannot read [home]/wrong.json: price 1 of the list: `input` is missing or is not dollars per million tokens
+    ");
+}
+
+fn statusline(home: &TestHome, json: &str) -> Run {
+    let mut child = command(["--home", home.root().to_str().unwrap(), "usage", "statusline"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(json.as_bytes()).unwrap();
+    let done = child.wait_with_output().unwrap();
+    Run {
+        code: done.status.code().unwrap(),
+        out: String::from_utf8(done.stdout).unwrap(),
+        err: String::from_utf8(done.stderr).unwrap(),
+    }
+}
+
+#[test]
+fn the_status_line_is_one_line() {
+    let home = home();
+    let path = home.session("status", &LOG.replace("msg_", "msg_s"));
+    let status = json!({"session_id": session_uuid("status"), "transcript_path": path, "model": {"id": "claude-opus-5", "display_name": "Opus 5"},
+        "context_window": {"context_window_size": 200_000, "used_percentage": 42.4}});
+    let run = statusline(&home, &status.to_string());
+    assert_snapshot!(run, @r"
+    exit: 0
+    ----- stdout -----
+    Opus 5 · session $0.50 · today $0.00 · context 42% · some models have no price
+    ----- stderr -----
+    ");
+    let little = statusline(&home, "{}");
+    assert_eq!((little.code, &*little.out), (0, "? · session $0.00 · today $0.00\n"));
+    assert_eq!(statusline(&home, "nonsense").code, 2);
+}
+
+#[test]
+fn what_cannot_be_read_is_said_and_the_rest_answered() {
+    let home = home();
+    // A folder by the name of a log cannot be read as one, whoever asks.
+    std::fs::create_dir_all(home.root().join("projects/-home-ada-loom/dir.jsonl")).unwrap();
+    assert_eq!(at_home(&home, &["usage", "--json"]).json_lines().len(), 2);
+    // Neither can a link that leads nowhere: the log was deleted, which is said and is no failure.
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("/no/such/log", home.root().join("projects/-home-ada-loom/gone.jsonl"))
+            .unwrap();
+        let run = at_home(&home, &["usage", "--json"]);
+        assert_eq!((run.code, run.json_lines().len()), (0, 2));
+        assert!(run.err.contains("gone.jsonl is gone"), "{}", run.err);
+        // A link that leads to itself is there and cannot be opened.
+        let circle = home.root().join("projects/-home-ada-loom/circle.jsonl");
+        std::os::unix::fs::symlink(&circle, &circle).unwrap();
+        let run = at_home(&home, &["usage", "--json"]);
+        assert_eq!((run.code, run.json_lines().len()), (2, 2));
+        assert!(
+            run.err.contains("warning: cannot read [home]/projects/-home-ada-loom/circle.jsonl"),
+            "{}",
+            run.err
+        );
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn the_same_logs_through_links_and_twice_count_once() {
+    let home = home();
+    let plain = at_home(&home, &["usage", "--json", "--by", "model"]).out;
+    let link = linked(&home);
+    std::os::unix::fs::symlink(
+        home.root().join("projects/-home-ada-loom"),
+        home.root().join("projects/-again"),
+    )
+    .unwrap();
+    let root = home.root().to_str().unwrap();
+    let both = threadline([
+        "--home",
+        root,
+        "--home",
+        link.root().join("link").to_str().unwrap(),
+        "usage",
+        "--json",
+        "--by",
+        "model",
+    ]);
+    assert_eq!(both.out, plain);
+    let folders =
+        threadline(["usage", "--json", "--by", "model", root, link.root().join("link").to_str().unwrap()]);
+    assert_eq!(folders.out, plain);
+}
+
+#[cfg(unix)]
+fn linked(home: &TestHome) -> TestHome {
+    let other = TestHome::new();
+    std::os::unix::fs::symlink(home.root(), other.root().join("link")).unwrap();
+    other
+}
+
+#[test]
+fn a_log_that_grows_is_counted_up_to_its_last_whole_line() {
+    let home = home();
+    let path = home.session("grows", &LOG.replace("msg_", "msg_g"));
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() - 20]).unwrap();
+    let run = at_home(&home, &["usage", "--json", "--by", "session"]);
+    let calls: u64 = run.json_lines().iter().map(|line| line["calls"].as_u64().unwrap()).sum();
+    assert_eq!((run.code, calls), (0, 4), "{run}");
+    assert!(run.err.contains("1 log ends in the middle of a line and may be growing"), "{run}");
+}
+
+#[test]
+fn the_demo_has_figures() {
+    let run = threadline(["--demo", "usage", "--json"]);
+    assert_eq!(run.code, 0, "{run}");
+}

@@ -1,0 +1,441 @@
+(() => {
+'use strict';
+const $ = id => document.getElementById(id);
+const root = document.documentElement, main = $('main'), rail = $('rail'), side = rail.closest('.side');
+const index = JSON.parse($('index').textContent);
+root.classList.add('js');
+
+// Parts that are drawn when they are needed: several to a pack, each pack deflated and in base 64.
+const packs = new Map();
+function unpack(name) {
+  let text = packs.get(name);
+  if (!text) {
+    text = inflate($(name).textContent);
+    packs.set(name, text);
+    if (packs.size > 24) packs.delete(packs.keys().next().value);
+  }
+  return text;
+}
+async function inflate(base64) {
+  const raw = atob(base64), bytes = new Uint8Array(raw.length);
+  for (let i = 0; i < raw.length; i++) bytes[i] = raw.charCodeAt(i);
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate-raw'))).text();
+}
+function last(list, fits) {
+  let low = 0, high = list.length;
+  while (low < high) { const middle = (low + high) >> 1; if (fits(list[middle])) low = middle + 1; else high = middle; }
+  return low - 1;
+}
+async function part(number) {
+  const pack = last(index.starts, start => start <= number);
+  const text = (await unpack('z' + pack)).split('\0')[number - index.starts[pack]];
+  return text.slice(text.indexOf('\n') + 1);
+}
+
+// Pieces of the page, drawn when they come near.
+const near = new IntersectionObserver(seen => {
+  for (const { target, isIntersecting } of seen) if (isIntersecting) draw(target);
+}, { rootMargin: '1600px 0px' });
+const drawing = new WeakMap();
+function draw(piece) {
+  if (!drawing.has(piece)) {
+    near.unobserve(piece);
+    drawing.set(piece, part(+piece.dataset.p).then(html => {
+      piece.innerHTML = html;
+      piece.classList.add('drawn');
+      piece.style.minHeight = '';
+      sections = null;
+      watch(piece);
+    }));
+  }
+  return drawing.get(piece);
+}
+function watch(within) {
+  for (const piece of within.querySelectorAll('.piece:not(.drawn)')) {
+    piece.style.minHeight = 28 * piece.dataset.rows + 'px';
+    near.observe(piece);
+  }
+  for (const code of within.querySelectorAll('.reply > .code')) addCopy(code);
+}
+
+// Folds whose inside is put aside.
+const filling = new WeakMap();
+function fill(details) {
+  if (!filling.has(details)) {
+    const number = details.dataset.b;
+    filling.set(details, number === undefined ? Promise.resolve() : part(+number).then(html => {
+      const inside = document.createElement('div');
+      inside.className = 'late';
+      inside.innerHTML = html;
+      details.append(inside);
+    }));
+  }
+  return filling.get(details).then(() => { for (const code of details.querySelectorAll('.code')) addCopy(code); });
+}
+main.addEventListener('toggle', event => { if (event.target.open) fill(event.target); }, true);
+function unfold(details) { details.open = true; return fill(details); }
+
+// Names: every item can be linked to, drawn or not.
+const lineOf = id => { const found = /^m(\d+)/.exec(id); return found ? +found[1] : 0; };
+const agentOf = id => {
+  const found = /^a-(.*)-m\d+(\.\d+)?$/s.exec(id);
+  return found && Object.hasOwn(index.agents, found[1]) ? found[1] : null;
+};
+async function find(id) {
+  let found = $(id);
+  if (found) return found;
+  const agent = agentOf(id);
+  if (agent !== null) {
+    const call = await find(index.agents[agent]);
+    const details = call && call.querySelector('details');
+    if (details) await unfold(details);
+    return $(id);
+  }
+  const line = lineOf(id);
+  for (let depth = 0; line && depth < 4 && !found; depth++) {
+    for (let i = 0; i < index.pieces.length && !found; i += 3) {
+      if (index.pieces[i + 1] > line || index.pieces[i + 2] < line) continue;
+      const piece = document.querySelector(`.piece[data-p="${index.pieces[i]}"]:not(.drawn)`);
+      if (piece) { await draw(piece); found = $(id); }
+    }
+  }
+  return found;
+}
+let here = null;
+async function reveal(id, quiet) {
+  const found = await find(id);
+  if (!found) return null;
+  const own = found.classList.contains('i') && found.querySelector(':scope > details');
+  if (own && !found.classList.contains('head')) await unfold(own);
+  for (let above = found.parentElement; above; above = above.parentElement) if (above.tagName === 'DETAILS' && !above.open) await unfold(above);
+  if (!found.getClientRects().length) showAll();
+  if (here) here.classList.remove('here');
+  here = found;
+  if (found.classList.contains('i')) found.classList.add('here');
+  if (!quiet) {
+    found.scrollIntoView({ block: 'start' });
+    // What is drawn near by moves it; it stays put once that has settled.
+    setTimeout(() => { if (here === found) found.scrollIntoView({ block: 'start' }); }, 120);
+  }
+  return found;
+}
+function goTo(id) {
+  aim = numberOf.get(id) ?? null;
+  history.replaceState(null, '', '#' + encodeURIComponent(id));
+  return reveal(id);
+}
+const fromHash = () => {
+  let id = location.hash.slice(1);
+  try { id = decodeURIComponent(id); } catch { /* as it stands */ }
+  if (id && id !== 'main') reveal(id);
+};
+addEventListener('hashchange', fromHash);
+document.addEventListener('click', event => {
+  const link = event.target.closest('a[href^="#"]');
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  const href = link.getAttribute('href').slice(1);
+  if (href === 'main') return;
+  event.preventDefault();
+  side.classList.remove('open');
+  railButton();
+  goTo(href);
+});
+
+// Where the reader is.
+const numberOf = new Map(index.turns.map((anchor, i) => [anchor, i]));
+let sections = null, current = -1, aim = null;
+function place() {
+  sections ??= [...main.querySelectorAll(':scope > .turn, :scope > .piece > .turn')];
+  const at = last(sections, section => section.getBoundingClientRect().top < 70);
+  const now = aim ?? (at < 0 ? -1 : numberOf.get(sections[at].dataset.a) ?? -1);
+  if (now === current) return;
+  current = now;
+  rail.querySelector('[aria-current]')?.removeAttribute('aria-current');
+  const link = now >= 0 && rail.querySelector(`a[href="#${CSS.escape(index.turns[now])}"]`);
+  if (link) {
+    link.setAttribute('aria-current', 'true');
+    const box = rail.getBoundingClientRect(), line = link.getBoundingClientRect();
+    if (line.top < box.top || line.bottom > box.bottom) rail.scrollTop += line.top - box.top - box.height / 3;
+  }
+}
+let waiting = false;
+addEventListener('scroll', () => {
+  if (waiting) return;
+  waiting = true;
+  requestAnimationFrame(() => { waiting = false; place(); });
+}, { passive: true });
+// Where the keys went last, until the reader moves by other means: the end of a page cannot be scrolled to its top.
+for (const moved of ['wheel', 'touchmove', 'pointerdown']) addEventListener(moved, () => { aim = null; }, { passive: true });
+function jump(by) {
+  place();
+  if (!index.turns.length) return;
+  aim = Math.min(Math.max(current + by, 0), index.turns.length - 1);
+  goTo(index.turns[aim]).then(place);
+}
+function nextBad() {
+  const from = here ? lineOf(here.id) : current >= 0 ? lineOf(index.turns[current]) : 0;
+  const next = index.bad.find(id => lineOf(id) > from) ?? index.bad[0];
+  if (next) goTo(next); else say('Nothing went wrong');
+}
+
+// Search: over everything, drawn or not.
+const q = $('q'), hitsOut = $('hits');
+let hits = [], hit = -1, run = 0;
+function order(id) {
+  const agent = agentOf(id);
+  return agent === null ? lineOf(id) : order(index.agents[agent]) + lineOf(id.slice(agent.length + 3)) * 1e-7 + 1e-4;
+}
+function count(text, needle) {
+  let n = 0;
+  for (let at = text.indexOf(needle); at >= 0; at = text.indexOf(needle, at + needle.length)) n++;
+  return n;
+}
+function plain(html) {
+  return html.replace(/<[^>]*>/g, '').replace(/&(lt|gt|quot|#39|amp);/g, (_, name) => ({ lt: '<', gt: '>', quot: '"', '#39': "'", amp: '&' })[name]);
+}
+function searchDrawn(needle, found) {
+  const texts = new Map();
+  const walker = document.createTreeWalker(main, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    if (index.large && node.parentElement.closest('.drawn, .late')) continue;
+    const item = node.parentElement.closest('.i[id]');
+    if (item) texts.set(item.id, (texts.get(item.id) ?? '') + node.data);
+  }
+  for (const [id, text] of texts) {
+    const n = count(text.toLowerCase(), needle);
+    if (n) found.set(id, (found.get(id) ?? 0) + n);
+  }
+}
+function searchPart(text, needle, found) {
+  const cut = text.indexOf('\n');
+  let id = text.slice(0, cut), from = cut + 1;
+  const note = to => {
+    const n = id && count(plain(text.slice(from, to)).toLowerCase(), needle);
+    if (n) found.set(id, (found.get(id) ?? 0) + n);
+  };
+  for (const name of text.matchAll(/ id="((?:m\d|a-)[^"]*)"/g)) { note(name.index); id = plain(name[1]); from = name.index; }
+  note(text.length);
+}
+async function search() {
+  const mine = ++run, needle = q.value.trim().toLowerCase();
+  hits = []; hit = -1;
+  CSS.highlights?.delete('hit');
+  $('b-prev').hidden = $('b-next').hidden = true;
+  if (!needle) { hitsOut.textContent = ''; return; }
+  const found = new Map();
+  searchDrawn(needle, found);
+  for (let i = 0; i < index.starts.length; i++) {
+    const text = await inflate($('z' + i).textContent);
+    if (mine !== run) return;
+    for (const part of text.split('\0')) searchPart(part, needle, found);
+    if (i % 16 === 15) hitsOut.textContent = found.size + ' …';
+  }
+  hits = [...found.keys()].map(id => [order(id), id]).sort((a, b) => a[0] - b[0]).map(([, id]) => id);
+  hitsOut.textContent = hits.length ? `${hits.length}` : 'none';
+  $('b-prev').hidden = $('b-next').hidden = !hits.length;
+}
+async function goHit(by) {
+  if (!hits.length) return;
+  const from = current >= 0 ? lineOf(index.turns[current]) : 0;
+  hit = hit < 0 && by > 0 ? Math.max(hits.findIndex(id => order(id) >= from), 0) : (hit + by + hits.length) % hits.length;
+  hitsOut.textContent = `${hit + 1} of ${hits.length}`;
+  const item = await reveal(hits[hit], true);
+  if (!item) return;
+  const ranges = rangesIn(item, q.value.trim().toLowerCase());
+  if (CSS.highlights) CSS.highlights.set('hit', new Highlight(...ranges));
+  const first = ranges[0]?.startContainer.parentElement ?? item;
+  for (let above = first; above && above !== item; above = above.parentElement) if (above.tagName === 'DETAILS' && !above.open && !first.closest('summary')) await unfold(above);
+  first.scrollIntoView({ block: 'center' });
+}
+function rangesIn(item, needle) {
+  const ranges = [], nodes = [];
+  let text = '';
+  const walker = document.createTreeWalker(item, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) { nodes.push([text.length, node]); text += node.data.toLowerCase(); }
+  for (let at = text.indexOf(needle); needle && at >= 0 && ranges.length < 500; at = text.indexOf(needle, at + needle.length)) {
+    const range = new Range(), end = at + needle.length;
+    const a = nodes[last(nodes, ([start]) => start <= at)], b = nodes[last(nodes, ([start]) => start < end)];
+    if (at - a[0] > a[1].length || end - b[0] > b[1].length) continue;
+    range.setStart(a[1], at - a[0]);
+    range.setEnd(b[1], end - b[0]);
+    ranges.push(range);
+  }
+  return ranges;
+}
+let typing = 0;
+q.addEventListener('input', () => { clearTimeout(typing); typing = setTimeout(search, 150); });
+$('find').addEventListener('submit', event => event.preventDefault());
+q.addEventListener('keydown', async event => {
+  if (event.key === 'Enter') {
+    event.preventDefault();
+    if (typing) { clearTimeout(typing); typing = 0; if (!hits.length) await search(); }
+    goHit(event.shiftKey ? -1 : 1);
+  } else if (event.key === 'Escape') { q.value = ''; search(); q.blur(); }
+});
+$('b-prev').addEventListener('click', () => goHit(-1));
+$('b-next').addEventListener('click', () => goHit(1));
+
+// Filters.
+const kinds = [...document.querySelectorAll('.kind-b')], tool = $('tool'), sheet = document.styleSheets[0];
+function kind(button, on) {
+  button.setAttribute('aria-pressed', on);
+  root.classList.toggle('no-' + button.dataset.k, !on);
+}
+for (const button of kinds) button.addEventListener('click', () => kind(button, button.getAttribute('aria-pressed') !== 'true'));
+index.tools.map(([name, n], i) => [name, n, i]).sort((a, b) => b[1] - a[1]).forEach(([name, n, i]) => tool.add(new Option(`${name}  ${n}`, i)));
+let rules = 0;
+function onlyTool() {
+  while (rules) { sheet.deleteRule(sheet.cssRules.length - 1); rules--; }
+  root.classList.toggle('only-bad', tool.value === 'bad');
+  if (tool.value !== '' && tool.value !== 'bad') {
+    const n = +tool.value;
+    for (const rule of [`main > .turn:not([data-tools~="${n}"]), .piece > .turn[id]:not([data-tools~="${n}"]) { display: none; }`,
+      `main > :is(.turn, .piece) .work > :not([data-t="${n}"], .piece, :has([data-t="${n}"])), main .work > .piece > :not([data-t="${n}"], :has([data-t="${n}"])) { display: none; }`]) {
+      sheet.insertRule(rule, sheet.cssRules.length);
+      rules++;
+    }
+  }
+}
+tool.addEventListener('change', onlyTool);
+function showAll() {
+  for (const button of kinds) kind(button, true);
+  tool.value = '';
+  onlyTool();
+}
+let opened = false;
+$('b-fold').textContent = index.large ? 'Open turn' : 'Open all';
+$('b-fold').addEventListener('click', foldAll);
+async function foldAll() {
+  opened = !opened;
+  place();
+  const within = index.large ? (sections[last(sections, section => section.dataset.a === index.turns[current] || numberOf.get(section.dataset.a) <= current)] ?? main) : main;
+  for (const details of within.querySelectorAll('.i > details')) details.open = opened;
+  $('b-fold').setAttribute('aria-pressed', opened);
+}
+
+// Copying, and what an item offers.
+function say(text) { $('said').textContent = text; }
+async function copy(text, button) {
+  try { await navigator.clipboard.writeText(text); }
+  catch {
+    const area = document.createElement('textarea');
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand('copy');
+    area.remove();
+  }
+  const label = button.textContent;
+  button.textContent = 'Copied';
+  say('Copied');
+  setTimeout(() => { button.textContent = label; }, 1200);
+}
+function make(label, act) {
+  const button = document.createElement('button');
+  button.type = 'button';
+  button.textContent = label;
+  button.addEventListener('click', event => { event.stopPropagation(); act(button); });
+  return button;
+}
+function addCopy(code) {
+  if (code.querySelector(':scope > .copy')) return;
+  const button = make('Copy', button => copy(code.querySelector('pre:not(.nos)').textContent, button));
+  button.className = 'copy';
+  code.append(button);
+}
+const ops = document.createElement('span');
+ops.className = 'ops';
+let offered = null;
+ops.append(make('Copy', button => {
+  const copied = offered.cloneNode(true);
+  for (const extra of copied.querySelectorAll('.ops, .at, .copy, .margin, .no')) extra.remove();
+  copy(copied.textContent.trim(), button);
+}));
+if (index.raw) ops.append(make('Raw', () => rawOf(offered)));
+function offer(event) {
+  const item = event.target.closest?.('.i[id]');
+  if (!item || item === offered || item.classList.contains('mark')) return;
+  offered = item;
+  item.append(ops);
+}
+main.addEventListener('pointerover', offer);
+main.addEventListener('focusin', offer);
+
+// The lines of the log themselves.
+const raw = $('raw'), rawText = raw.querySelector('pre');
+let shown = null, written = false;
+async function rawLine(log, number) {
+  const packs = index.raw[log];
+  const at = packs ? last(packs, ([, first]) => first <= number) : -1;
+  if (at < 0) return null;
+  const lines = (await unpack('r' + packs[at][0])).split('\n').filter(line => line.startsWith(number + ' '));
+  return lines.length ? lines.map(line => line.slice(line.indexOf(' ') + 1)).join('\n') : null;
+}
+function rawOf(item) {
+  if (!item || !index.raw) return;
+  const agent = agentOf(item.id);
+  openRaw(agent ?? '', agent === null ? lineOf(item.id) : lineOf(item.id.slice(agent.length + 3)));
+}
+async function openRaw(log, number) {
+  const text = await rawLine(log, number);
+  if (text === null) { say('No such line'); return; }
+  shown = { log, number, text };
+  $('raw-h').textContent = 'Line ' + number + (log ? ' of agent ' + log : '');
+  setRaw();
+  if (!raw.open) raw.showModal();
+  rawText.scrollTop = 0;
+}
+function setRaw() {
+  let text = shown.text;
+  if (!written) try { text = JSON.stringify(JSON.parse(text), null, 2); } catch { /* as it stands */ }
+  rawText.textContent = text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, ch => `<U+${ch.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}>`);
+  $('raw-form').setAttribute('aria-pressed', written);
+}
+async function stepRaw(by) {
+  for (let number = shown.number + by, tries = 0; number > 0 && tries < 50; number += by, tries++) {
+    if (await rawLine(shown.log, number) !== null) return openRaw(shown.log, number);
+  }
+}
+$('raw-prev').addEventListener('click', () => stepRaw(-1));
+$('raw-next').addEventListener('click', () => stepRaw(1));
+$('raw-form').addEventListener('click', () => { written = !written; setRaw(); });
+$('raw-copy').addEventListener('click', event => copy(shown.text, event.target));
+$('raw-close').addEventListener('click', () => raw.close());
+
+// Light or dark, the outline, help, keys.
+const memory = { get: key => { try { return localStorage.getItem(key); } catch { return null; } }, set: (key, value) => { try { localStorage.setItem(key, value); } catch { /* not kept */ } } };
+const kept = memory.get('threadline-theme');
+if (kept === 'light' || kept === 'dark') root.dataset.theme = kept;
+function theme() {
+  const dark = root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+  root.dataset.theme = dark ? 'light' : 'dark';
+  memory.set('threadline-theme', root.dataset.theme);
+}
+$('b-theme').addEventListener('click', theme);
+const wide = matchMedia('(min-width: 64rem)');
+function railButton() { $('b-rail').setAttribute('aria-expanded', side.classList.contains('open')); }
+function outline() {
+  if (wide.matches) root.classList.toggle('no-rail'); else side.classList.toggle('open');
+  railButton();
+}
+$('b-rail').addEventListener('click', outline);
+$('b-help').addEventListener('click', () => $('help').showModal());
+const keys = {
+  j: () => jump(1), n: () => jump(1), k: () => jump(-1), p: () => jump(-1), e: nextBad, o: outline, f: foldAll, d: theme,
+  t: () => { const button = kinds.find(button => button.dataset.k === 'tool'); kind(button, button.getAttribute('aria-pressed') !== 'true'); },
+  r: () => rawOf(here ?? offered),
+  '/': () => { root.classList.remove('no-rail'); q.focus(); q.select(); },
+  '?': () => $('help').showModal(),
+};
+addEventListener('keydown', event => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest('input, select, textarea, dialog')) return;
+  const act = Object.hasOwn(keys, event.key) && keys[event.key];
+  if (!act) return;
+  event.preventDefault();
+  act();
+});
+
+watch(document);
+place();
+fromHash();
+})();

@@ -1,0 +1,317 @@
+//! Cards: the whole of a tool call, below the line that sums it up.
+
+use threadline_view::{AgentView, CallView, Card, Change, CommandCard, Hunk, Outcome, Question, Todo};
+
+use crate::item::{self, Place};
+use crate::markup::Markup;
+use crate::sheet::{Sheet, left_out};
+use crate::{prose, words};
+
+/// Adds the body of a call that has this name.
+pub(crate) fn body(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView, name: &str) {
+    let failed = call.outcome != Outcome::Ok;
+    if let Card::Agent { .. } = call.card {
+        agent(sheet, out, call, name);
+    } else {
+        card(sheet, out, call);
+        for agent in &call.agents {
+            work(sheet, out, agent, name);
+        }
+    }
+    // What these say of a result, the card says already; what an error says, it does not.
+    let told = !failed
+        && matches!(
+            call.card,
+            Card::Command(_)
+                | Card::File { .. }
+                | Card::Diff { .. }
+                | Card::Todos(_)
+                | Card::Page { .. }
+                | Card::Agent { .. }
+        );
+    let told = told || matches!(&call.card, Card::Command(card) if card.output.trim() == call.result.trim());
+    let told = told || matches!(&call.card, Card::File { text, .. } if *text == call.result);
+    let told = told || matches!(&call.card, Card::Matches { lines, .. } if *lines == call.result);
+    let told = told
+        || matches!(&call.card, Card::Questions(questions) if questions.iter().all(|q| q.answer.is_some()));
+    let told = told || matches!(&call.card, Card::Matches { files, .. } if !failed && !files.is_empty());
+    if !told && !call.result.trim().is_empty() {
+        if failed {
+            out.lit("<p class=\"cap bad\">").text(call.outcome.name()).lit("</p>");
+        } else {
+            out.lit("<p class=\"cap\">result</p>");
+        }
+        sheet.output(out, &call.result);
+    }
+    item::attached(sheet, out, &call.files, &[]);
+}
+
+fn card(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView) {
+    match &call.card {
+        Card::Command(card) => command(sheet, out, card),
+        Card::File { path, text, start_line, .. } => {
+            path_line(out, path);
+            file(sheet, out, text, *start_line);
+        }
+        Card::Diff { path, hunks, by_hand, .. } => {
+            path_line(out, path);
+            if *by_hand {
+                out.lit("<p class=\"note\">changed by hand before it was accepted</p>");
+            }
+            diff(sheet, out, hunks);
+        }
+        Card::Matches { pattern, place, files, lines } => {
+            fields(out, &[("pattern", pattern), ("in", place)]);
+            if !files.is_empty() {
+                out.lit("<ul class=\"files\">");
+                for file in files {
+                    out.lit("<li>").text(words::path(file, sheet.cwd.as_deref())).lit("</li>");
+                }
+                out.lit("</ul>");
+            }
+            sheet.output(out, lines);
+        }
+        Card::Todos(todos) => list(out, todos),
+        Card::Page { url, status, prompt, text } => {
+            out.lit("<p class=\"path\">");
+            prose::link(out, url, url);
+            out.lit("</p>");
+            fields(out, &[("status", status), ("asked", prompt)]);
+            let (text, left) = words::clip(text, sheet.options.max_output);
+            out.lit("<div class=\"prose\">");
+            prose::markdown(out, text);
+            out.lit("</div>");
+            left_out(out, left);
+        }
+        Card::Links { query, links } => {
+            fields(out, &[("query", query)]);
+            out.lit("<ol class=\"links\">");
+            for (title, url) in links {
+                out.lit("<li>");
+                prose::link(out, url, title);
+                out.lit("</li>");
+            }
+            out.lit("</ol>");
+        }
+        Card::Plan(plan) => {
+            out.lit("<div class=\"prose\">");
+            prose::markdown(out, plan);
+            out.lit("</div>");
+        }
+        Card::Questions(questions) => questions.iter().for_each(|asked| question(out, asked)),
+        Card::Message { to, text } => {
+            fields(out, &[("to", to)]);
+            out.lit("<div class=\"prose\">");
+            prose::markdown(out, text);
+            out.lit("</div>");
+        }
+        Card::Fields(found) => {
+            let found: Vec<(&str, &str)> = found.iter().map(|(key, value)| (&**key, &**value)).collect();
+            fields(out, &found);
+        }
+        Card::Agent { .. } => {}
+    }
+}
+
+fn path_line(out: &mut Markup, path: &str) {
+    out.lit("<p class=\"path\">").text(path).lit("</p>");
+}
+
+/// Named values: short ones beside their names, long ones below.
+fn fields(out: &mut Markup, fields: &[(&str, &str)]) {
+    if fields.iter().all(|(_, value)| value.is_empty()) {
+        return;
+    }
+    out.lit("<dl class=\"fields\">");
+    for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
+        out.lit("<dt>").text(name).lit("</dt><dd>").text(value).lit("</dd>");
+    }
+    out.lit("</dl>");
+}
+
+fn command(sheet: &Sheet<'_>, out: &mut Markup, card: &CommandCard) {
+    if !card.description.is_empty() {
+        out.lit("<p class=\"cap\">").text(&card.description).lit("</p>");
+    }
+    if !card.command.is_empty() {
+        out.lit("<div class=\"code command\"><pre tabindex=\"0\"><code>")
+            .text(&card.command)
+            .lit("</code></pre></div>");
+    }
+    sheet.output(out, &card.output);
+    if !card.errors.trim().is_empty() {
+        out.lit("<p class=\"cap\">stderr</p>");
+        sheet.output(out, &card.errors);
+    }
+    if let Some(code) = card.exit_code.filter(|code| *code != 0) {
+        out.lit("<p class=\"cap bad\">exit ").text(&code.to_string()).lit("</p>");
+    }
+    if let Some(path) = &card.kept_at {
+        out.lit("<p class=\"note\">the whole output was kept in <code>")
+            .text(path)
+            .lit("</code>, which is not here</p>");
+    }
+}
+
+fn file(sheet: &Sheet<'_>, out: &mut Markup, text: &str, start_line: u64) {
+    let (text, left) = words::clip(text.trim_end_matches('\n'), sheet.options.max_output);
+    if text.is_empty() {
+        return;
+    }
+    // Where the log holds only what the model was told, lines bring their numbers along.
+    let numbered = text.lines().next().is_some_and(|line| {
+        let rest = line.trim_start().trim_start_matches(|ch: char| ch.is_ascii_digit());
+        rest.len() < line.trim_start().len() && rest.starts_with(['→', '\t'])
+    });
+    out.lit("<div class=\"code lines\">");
+    if !numbered {
+        out.lit("<pre class=\"nos\" aria-hidden=\"true\">");
+        for line_no in start_line..start_line + text.lines().count() as u64 {
+            out.num(line_no).lit("\n");
+        }
+        out.lit("</pre>");
+    }
+    out.lit("<pre tabindex=\"0\"><code>").text(text).lit("</code></pre></div>");
+    left_out(out, left);
+}
+
+fn diff(sheet: &Sheet<'_>, out: &mut Markup, hunks: &[Hunk]) {
+    if hunks.is_empty() {
+        return;
+    }
+    let limit = sheet.options.max_output.unwrap_or(usize::MAX);
+    let mut shown = 0;
+    let mut left = 0;
+    out.lit("<div class=\"code diff\"><pre tabindex=\"0\">");
+    for (i, hunk) in hunks.iter().enumerate() {
+        if i > 0 {
+            out.lit("<span class=\"gap\">⋯</span>");
+        }
+        let (mut old, mut new) = (hunk.old_start, hunk.new_start);
+        for line in &hunk.lines {
+            if shown + line.text.len() > limit {
+                left += line.text.len();
+                continue;
+            }
+            shown += line.text.len();
+            let (class, sign) = match line.change {
+                Change::Kept => ("<span class=\"same\"", " "),
+                Change::Added => ("<span class=\"new\"", "+"),
+                Change::Removed => ("<span class=\"old\"", "-"),
+            };
+            out.lit(class);
+            if line.change != Change::Added {
+                line_no(out, " data-o=\"", &mut old);
+            }
+            if line.change != Change::Removed {
+                line_no(out, " data-n=\"", &mut new);
+            }
+            out.lit(">").lit(sign);
+            let mut at = 0;
+            for range in &line.changed {
+                let (Some(before), Some(word)) =
+                    (line.text.get(at..range.start), line.text.get(range.clone()))
+                else {
+                    break;
+                };
+                out.text(before).lit("<b>").text(word).lit("</b>");
+                at = range.end;
+            }
+            out.text(&line.text[at..]).lit("\n</span>");
+        }
+    }
+    out.lit("</pre></div>");
+    left_out(out, left);
+}
+
+/// Adds the number of a line, where it is known, and counts on.
+fn line_no(out: &mut Markup, attribute: &'static str, line_no: &mut u64) {
+    if *line_no > 0 {
+        out.lit(attribute).num(*line_no).lit("\"");
+        *line_no += 1;
+    }
+}
+
+fn list(out: &mut Markup, todos: &[Todo]) {
+    out.lit("<ul class=\"todos\">");
+    for todo in todos {
+        let (class, mark) = match &*todo.status {
+            "completed" => ("<li class=\"done\">", "☑"),
+            "in_progress" => ("<li class=\"now\">", "▶"),
+            "deleted" => ("<li class=\"gone\">", "☒"),
+            _ => ("<li>", "☐"),
+        };
+        out.lit(class).lit("<span class=\"tick\">").lit(mark).lit("</span> ").text(&todo.text);
+        if let Some(before) = &todo.before {
+            out.lit(" <span class=\"was\">").text(&before.replace('_', " ")).lit(" → ");
+            out.text(&todo.status.replace('_', " ")).lit("</span>");
+        }
+        out.lit("</li>");
+    }
+    out.lit("</ul>");
+}
+
+fn question(out: &mut Markup, question: &Question) {
+    out.lit("<p class=\"question\">").text(&question.text).lit("</p><ul class=\"todos\">");
+    let answer = question.answer.as_deref();
+    let chosen = |option: &str| {
+        answer.is_some_and(|answer| answer == option || answer.split(", ").any(|a| a == option))
+    };
+    for option in &question.options {
+        let mark = if chosen(option) {
+            "<li class=\"now\"><span class=\"tick\">●</span> "
+        } else {
+            "<li><span class=\"tick\">○</span> "
+        };
+        out.lit(mark).text(option).lit("</li>");
+    }
+    match answer {
+        Some(answer) if !question.options.iter().any(|option| chosen(option)) => {
+            out.lit("<li class=\"now\"><span class=\"tick\">●</span> ").text(answer).lit("</li>");
+        }
+        None => {
+            out.lit("<li class=\"was\">not answered</li>");
+        }
+        _ => {}
+    }
+    out.lit("</ul>");
+}
+
+fn agent(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView, name: &str) {
+    let Card::Agent { agent_type, prompt, answer, background, .. } = &call.card else { return };
+    fields(out, &[("agent", agent_type), ("runs", if *background { "in the background" } else { "" })]);
+    let mut body = Markup::new();
+    body.lit("<div class=\"ask\">").text(prompt).lit("</div>");
+    let mut summary = Markup::new();
+    summary.lit("<span class=\"tool\">Asked</span><span class=\"subject\">");
+    summary.text(&words::first_words(prompt, 160)).lit("</span>");
+    sheet.fold(out, None, &summary, &body);
+    for agent in &call.agents {
+        work(sheet, out, agent, name);
+    }
+    if !answer.trim().is_empty() {
+        let (answer, left) = words::clip(answer, sheet.options.max_output);
+        out.lit("<p class=\"cap\">answer</p><div class=\"prose\">");
+        prose::markdown(out, answer);
+        out.lit("</div>");
+        left_out(out, left);
+    }
+}
+
+/// What a sub-agent did, turn by turn.
+fn work(sheet: &mut Sheet<'_>, out: &mut Markup, agent: &AgentView, call: &str) {
+    sheet.agents.push((agent.id.clone(), call.to_owned()));
+    let mut body = Markup::new();
+    body.lit("<div class=\"agent\">");
+    let place = Place { agent: Some(&agent.id), turns: "" };
+    for turn in &agent.turns {
+        item::turn(sheet, &mut body, turn, place);
+    }
+    body.lit("</div>");
+    let calls: usize = threadline_view::outline(&agent.turns).iter().map(|line| line.calls).sum();
+    let mut summary = Markup::new();
+    summary.lit("<span class=\"tool\">Work</span><span class=\"subject\">");
+    summary.text(agent.description.as_deref().or(agent.agent_type.as_deref()).unwrap_or(&agent.id));
+    summary.lit("</span><span class=\"gist\">").text(&words::plural(calls, "call")).lit("</span>");
+    sheet.fold(out, None, &summary, &body);
+}

@@ -1,0 +1,27 @@
+//! View data as HTML, whole pages or fragments.
+//!
+//! A [`Page`] is one file that needs nothing else: no request goes anywhere, and a content security policy
+//! says so. [`turn`](turn()) draws a single turn, for a page that grows. [`index`](index()) is the page that lists others.
+//!
+//! Other people's text becomes markup through [`Markup`] alone, which takes our own literals as they are and
+//! escapes everything else.
+
+#![warn(missing_docs)]
+
+mod ansi;
+mod asset;
+mod card;
+mod index;
+mod item;
+mod markup;
+mod pack;
+mod page;
+mod prose;
+mod raw;
+mod sheet;
+mod words;
+
+pub use index::{Listed, index};
+pub use markup::Markup;
+pub use page::{Images, Options, Page, page, turn};
+pub use raw::{RawLines, RawLog};

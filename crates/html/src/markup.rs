@@ -1,0 +1,176 @@
+//! Markup under construction: our literals as they are, everything else escaped.
+
+use std::fmt::Write;
+
+/// Markup under construction.
+///
+/// A literal of our own goes in as it stands; it must be `'static`, so that no text from a session can take
+/// that door by accident. Everything else is escaped for use in text and in quoted attributes alike, and
+/// characters that hide or turn text are shown instead of obeyed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Markup(String);
+
+impl Markup {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds markup of our own.
+    pub fn lit(&mut self, literal: &'static str) -> &mut Self {
+        self.0.push_str(literal);
+        self
+    }
+
+    /// Adds text, escaped.
+    pub fn text(&mut self, text: &str) -> &mut Self {
+        escape(text, &mut self.0);
+        self
+    }
+
+    /// Adds a number.
+    pub fn num(&mut self, number: u64) -> &mut Self {
+        let _ = write!(self.0, "{number}");
+        self
+    }
+
+    /// Adds other markup.
+    pub fn add(&mut self, other: &Self) -> &mut Self {
+        self.0.push_str(&other.0);
+        self
+    }
+
+    /// Adds text as a JSON string that is inert inside a `script` element.
+    pub fn json(&mut self, text: &str) -> &mut Self {
+        self.0.push('"');
+        for unit in text.encode_utf16() {
+            match char::from_u32(u32::from(unit)) {
+                Some(ch) if ch.is_ascii_alphanumeric() || " -_.:/".contains(ch) => self.0.push(ch),
+                _ => {
+                    let _ = write!(self.0, "\\u{unit:04x}");
+                }
+            }
+        }
+        self.0.push('"');
+        self
+    }
+
+    /// Adds bytes in base 64, which holds nothing that could be markup.
+    pub fn base64(&mut self, bytes: &[u8]) -> &mut Self {
+        base64::Engine::encode_string(&base64::engine::general_purpose::STANDARD, bytes, &mut self.0);
+        self
+    }
+
+    /// Its length in bytes.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The markup as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The markup as text.
+    pub fn into_string(self) -> String {
+        self.0
+    }
+}
+
+/// What to do at a byte: nothing, or look closer.
+const LOOK: [bool; 256] = {
+    let mut look = [false; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        look[byte] = true;
+        byte += 1;
+    }
+    look[b'\n' as usize] = false;
+    look[b'\t' as usize] = false;
+    look[b'&' as usize] = true;
+    look[b'<' as usize] = true;
+    look[b'>' as usize] = true;
+    look[b'"' as usize] = true;
+    look[b'\'' as usize] = true;
+    look[0x7f] = true;
+    // The first bytes of C1 controls, U+061C, and U+200E … U+2069.
+    look[0xc2] = true;
+    look[0xd8] = true;
+    look[0xe2] = true;
+    look
+};
+
+fn escape(text: &str, out: &mut String) {
+    let bytes = text.as_bytes();
+    let mut done = 0;
+    let mut at = 0;
+    while let Some(found) = bytes[at..].iter().position(|byte| LOOK[usize::from(*byte)]) {
+        at += found;
+        let ch = text[at..].chars().next().unwrap_or_default();
+        let end = at + ch.len_utf8();
+        if ch.is_ascii() || is_hidden(ch) {
+            out.push_str(&text[done..at]);
+            match ch {
+                '&' => out.push_str("&amp;"),
+                '<' => out.push_str("&lt;"),
+                '>' => out.push_str("&gt;"),
+                '"' => out.push_str("&quot;"),
+                '\'' => out.push_str("&#39;"),
+                // A carriage return before a newline is how some systems end lines.
+                '\r' if bytes.get(end) == Some(&b'\n') => {}
+                '\0'..='\u{1f}' => {
+                    out.push('^');
+                    out.push(char::from(ch as u8 + 0x40));
+                }
+                '\u{7f}' => out.push_str("^?"),
+                ch => {
+                    let _ = write!(out, "&lt;U+{:04X}&gt;", ch as u32);
+                }
+            }
+            done = end;
+        }
+        at = end;
+    }
+    out.push_str(&text[done..]);
+}
+
+/// Characters beyond ASCII that hide text or turn its direction.
+fn is_hidden(ch: char) -> bool {
+    match ch {
+        '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        ch => ch.is_control(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Markup;
+
+    fn escaped(text: &str) -> String {
+        Markup::new().text(text).as_str().to_owned()
+    }
+
+    #[test]
+    fn text_is_escaped_for_text_and_attributes() {
+        assert_eq!(escaped("a < b && \"c\" > 'd'"), "a &lt; b &amp;&amp; &quot;c&quot; &gt; &#39;d&#39;");
+        assert_eq!(escaped("plain\ttext\nwith é, 织机, — and 😀"), "plain\ttext\nwith é, 织机, — and 😀");
+    }
+
+    #[test]
+    fn what_hides_is_shown() {
+        assert_eq!(escaped("a\rb\r\nc\0\u{7f}"), "a^Mb\nc^@^?");
+        assert_eq!(escaped("\u{1b}[31m\u{9b} \u{202e}evil"), "^[[31m&lt;U+009B&gt; &lt;U+202E&gt;evil");
+        assert_eq!(escaped("\u{1c}"), "^\\");
+    }
+
+    #[test]
+    fn json_is_inert_in_a_script() {
+        let json = Markup::new().json("</script><!--\u{2028}\"\\😀").as_str().to_owned();
+        assert_eq!(json, "\"\\u003c/script\\u003e\\u003c\\u0021--\\u2028\\u0022\\u005c\\ud83d\\ude00\"");
+    }
+}

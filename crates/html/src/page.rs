@@ -1,0 +1,378 @@
+//! A whole page: one file that holds a session and needs nothing else.
+
+use std::io::{self, Write};
+
+use jiff::tz::TimeZone;
+use threadline_view::{OutlineLine, Transcript, TurnView, outline};
+
+use crate::asset;
+use crate::item::{self, Place};
+use crate::markup::Markup;
+use crate::pack::{self, Pack};
+use crate::raw::RawLines;
+use crate::sheet::Sheet;
+use crate::words;
+
+/// How to draw.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What to do with pictures.
+    pub images: Images,
+    /// How many bytes of a tool's output to show; the rest is counted.
+    pub max_output: Option<usize>,
+    /// The zone that times are shown in.
+    pub zone: TimeZone,
+    /// What comes after this many bytes of markup is put into the page compressed, and drawn when it is looked
+    /// at. Up to there the page reads without a script too.
+    pub plain_up_to: usize,
+}
+
+/// What to do with pictures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Images {
+    /// They are part of the page.
+    Inline,
+    /// They are named and left out.
+    None,
+}
+
+impl Options {
+    /// Everything, in this zone.
+    pub fn new(zone: TimeZone) -> Self {
+        Self { images: Images::Inline, max_output: None, zone, plain_up_to: 3 << 19 }
+    }
+}
+
+/// On a large page turns are drawn in stretches of about this much markup.
+const STRETCH: usize = 48 << 10;
+
+/// On a large page the outline is drawn in stretches of so many turns.
+const OUTLINE_STRETCH: usize = 100;
+
+/// One turn, as a piece of a page.
+pub fn turn(turn: &TurnView, cwd: Option<&str>, options: &Options) -> Markup {
+    let mut out = Markup::new();
+    item::turn(&mut Sheet::new(options, cwd), &mut out, turn, Place::MAIN);
+    out
+}
+
+/// A page with a whole session, and on demand the lines of its log.
+pub fn page(transcript: &Transcript, raw: &RawLines, options: &Options) -> String {
+    let mut page = Page::new(options);
+    for turn in &transcript.turns {
+        page.turn(transcript, turn);
+    }
+    let mut out = Vec::new();
+    // Writing into memory does not fail, and markup is text.
+    let _ = page.finish(transcript, raw, &mut out);
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// A page under construction, turn by turn.
+///
+/// What is drawn is plain markup up to [`Options::plain_up_to`], and compressed from there on, so that the
+/// page of a large session opens at once and takes little memory to make.
+pub struct Page<'a> {
+    sheet: Sheet<'a>,
+    turns: Markup,
+    /// Turns that will be drawn together, the lines they cover, and how tall they are.
+    stretch: Markup,
+    lines: (u64, u64),
+    rows: usize,
+    outline: Vec<OutlineLine>,
+    bad: Vec<String>,
+    /// When the session began and ended.
+    span: Option<(i64, i64)>,
+}
+
+impl<'a> Page<'a> {
+    /// Nothing yet.
+    pub fn new(options: &'a Options) -> Self {
+        Self {
+            sheet: Sheet::new(options, None),
+            turns: Markup::new(),
+            stretch: Markup::new(),
+            lines: (u64::MAX, 0),
+            rows: 0,
+            outline: Vec::new(),
+            bad: Vec::new(),
+            span: None,
+        }
+    }
+
+    /// Adds the next turn of this session.
+    pub fn turn(&mut self, transcript: &Transcript, turn: &TurnView) {
+        self.sheet.cwd.clone_from(&transcript.cwd);
+        self.outline.extend(outline(std::slice::from_ref(turn)));
+        self.bad.extend(turn.items.iter().filter(|item| item::is_bad(item)).map(|item| item.anchor.clone()));
+        if let Some((start, end)) = turn.span {
+            self.span = Some((self.span.map_or(start, |(first, _)| first), end));
+        }
+        if self.sheet.pack.is_none() {
+            item::turn(&mut self.sheet, &mut self.turns, turn, Place::MAIN);
+            if self.turns.len() > self.sheet.options.plain_up_to {
+                self.sheet.pack = Some(Pack::new('\0'));
+                self.turns.lit("<noscript><p class=\"note\">From here on a script draws what this large session holds.</p></noscript>");
+            }
+            return;
+        }
+        item::turn(&mut self.sheet, &mut self.stretch, turn, Place::MAIN);
+        for item in &turn.items {
+            self.lines = (self.lines.0.min(item.line_no), self.lines.1.max(item.line_no));
+        }
+        self.rows += 6 + turn.items.len().min(200);
+        if self.stretch.len() >= STRETCH {
+            self.end_stretch();
+        }
+    }
+
+    fn end_stretch(&mut self) {
+        let stretch = std::mem::take(&mut self.stretch);
+        if !stretch.is_empty() {
+            self.sheet.piece(&mut self.turns, &stretch, self.lines, self.rows);
+        }
+        (self.lines, self.rows) = ((u64::MAX, 0), 0);
+    }
+
+    /// Writes the page, with what else there is to say of the session.
+    ///
+    /// # Errors
+    ///
+    /// Only those of writing.
+    pub fn finish(mut self, transcript: &Transcript, raw: &RawLines, to: &mut dyn Write) -> io::Result<()> {
+        self.end_stretch();
+        let title = title(transcript, &self.outline);
+        let mut out = Markup::new();
+        asset::head(&mut out, &title, true);
+        out.lit("<body>\n<a class=\"skip\" href=\"#main\">Skip to the conversation</a>\n<main id=\"main\" tabindex=\"-1\">\n");
+        self.opening(&mut out, transcript, &title);
+        to.write_all(out.as_str().as_bytes())?;
+        to.write_all(std::mem::take(&mut self.turns).as_str().as_bytes())?;
+        let mut out = Markup::new();
+        branches(&mut self.sheet, &mut out, transcript);
+        out.lit("</main>\n");
+        self.rail(&mut out, transcript);
+        out.lit(DIALOGS);
+        let packs = self.facts_for_script(&mut out, raw);
+        to.write_all(out.as_str().as_bytes())?;
+        pack::write(to, "z", &packs)?;
+        raw.write(to)?;
+        let mut out = Markup::new();
+        out.lit("<script>").lit(asset::SCRIPT).lit("</script>\n</body>\n</html>\n");
+        to.write_all(out.as_str().as_bytes())
+    }
+}
+
+/// What the script speaks through: help, the raw view, and a word to those who listen.
+const DIALOGS: &str = include_str!("../assets/dialogs.html");
+
+impl Page<'_> {
+    /// The title page: what this session is, in a few lines.
+    fn opening(&self, out: &mut Markup, transcript: &Transcript, title: &str) {
+        let (lines, zone) = (&self.outline, &self.sheet.options.zone);
+        out.lit("<header class=\"opening\"><h1>").text(title).lit("</h1><p class=\"facts\">");
+        let mut facts: Vec<String> = Vec::new();
+        let (start, end) = self.span.unzip();
+        if let Some((shown, _)) = start.and_then(|start| words::moment(start, zone, "%-d %B %Y, %H:%M")) {
+            let until = end.and_then(|end| words::moment(end, zone, "%-d %B %Y, %H:%M"));
+            facts.push(match until {
+                Some((until, _)) if until.split(',').next() != shown.split(',').next() => {
+                    format!("{shown} to {until}")
+                }
+                Some((until, _)) => format!("{shown}–{}", until.rsplit(' ').next().unwrap_or_default()),
+                None => shown,
+            });
+        }
+        facts.extend(transcript.cwd.clone());
+        facts.extend(transcript.git_branch.clone().map(|branch| format!("branch {branch}")));
+        facts.push(words::plural(lines.len(), "turn"));
+        let sum = |figure: fn(&OutlineLine) -> usize| lines.iter().map(figure).sum::<usize>();
+        let (calls, errors) = (sum(|line| line.calls), sum(|line| line.errors));
+        if calls > 0 {
+            facts.push(words::plural(calls, "tool call"));
+        }
+        if sum(|line| line.edits) > 0 {
+            facts.push(format!(
+                "{}, +{} −{}",
+                words::plural(sum(|line| line.edits), "edit"),
+                sum(|l| l.lines.0),
+                sum(|l| l.lines.1)
+            ));
+        }
+        let output: u64 = lines.iter().map(|line| line.tokens.output).sum();
+        let input: u64 = lines.iter().map(|line| line.tokens.context()).sum();
+        if output + input > 0 {
+            facts.push(format!("{} tokens in, {} out", words::count(input), words::count(output)));
+        }
+        facts.extend(transcript.version.clone().map(|version| format!("Claude Code {version}")));
+        for (i, fact) in facts.iter().enumerate() {
+            out.lit(if i > 0 { " <span>·</span> " } else { "" }).text(fact);
+        }
+        out.lit("</p>");
+        if let Some(id) = &transcript.id {
+            out.lit("<p class=\"facts id\">").text(id).lit("</p>");
+        }
+        if errors > 0 {
+            out.lit("<p class=\"wrong\">")
+                .text(&words::plural(errors, "thing"))
+                .lit(" went wrong on the way</p>");
+        }
+        if !transcript.findings.is_empty() {
+            out.lit("<details class=\"findings\"><summary><span class=\"outcome\">");
+            out.text(&words::plural(transcript.findings.len(), "fault"))
+                .lit(" in the log</span></summary><ul>");
+            for finding in transcript.findings.iter().take(200) {
+                out.lit("<li>");
+                if let Some(at) = finding.at {
+                    out.lit("line ").num(at.line_no).lit(": ");
+                }
+                out.text(&finding.message).lit("</li>");
+            }
+            out.lit("</ul></details>");
+        }
+        out.lit("</header>\n");
+    }
+
+    /// The rail at the side: search, filters, and a line a turn.
+    fn rail(&mut self, out: &mut Markup, transcript: &Transcript) {
+        out.lit("<aside class=\"side\" aria-label=\"Find your way\">\n")
+            .lit(include_str!("../assets/controls.html"));
+        out.lit("<nav class=\"rail\" id=\"rail\" aria-label=\"Outline\">");
+        let fresh = |line: &OutlineLine| line.tokens.input + line.tokens.cache_write + line.tokens.output;
+        let most = self.outline.iter().map(fresh).max().unwrap_or(0).max(1);
+        for (i, stretch) in self.outline.chunks(OUTLINE_STRETCH).enumerate() {
+            let mut drawn = Markup::new();
+            drawn.lit("<ol>");
+            for line in stretch {
+                outline_line(&mut drawn, line, fresh(line) * 100 / most);
+            }
+            drawn.lit("</ol>");
+            if i < 2 {
+                out.add(&drawn);
+            } else {
+                self.sheet.piece(out, &drawn, (0, 0), stretch.len() * 2);
+            }
+        }
+        if transcript.branches.iter().any(|branch| !branch.turns.is_empty()) {
+            out.lit("<p class=\"note\">and what was left behind, at the end</p>");
+        }
+        out.lit("</nav>\n</aside>\n");
+    }
+
+    /// What the script needs to know. Returns what is drawn later.
+    fn facts_for_script(&mut self, out: &mut Markup, raw: &RawLines) -> Vec<Vec<u8>> {
+        let (packs, starts) = self.sheet.pack.take().map(Pack::finish).unwrap_or_default();
+        out.lit("<script type=\"application/json\" id=\"index\">{\"large\":").lit(if packs.is_empty() {
+            "false"
+        } else {
+            "true"
+        });
+        out.lit(",\"starts\":");
+        pack::numbers(out, starts.iter().map(|start| *start as u64));
+        out.lit(",\"pieces\":");
+        pack::numbers(
+            out,
+            self.sheet.pieces.iter().flat_map(|piece| [piece.part as u64, piece.lines.0, piece.lines.1]),
+        );
+        out.lit(",\"turns\":[");
+        for (i, line) in self.outline.iter().enumerate() {
+            out.lit(if i > 0 { "," } else { "" }).json(&line.anchor);
+        }
+        out.lit("],\"bad\":[");
+        for (i, anchor) in self.bad.iter().enumerate() {
+            out.lit(if i > 0 { "," } else { "" }).json(anchor);
+        }
+        out.lit("],\"agents\":{");
+        for (i, (agent, call)) in self.sheet.agents.iter().enumerate() {
+            out.lit(if i > 0 { "," } else { "" }).json(agent).lit(":").json(call);
+        }
+        out.lit("},\"tools\":[");
+        for (i, (tool, count)) in self.sheet.tools.iter().enumerate() {
+            out.lit(if i > 0 { ",[" } else { "[" }).json(tool).lit(",").num(*count as u64).lit("]");
+        }
+        out.lit("],\"raw\":");
+        if raw.is_empty() {
+            out.lit("null");
+        } else {
+            raw.write_index(out);
+        }
+        out.lit("}</script>\n");
+        packs
+    }
+}
+
+fn title(transcript: &Transcript, lines: &[OutlineLine]) -> String {
+    let first = || lines.iter().map(|line| line.title.trim()).find(|title| !title.is_empty());
+    let title = transcript.title.as_deref().map(str::trim).filter(|title| !title.is_empty());
+    let title = title.or_else(first).or(transcript.id.as_deref()).unwrap_or("Session");
+    words::first_words(title, 120)
+}
+
+/// What the conversation left behind.
+fn branches(sheet: &mut Sheet<'_>, out: &mut Markup, transcript: &Transcript) {
+    let branches: Vec<_> = transcript.branches.iter().filter(|branch| !branch.turns.is_empty()).collect();
+    if branches.is_empty() {
+        return;
+    }
+    out.lit("<section class=\"branches\" aria-label=\"Left behind\"><h2>Left behind</h2>");
+    for branch in branches {
+        let lines = outline(&branch.turns);
+        let first = lines
+            .iter()
+            .map(|line| line.title.as_str())
+            .find(|title| !title.is_empty())
+            .unwrap_or("no prompt");
+        out.lit(
+            "<details class=\"branch\"><summary><span class=\"tool\">Branch</span><span class=\"subject\">",
+        );
+        out.text(&words::first_words(first, 160)).lit("</span><span class=\"gist\">");
+        out.text(&words::plural(branch.turns.len(), "turn")).lit("</span></summary>");
+        if let Some(fork) = &branch.fork {
+            out.lit("<p class=\"note\">left the conversation at <a href=\"#")
+                .text(fork)
+                .lit("\">")
+                .text(fork)
+                .lit("</a></p>");
+        }
+        let (mut body, mut lines) = (Markup::new(), (u64::MAX, 0));
+        for turn in &branch.turns {
+            item::turn(sheet, &mut body, turn, Place::BRANCH);
+            for item in &turn.items {
+                lines = (lines.0.min(item.line_no), lines.1.max(item.line_no));
+            }
+        }
+        sheet.piece(out, &body, lines, 10);
+        out.lit("</details>");
+    }
+    out.lit("</section>\n");
+}
+
+fn outline_line(out: &mut Markup, line: &OutlineLine, percent: u64) {
+    out.lit("<li><a href=\"#").text(&line.anchor).lit("\"><span class=\"no\">").num(line.number as u64);
+    out.lit("</span><span class=\"title\">");
+    let title = words::first_words(&line.title, 140);
+    out.text(if title.is_empty() { "No prompt" } else { &title }).lit("</span>");
+    let marks = [
+        (line.errors, "<span class=\"m bad\" title=\"went wrong\"><i aria-hidden=\"true\">✗</i>", " errors"),
+        (line.edits, "<span class=\"m\" title=\"edits\"><i aria-hidden=\"true\">±</i>", " edits"),
+        (
+            line.compactions,
+            "<span class=\"m\" title=\"compactions\"><i aria-hidden=\"true\">⤓</i>",
+            " compactions",
+        ),
+    ];
+    if marks.iter().any(|(count, ..)| *count > 0) || line.open {
+        out.lit("<span class=\"marks\">");
+        for (count, open, word) in marks {
+            if count > 0 {
+                out.lit(open).num(count as u64).lit("<span class=\"sr\">").lit(word).lit("</span></span>");
+            }
+        }
+        if line.open {
+            out.lit("<span class=\"m\">unfinished</span>");
+        }
+        out.lit("</span>");
+    }
+    out.lit("<svg viewBox=\"0 0 100 2\" preserveAspectRatio=\"none\" aria-hidden=\"true\"><rect height=\"2\" width=\"");
+    out.num(percent.clamp(1, 100)).lit("\"/></svg></a></li>");
+}

@@ -1,0 +1,29 @@
+//! Real sessions, where they are at hand: every one at every level, and nothing in a page that is not ours.
+
+use threadline_html::page;
+use threadline_session::{Family, Session};
+use threadline_view::{Filter, Level, markdown, transcript};
+
+use crate::hostile::check;
+use crate::support::{options, packs, raw};
+
+#[test]
+fn every_session_at_every_level() {
+    for path in threadline_testkit::shared_logs() {
+        let family = Family::new(Session::from_bytes(&std::fs::read(&path).unwrap()), Vec::new());
+        for level in [Level::Raw, Level::Full, Level::Tools, Level::Chat, Level::Prompts] {
+            let mut told = transcript(&family, &|_| None);
+            assert!(markdown(&told, level).starts_with("# "), "{}", path.display());
+            Filter::level(level).apply(&mut told);
+            let lines = if level == Level::Raw { raw(&family) } else { Default::default() };
+            let page = page(&told, &lines, &options());
+            assert!(page.ends_with("</html>\n"), "{}", path.display());
+            if level == Level::Raw {
+                check(&page);
+                for part in packs(&page, "z").iter().flat_map(|pack| pack.split_terminator('\0')) {
+                    check(part.split_once('\n').unwrap().1);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Calls: what a result is about is known from the call that it answers, which stands further up.
+
+use std::io::{self, Read};
+
+use memchr::{memchr, memmem, memrchr};
+use rustc_hash::FxHashMap;
+use threadline_entry::lens::Block as MessageBlock;
+use threadline_entry::{Block, Entry, Json, Lines};
+
+use crate::needle::count_lines;
+
+/// A call of a tool.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) tool: String,
+    pub(crate) path: Option<String>,
+    pub(crate) command: Option<String>,
+    pub(crate) line_no: u64,
+    pub(crate) block_idx: usize,
+}
+
+impl Call {
+    fn of(block: MessageBlock<'_>, line_no: u64, block_idx: usize) -> Self {
+        let input = block.input();
+        Self {
+            tool: block.name().unwrap_or_default().into_owned(),
+            path: input.and_then(path_of),
+            command: input.and_then(command_of),
+            line_no,
+            block_idx,
+        }
+    }
+}
+
+/// The file or folder that a call is about.
+pub(crate) fn path_of(input: Json<'_>) -> Option<String> {
+    let keys = ["file_path", "notebook_path", "path"];
+    keys.iter().find_map(|key| Some(input.get(key)?.as_str()?.into_owned()))
+}
+
+/// The command that a call runs.
+pub(crate) fn command_of(input: Json<'_>) -> Option<String> {
+    Some(input.get("command")?.as_str()?.into_owned())
+}
+
+/// The calls of one log.
+#[derive(Default)]
+pub(crate) struct Calls {
+    /// All of them, once one was asked for that stands in no line at hand.
+    index: Option<FxHashMap<String, Call>>,
+}
+
+/// A call is looked for this far up first; nearly always it is there.
+const NEAR: usize = 1 << 15;
+
+impl Calls {
+    /// The call `id`, given the block that holds its result at `offset`, and a way to read the log again.
+    pub(crate) fn find<R: Read>(
+        &mut self,
+        id: &str,
+        block: Block<'_>,
+        offset: usize,
+        open: &impl Fn() -> io::Result<R>,
+    ) -> Option<Call> {
+        let near =
+            memrchr(b'\n', &block.bytes[..offset.saturating_sub(NEAR)]).map_or(0, |newline| newline + 1);
+        if let Some(call) = find_between(id, block, near, offset) {
+            return Some(call);
+        }
+        if self.index.is_none() {
+            if let Some(call) = find_between(id, block, 0, near) {
+                return Some(call);
+            }
+            self.index = Some(index(open).unwrap_or_default());
+        }
+        self.index.as_ref()?.get(id).cloned()
+    }
+}
+
+fn find_between(id: &str, block: Block<'_>, from: usize, to: usize) -> Option<Call> {
+    let bytes = block.bytes;
+    for hit in memmem::find_iter(&bytes[from..to], id.as_bytes()) {
+        let hit = from + hit;
+        let start = memrchr(b'\n', &bytes[..hit]).map_or(0, |newline| newline + 1);
+        let stop = memchr(b'\n', &bytes[hit..]).map_or(bytes.len(), |newline| hit + newline);
+        let line = &bytes[start..stop];
+        // Progress and results name the call too.
+        if memmem::find(line, b"tool_use\"").is_none() {
+            continue;
+        }
+        let (entry, _) = Entry::parse(line);
+        let line_no = block.at.line_no + count_lines(&bytes[..start]);
+        let mut found = None;
+        each_call(&entry, |i, block| {
+            if block.id().as_deref() == Some(id) {
+                found = Some(Call::of(block, line_no, i));
+            }
+        });
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
+}
+
+fn each_call<'e>(entry: &'e Entry, mut sink: impl FnMut(usize, MessageBlock<'e>)) {
+    let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
+    for (i, block) in blocks.enumerate() {
+        if block.is("tool_use") || block.is("server_tool_use") || block.is("mcp_tool_use") {
+            sink(i, block);
+        }
+    }
+}
+
+/// Every call of a log.
+fn index<R: Read>(open: &impl Fn() -> io::Result<R>) -> io::Result<FxHashMap<String, Call>> {
+    let mut calls = FxHashMap::default();
+    let mut lines = Lines::new(open()?);
+    let needle = memmem::Finder::new("tool_use\"");
+    while let Some(block) = lines.next_block()? {
+        let (mut counted, mut line_no) = (0, block.at.line_no);
+        for (line, _) in block.hits(&needle) {
+            let start = (line.at.byte_offset - block.at.byte_offset) as usize;
+            line_no += count_lines(&block.bytes[counted..start]);
+            counted = start;
+            let (entry, _) = Entry::parse(line.bytes);
+            each_call(&entry, |i, block| {
+                if let Some(id) = block.id() {
+                    calls.entry(id.into_owned()).or_insert_with(|| Call::of(block, line_no, i));
+                }
+            });
+        }
+    }
+    Ok(calls)
+}

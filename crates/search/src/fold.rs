@@ -1,0 +1,175 @@
+//! Folding: text without accents, and without case where case does not count.
+//!
+//! Latin, Greek and Cyrillic letters lose their accents; what is written in several ways (one sign, or
+//! a letter and a mark behind it) becomes one. Characters from U+2000 on stay as they are, and so do
+//! the syllables of Korean and the voiced ones of Japanese: there, a mark makes another letter.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+
+/// Whether case counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Case {
+    Counts,
+    Ignored,
+}
+
+/// A folded text that knows where its parts stood before.
+pub(crate) struct Folded<'t> {
+    pub(crate) text: Cow<'t, str>,
+    /// In order; none where every byte stands where it stood.
+    parts: Vec<Part>,
+    len_before: usize,
+}
+
+/// A stretch of folded text, up to the next one.
+struct Part {
+    folded: usize,
+    before: usize,
+    /// Whether byte stands beside byte; else the part is one letter.
+    same: bool,
+}
+
+impl<'t> Folded<'t> {
+    pub(crate) fn new(text: &'t str, case: Case) -> Self {
+        if text.is_ascii() {
+            let text = match case {
+                Case::Counts => Cow::Borrowed(text),
+                Case::Ignored => Cow::Owned(text.to_ascii_lowercase()),
+            };
+            return Self { len_before: text.len(), text, parts: Vec::new() };
+        }
+        let mut out = String::with_capacity(text.len());
+        let mut parts: Vec<Part> = Vec::new();
+        let mut at = 0;
+        while at < text.len() {
+            let length = letter_len(&text[at..]);
+            let letter = &text[at..at + length];
+            let folded = out.len();
+            fold_letter(letter, case, &mut out);
+            let same = letter.is_ascii();
+            if !(same && parts.last().is_some_and(|part| part.same)) {
+                parts.push(Part { folded, before: at, same });
+            }
+            at += length;
+        }
+        Self { text: Cow::Owned(out), parts, len_before: text.len() }
+    }
+
+    /// Where a range of the folded text stood before; whole letters. The range is not empty.
+    pub(crate) fn before(&self, range: Range<usize>) -> Range<usize> {
+        if self.parts.is_empty() {
+            return range;
+        }
+        let part_of = |at: usize| self.parts.partition_point(|part| part.folded <= at) - 1;
+        let first = &self.parts[part_of(range.start)];
+        let start = if first.same { first.before + range.start - first.folded } else { first.before };
+        let idx = part_of(range.end - 1);
+        let last = &self.parts[idx];
+        let end = match self.parts.get(idx + 1) {
+            _ if last.same => last.before + range.end - last.folded,
+            Some(next) => next.before,
+            None => self.len_before,
+        };
+        start..end
+    }
+}
+
+/// The folded text alone.
+pub(crate) fn fold(text: &str, case: Case) -> String {
+    Folded::new(text, case).text.into_owned()
+}
+
+/// The length of a letter and the marks that belong to it.
+fn letter_len(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    if bytes[0] < 0x80 && bytes.get(1).is_none_or(|next| *next < 0x80) {
+        return 1;
+    }
+    let mut chars = text.char_indices().skip(1);
+    // The vowel and the last consonant of a Korean syllable may stand behind it as letters of their own.
+    let joins = |ch: char| is_combining_mark(ch) || matches!(ch, '\u{1160}'..='\u{11ff}');
+    chars.find(|(_, ch)| !joins(*ch)).map_or(text.len(), |(at, _)| at)
+}
+
+fn fold_letter(letter: &str, case: Case, out: &mut String) {
+    let mut chars = letter.chars();
+    let first = chars.next().unwrap_or_default();
+    if chars.next().is_none() && (first.is_ascii() || first >= '\u{2000}') {
+        return push(first, case, out);
+    }
+    let mut bare = String::new();
+    // Signs that merely look like a letter: kelvin, ångström. Composing would make letters of them.
+    let start = if is_sign(first) { first.len_utf8() } else { 0 };
+    out.push_str(&letter[..start]);
+    for ch in letter[start..].chars() {
+        if ch >= '\u{2000}' {
+            push(ch, case, &mut bare);
+            continue;
+        }
+        let parts = std::iter::once(ch).nfd().filter(|ch| !is_accent(*ch));
+        parts.for_each(|ch| push(ch, case, &mut bare));
+    }
+    out.extend(bare.nfc());
+}
+
+/// Marks upon letters. The long stroke through a sign negates it, as in `≠`.
+fn is_accent(ch: char) -> bool {
+    matches!(ch, '\u{300}'..='\u{36f}') && ch != '\u{338}'
+}
+
+fn push(ch: char, case: Case, out: &mut String) {
+    if case == Case::Counts || is_sign(ch) {
+        out.push(ch);
+    } else {
+        out.extend(ch.to_lowercase().map(|ch| if ch == 'ς' { 'σ' } else { ch }));
+    }
+}
+
+fn is_sign(ch: char) -> bool {
+    matches!(ch, '\u{2100}'..='\u{214f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accents_and_case_are_folded() {
+        for (text, folded) in [
+            ("Café", "cafe"),
+            ("Cafe\u{301}s", "cafes"),
+            ("İstanbul", "istanbul"),
+            ("ΣΊΣΥΦΟΣ", "σισυφοσ"),
+            ("ёлка Ёлка", "елка елка"),
+            ("错误修复", "错误修复"),
+            ("が", "が"),
+            ("か\u{3099}", "が"),
+            ("\u{1112}\u{1161}\u{11ab}", "한"),
+            ("Tiếng Việt", "tieng viet"),
+            ("≠ =\u{338} 🦀", "≠ ≠ 🦀"),
+            ("\u{301}x", "x"),
+        ] {
+            assert_eq!(fold(text, Case::Ignored), folded, "{text}");
+        }
+        assert_eq!(fold("Café", Case::Counts), "Cafe");
+    }
+
+    #[test]
+    fn a_range_is_found_again_in_the_text_before() {
+        let text = "x Cafe\u{301}s é\u{301}错 end";
+        let folded = Folded::new(text, Case::Ignored);
+        let find = |what: &str| {
+            let at = folded.text.find(what).unwrap();
+            &text[folded.before(at..at + what.len())]
+        };
+        assert_eq!(find("cafes"), "Cafe\u{301}s");
+        assert_eq!(find("cafe"), "Cafe\u{301}");
+        assert_eq!(find("e错"), "é\u{301}错");
+        assert_eq!(find("end"), "end");
+        assert_eq!(find("x c"), "x C");
+    }
+}

@@ -1,0 +1,40 @@
+//! Find by words, pattern and field, straight over the files.
+//!
+//! A [`Query`] is what a person typed. A [`Searcher`] runs it over the lines of one log: a search over
+//! the raw bytes finds the lines that may match, these alone are decoded, and what was found is
+//! confirmed on the text as the person saw it. [`pieces`] says what of a line is text at all.
+//!
+//! Nothing here touches the disk, the clock or the environment: the caller opens the files, says what
+//! time it is, and decides what to do with each [`Hit`].
+//!
+//! ```
+//! use threadline_search::{Query, Searcher};
+//!
+//! let now = jiff::Zoned::new(jiff::Timestamp::UNIX_EPOCH, jiff::tz::TimeZone::UTC);
+//! let query = Query::parse("slow kind:prompt", &now)?;
+//! let log = br#"{"type":"user","message":{"role":"user","content":"Why is it slow?"}}"#;
+//! let mut hits = Vec::new();
+//! Searcher::new(&query).search(|| Ok(&log[..]), |found| {
+//!     hits.push(found.hit(0));
+//!     std::ops::ControlFlow::Continue(())
+//! })?;
+//! assert_eq!(hits[0].anchor, "m1");
+//! assert_eq!(hits[0].ranges, [10..14]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![warn(missing_docs)]
+
+mod call;
+mod fold;
+mod moment;
+mod needle;
+mod piece;
+mod query;
+mod searcher;
+mod snippet;
+mod term;
+
+pub use piece::{Piece, Role, TextKind, pieces};
+pub use query::{Query, QueryError};
+pub use searcher::{Found, Hit, Scanned, Searcher, first_uuid};

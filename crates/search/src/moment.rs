@@ -1,0 +1,110 @@
+//! Moments as people type them: `2026-03-01`, `7d`, `yesterday`.
+
+use jiff::civil::{Date, DateTime};
+use jiff::{Span, Timestamp, ToSpan, Zoned};
+use threadline_entry::Millis;
+
+/// The stretch of time that `text` names, as its beginning and its end, seen from `now`.
+///
+/// A day, month or year is a stretch; a point in time, or one so long ago, begins and ends at once.
+pub(crate) fn parse(text: &str, now: &Zoned) -> Option<(Millis, Millis)> {
+    let text = text.trim().to_ascii_lowercase();
+    let today = now.date();
+    match &*text {
+        "today" => return stretch(today, 1.day(), now),
+        "yesterday" => return stretch(today.yesterday().ok()?, 1.day(), now),
+        "now" => return point(now.timestamp()),
+        _ => {}
+    }
+    if let Some(ago) = ago(&text) {
+        return point(now.checked_sub(ago).ok()?.timestamp());
+    }
+    if let Some((date, length)) = calendar(&text) {
+        return stretch(date, length, now);
+    }
+    let text = text.to_ascii_uppercase();
+    if let Ok(moment) = text.parse::<Timestamp>() {
+        return point(moment);
+    }
+    let local = text.parse::<DateTime>().ok()?;
+    point(local.to_zoned(now.time_zone().clone()).ok()?.timestamp())
+}
+
+/// `90m`, `12h`, `7d`, `2w`, `3mo`, `1y`.
+fn ago(text: &str) -> Option<Span> {
+    let unit = text.find(|ch: char| !ch.is_ascii_digit())?;
+    let (amount, unit) = text.split_at(unit);
+    let amount: i32 = amount.parse().ok().filter(|amount| *amount < 10_000)?;
+    Some(match unit {
+        "m" | "min" => amount.minutes(),
+        "h" => amount.hours(),
+        "d" => amount.days(),
+        "w" => amount.weeks(),
+        "mo" => amount.months(),
+        "y" => amount.years(),
+        _ => return None,
+    })
+}
+
+/// A day, a month or a year.
+fn calendar(text: &str) -> Option<(Date, Span)> {
+    let digits = |text: &str, length: usize| text.len() == length && text.bytes().all(|b| b.is_ascii_digit());
+    let parts: Vec<&str> = text.split('-').collect();
+    let date = |month: &str, day: &str| {
+        Date::new(parts[0].parse().ok()?, month.parse().ok()?, day.parse().ok()?).ok()
+    };
+    match parts[..] {
+        [year] if digits(year, 4) => Some((date("1", "1")?, 1.year())),
+        [year, month] if digits(year, 4) && digits(month, 2) => Some((date(month, "1")?, 1.month())),
+        [year, month, day] if digits(year, 4) && digits(month, 2) && digits(day, 2) => {
+            Some((date(month, day)?, 1.day()))
+        }
+        _ => None,
+    }
+}
+
+fn stretch(from: Date, length: Span, now: &Zoned) -> Option<(Millis, Millis)> {
+    let millis = |date: Date| {
+        let start = date.to_zoned(now.time_zone().clone()).ok()?;
+        Some(start.timestamp().as_millisecond())
+    };
+    Some((millis(from)?, millis(from.checked_add(length).ok()?)?))
+}
+
+fn point(moment: Timestamp) -> Option<(Millis, Millis)> {
+    let millis = moment.as_millisecond();
+    Some((millis, millis))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_read_as_people_mean_them() {
+        let zone = jiff::tz::TimeZone::fixed(jiff::tz::offset(2));
+        let now: Timestamp = "2026-03-10T10:00:00Z".parse().unwrap();
+        let now = now.to_zoned(zone);
+        let told = |text: &str| {
+            let show = |millis| Timestamp::from_millisecond(millis).unwrap().to_string();
+            parse(text, &now).map_or("-".into(), |(from, to)| format!("{} {}", show(from), show(to)))
+        };
+        for (text, expected) in [
+            ("today", "2026-03-09T22:00:00Z 2026-03-10T22:00:00Z"),
+            ("yesterday", "2026-03-08T22:00:00Z 2026-03-09T22:00:00Z"),
+            ("2026-03-01", "2026-02-28T22:00:00Z 2026-03-01T22:00:00Z"),
+            ("2026-02", "2026-01-31T22:00:00Z 2026-02-28T22:00:00Z"),
+            ("2025", "2024-12-31T22:00:00Z 2025-12-31T22:00:00Z"),
+            ("7d", "2026-03-03T10:00:00Z 2026-03-03T10:00:00Z"),
+            ("90m", "2026-03-10T08:30:00Z 2026-03-10T08:30:00Z"),
+            ("1mo", "2026-02-10T10:00:00Z 2026-02-10T10:00:00Z"),
+            ("2026-03-01T08:00", "2026-03-01T06:00:00Z 2026-03-01T06:00:00Z"),
+            ("2026-03-01T08:00:00Z", "2026-03-01T08:00:00Z 2026-03-01T08:00:00Z"),
+            ("soon", "-"),
+            ("2026-13-01", "-"),
+            ("", "-"),
+        ] {
+            assert_eq!(told(text), expected, "{text}");
+        }
+    }
+}

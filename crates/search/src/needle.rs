@@ -1,0 +1,299 @@
+//! The needle: bytes that must stand in a line, or the line cannot match.
+//!
+//! What is looked for is folded, decoded text; what is looked at are raw lines of JSON, where a letter
+//! may be written as `\u0061`, with an accent, or with a mark behind it. So a line may match if it
+//! holds the needle as it is, or if it holds anything that could be a letter in disguise: see [`is_odd`].
+
+use std::ops::ControlFlow;
+
+use memchr::{memchr, memchr_iter, memmem, memrchr};
+use threadline_entry::{Block, Ending, Line, Position};
+
+use crate::fold::Case;
+
+/// Which lines are worth decoding.
+#[derive(Clone, Debug)]
+pub(crate) enum Needle {
+    /// Those that hold these bytes, or something odd.
+    Exact(Box<memmem::Finder<'static>>),
+    /// The same, in any case.
+    AnyCase(Box<AnyCase>),
+    /// All of them.
+    None,
+}
+
+impl Needle {
+    /// The best needle out of texts that all must occur.
+    pub(crate) fn of<'t>(texts: impl IntoIterator<Item = (&'t str, Case)>) -> Self {
+        let runs = texts.into_iter().flat_map(|(text, case)| plain_runs(text).map(move |run| (run, case)));
+        let Some((run, case)) = runs.max_by_key(|(run, _)| rarity(run)) else { return Self::None };
+        if case == Case::Counts || !run.bytes().any(|byte| byte.is_ascii_alphabetic()) {
+            return Self::Exact(Box::new(memmem::Finder::new(run).into_owned()));
+        }
+        AnyCase::new(run).map_or(Self::None, |needle| Self::AnyCase(Box::new(needle)))
+    }
+
+    fn find(&self, bytes: &[u8]) -> Option<usize> {
+        match self {
+            Self::Exact(finder) => finder.find(bytes),
+            Self::AnyCase(needle) => needle.find(bytes),
+            Self::None => Some(0),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Exact(finder) => finder.needle().len(),
+            Self::AnyCase(needle) => needle.length,
+            Self::None => 0,
+        }
+    }
+
+    /// Calls `sink` with each line of the block that may match and where it begins, until that breaks.
+    ///
+    /// Lines have no numbers. Where nothing odd is near, those without the needle are never looked at one by one.
+    pub(crate) fn candidates<'b, B>(
+        &self,
+        block: Block<'b>,
+        mut sink: impl FnMut(Line<'b>, usize) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        let bytes = block.bytes;
+        let line_at = |start: usize| {
+            let (stop, ending) = match memchr(b'\n', &bytes[start..]) {
+                Some(newline) => (start + newline, Ending::Newline),
+                None => (bytes.len(), Ending::None),
+            };
+            let at = Position { byte_offset: block.at.byte_offset + start as u64, ..block.at };
+            Line { bytes: &bytes[start..stop], ending, at }
+        };
+        // Lines before `done` are done with; from `at` on nobody looked for the needle; before `plain` nothing is odd.
+        let (mut done, mut at, mut plain) = (0, 0, 0);
+        while at < bytes.len() {
+            if at == plain {
+                let stop = (at + WINDOW).min(bytes.len());
+                plain = stop;
+                if matches!(self, Self::None) || is_odd(&bytes[at..(stop + ESCAPE).min(bytes.len())]) {
+                    // The lines that reach into the window, one by one.
+                    at = memrchr(b'\n', &bytes[done..at]).map_or(done, |newline| done + newline + 1);
+                    while at < stop {
+                        let line = line_at(at);
+                        if self.find(line.bytes).is_some() || is_odd(line.bytes) {
+                            sink(line, at)?;
+                        }
+                        at += line.bytes.len() + 1;
+                    }
+                    (done, plain) = (at, at);
+                    continue;
+                }
+            }
+            let reach = (plain + self.len()).saturating_sub(1).min(bytes.len());
+            let Some(hit) = self.find(&bytes[at..reach]) else {
+                at = plain;
+                continue;
+            };
+            let start = memrchr(b'\n', &bytes[done..at + hit]).map_or(done, |newline| done + newline + 1);
+            let line = line_at(start);
+            sink(line, start)?;
+            at = start + line.bytes.len() + 1;
+            done = at;
+            plain = plain.max(at);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// A needle in any case.
+#[derive(Clone, Debug)]
+pub(crate) struct AnyCase {
+    regex: regex::bytes::Regex,
+    length: usize,
+    /// The two bytes of the needle that are met the least: where they stand in it, and in lower case.
+    rarest: [(usize, u8); 2],
+}
+
+impl AnyCase {
+    fn new(run: &str) -> Option<Self> {
+        let regex = regex::bytes::RegexBuilder::new(&regex::escape(run))
+            .case_insensitive(true)
+            .unicode(false)
+            .build()
+            .ok()?;
+        let mut bytes: Vec<_> = run.bytes().map(|byte| byte.to_ascii_lowercase()).enumerate().collect();
+        bytes.sort_by_key(|(_, byte)| std::cmp::Reverse(weigh(*byte)));
+        let rarest = [*bytes.first()?, *bytes.get(1).or(bytes.first())?];
+        Some(Self { regex, length: run.len(), rarest })
+    }
+
+    /// Looks for the two rarest bytes, many places at a time; the regular expression has the last word.
+    fn find(&self, bytes: &[u8]) -> Option<usize> {
+        const CHUNK: usize = 256;
+        let [(a, a_byte), (b, b_byte)] = self.rarest;
+        let mask = |byte: u8| if byte.is_ascii_alphabetic() { 0x20 } else { 0 };
+        let (a_mask, b_mask) = (mask(a_byte), mask(b_byte));
+        let places = bytes.len().checked_sub(self.length - 1).filter(|places| *places > 0)?;
+        let (a_chunks, _) = bytes[a..a + places].as_chunks::<CHUNK>();
+        let (b_chunks, _) = bytes[b..b + places].as_chunks::<CHUNK>();
+        let from = |start: usize, stop: usize| {
+            let found = self.regex.find(&bytes[start..stop.min(bytes.len())])?;
+            Some(start + found.start())
+        };
+        let mut in_vain = 0;
+        for (i, (a_chunk, b_chunk)) in a_chunks.iter().zip(b_chunks).enumerate() {
+            // Zero where both fit.
+            let fits = |a: u8, b: u8| ((a | a_mask) ^ a_byte) | ((b | b_mask) ^ b_byte);
+            let least = a_chunk.iter().zip(b_chunk).fold(u8::MAX, |least, (a, b)| least.min(fits(*a, *b)));
+            if least > 0 {
+                continue;
+            }
+            let start = i * CHUNK;
+            let found = from(start, start + CHUNK + self.length - 1);
+            in_vain += 1;
+            if found.is_some() {
+                return found;
+            }
+            if in_vain > 8 {
+                // The two are not that rare here.
+                return from(start + CHUNK, bytes.len());
+            }
+        }
+        from(a_chunks.len() * CHUNK, bytes.len())
+    }
+}
+
+/// What is looked at in one go stays close to the processor, however often it is looked at.
+const WINDOW: usize = 1 << 15;
+
+/// An escape is at most this long.
+const ESCAPE: usize = 5;
+
+/// The stretches of a folded text that stand in raw lines as they are, unless something odd does.
+fn plain_runs(text: &str) -> impl Iterator<Item = &str> {
+    // A slash may be written as `\/`.
+    let escaped = |ch: char| matches!(ch, '"' | '\\' | '/' | '\u{7f}') || ch < ' ';
+    let plain = move |ch: char| (ch.is_ascii() && !escaped(ch)) || is_steady(ch);
+    text.split(move |ch| !plain(ch)).filter(|run| !run.is_empty())
+}
+
+/// Whether a character that is not ASCII has no case and no other spelling: ideographs, kana, symbols.
+fn is_steady(ch: char) -> bool {
+    matches!(ch, '\u{2010}'..='\u{2027}' | '\u{2190}'..='\u{2328}' | '\u{232b}'..='\u{23ff}' | '\u{2500}'..='\u{2bff}'
+        | '\u{3001}'..='\u{3007}' | '\u{300a}'..='\u{301f}' | '\u{3041}'..='\u{3098}' | '\u{309b}'..='\u{30ff}'
+        | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{1f300}'..='\u{1faff}' | '\u{20000}'..='\u{2a6df}')
+        && unicode_normalization::is_nfd(ch.encode_utf8(&mut [0; 4]))
+}
+
+/// How seldom a text is met, roughly: longer is better, and what every line has in its keys is worst.
+fn rarity(run: &str) -> usize {
+    const KEYS: &str = "parentUuid isSidechain userType external sessionId version gitBranch type message role user \
+                        assistant content text timestamp model usage input_tokens output_tokens requestId entrypoint \
+                        tool_use tool_result tool_use_id toolUseResult stop_reason cache_creation_input_tokens";
+    let weight: usize = run.bytes().map(weigh).sum();
+    if KEYS.to_ascii_lowercase().contains(&run.to_ascii_lowercase()) { weight / 8 } else { weight }
+}
+
+/// How seldom a byte is met.
+fn weigh(byte: u8) -> usize {
+    match byte.to_ascii_lowercase() {
+        b' ' | b'e' | b't' | b'a' | b'o' | b'i' | b'n' | b's' | b'r' => 2,
+        b'j' | b'q' | b'x' | b'z' | b'k' | b'v' | b'w' | 0x80.. => 4,
+        _ => 3,
+    }
+}
+
+/// Whether the raw text holds something that may be read as a plain letter without being written as one:
+/// an escaped character, an accented letter, or a mark.
+fn is_odd(bytes: &[u8]) -> bool {
+    has_odd_byte(bytes) || has_odd_escape(bytes)
+}
+
+/// Looks at many bytes at a time, without a branch for each, which is what compilers make good use of.
+fn has_odd_byte(bytes: &[u8]) -> bool {
+    let (chunks, rest) = bytes.as_chunks::<256>();
+    let odd = |chunk: &[u8]| chunk.iter().fold(0, |odd, byte| odd | u8::from(is_odd_byte(*byte))) != 0;
+    chunks.iter().any(|chunk| odd(chunk)) || odd(rest)
+}
+
+/// The first bytes of U+00C0 to U+037F and of U+1000 to U+1FFF. Folding makes plain letters of no others.
+fn is_odd_byte(byte: u8) -> bool {
+    (byte.wrapping_sub(0xc3) <= 0xcd - 0xc3) | (byte == 0xe1)
+}
+
+/// Whether a character is escaped by number that is no control character. Those are escaped by everyone,
+/// and fold to nothing.
+fn has_odd_escape(bytes: &[u8]) -> bool {
+    memmem::find_iter(bytes, r"\u").any(|at| !matches!(bytes.get(at + 2..at + 5), Some(b"000" | b"001")))
+}
+
+/// How many lines end in `bytes`.
+pub(crate) fn count_lines(bytes: &[u8]) -> u64 {
+    memchr_iter(b'\n', bytes).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fold::fold;
+
+    #[test]
+    fn whatever_folds_to_a_plain_or_steady_character_is_odd() {
+        for ch in ('\0'..=char::MAX).filter(|ch| !ch.is_ascii()) {
+            let text = ch.to_string();
+            for case in [Case::Counts, Case::Ignored] {
+                let folded = fold(&text, case);
+                let disguised = folded.chars().any(|out| out != ch && (out.is_ascii() || is_steady(out)));
+                assert!(!disguised || is_odd(text.as_bytes()), "U+{:04X} {folded}", ch as u32);
+                assert!(!is_steady(ch) || folded == text, "U+{:04X}", ch as u32);
+                // A mark that vanishes may stand within a needle.
+                assert!(!folded.is_empty() || is_odd(text.as_bytes()), "U+{:04X}", ch as u32);
+            }
+        }
+    }
+
+    #[test]
+    fn a_needle_in_any_case_is_found_wherever_it_stands() {
+        for needle in ["x", "xy", "a-b", "the end", "eee", "x1z"] {
+            let find = AnyCase::new(needle).unwrap();
+            for filler in [&b"."[..], b"e", b"th", b"ex"] {
+                for place in [0, 1, 250, 254, 255, 256, 257, 600, 5000] {
+                    let mut bytes: Vec<u8> = filler.iter().copied().cycle().take(place).collect();
+                    bytes.extend(needle.to_ascii_uppercase().bytes());
+                    bytes.extend(filler.iter().copied().cycle().take(place % 7));
+                    assert_eq!(
+                        find.find(&bytes),
+                        find.regex.find(&bytes).map(|found| found.start()),
+                        "{needle} {place}"
+                    );
+                    bytes.truncate(place);
+                    assert_eq!(
+                        find.find(&bytes),
+                        find.regex.find(&bytes).map(|found| found.start()),
+                        "{needle} {place}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_best_needle_is_long_and_rare() {
+        let best = |texts: &[&str]| match Needle::of(texts.iter().map(|text| (*text, Case::Counts))) {
+            Needle::Exact(finder) => String::from_utf8(finder.needle().to_vec()).unwrap(),
+            _ => "-".into(),
+        };
+        assert_eq!(best(&["user", "xylo"]), "xylo");
+        assert_eq!(best(&["src/main.rs"]), "main.rs");
+        assert_eq!(best(&["say \"hello\""]), "hello");
+        assert_eq!(best(&["错误"]), "错误");
+        assert_eq!(best(&["привет"]), "-");
+        assert_eq!(best(&["\"\\\n"]), "-");
+        assert_eq!(best(&[]), "-");
+    }
+
+    #[test]
+    fn colours_of_a_terminal_are_nothing_odd() {
+        assert!(!is_odd(r#"{"text":"\u001b[31m \n \\ \" 错 \u0000"}"#.as_bytes()));
+        for odd in [r"\u0061", r"\u00e9", r"\u9519", r"\ud83e", "é", "e\u{301}", r"\u00"] {
+            assert!(is_odd(odd.as_bytes()), "{odd}");
+        }
+    }
+}

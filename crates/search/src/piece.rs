@@ -1,0 +1,302 @@
+//! Pieces: what of a line is text that a person saw, one for each block of a message.
+//!
+//! Left out on purpose: images and documents, signatures, `toolUseResult` (a copy of the result),
+//! `progress` (copies of what sub-agents and commands said), requests as they were sent, file history,
+//! queues and `last-prompt` (copies of prompts), and what Claude Code attached by itself.
+//!
+//! What counts as a prompt is decided here with the line alone, by the same marks that `session::Input`
+//! goes by; this crate must not know sessions.
+
+use std::borrow::Cow;
+
+use threadline_entry::lens::{
+    AiTitle, AttachmentLine, Block, Content, CustomTitle, Envelope, Summary, System, User,
+};
+use threadline_entry::{Entry, Json, JsonKind, Kind};
+
+/// What a piece of text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TextKind {
+    /// Typed by the person: a prompt, a slash command, a `!command`.
+    Prompt,
+    /// Said by the model.
+    Reply,
+    /// Thought by the model.
+    Thinking,
+    /// The input of a tool call.
+    Tool,
+    /// What a tool returned.
+    Result,
+    /// What a slash command or a `!command` printed.
+    Output,
+    /// What a sub-agent was asked to do.
+    Task,
+    /// The summary that stands for a conversation.
+    Summary,
+    /// A title of the session.
+    Title,
+    /// Put in by Claude Code: a skill, a reminder, word of a background task.
+    Notice,
+}
+
+impl TextKind {
+    /// Every kind.
+    pub const ALL: &'static [Self] = &[
+        Self::Prompt,
+        Self::Reply,
+        Self::Thinking,
+        Self::Tool,
+        Self::Result,
+        Self::Output,
+        Self::Task,
+        Self::Summary,
+        Self::Title,
+        Self::Notice,
+    ];
+
+    /// The word for it, in queries and in our JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Prompt => "prompt",
+            Self::Reply => "reply",
+            Self::Thinking => "thinking",
+            Self::Tool => "tool",
+            Self::Result => "result",
+            Self::Output => "output",
+            Self::Task => "task",
+            Self::Summary => "summary",
+            Self::Title => "title",
+            Self::Notice => "notice",
+        }
+    }
+
+    /// What a person looks for first: 0 for what they wrote, 1 for what the model said, 2 for the rest.
+    pub fn rank(self) -> usize {
+        match self {
+            Self::Prompt | Self::Title => 0,
+            Self::Reply | Self::Thinking | Self::Summary => 1,
+            _ => 2,
+        }
+    }
+}
+
+/// Who speaks, as the API has it: what tools return is the user's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// The person, and whatever is put in their mouth.
+    User,
+    /// The model.
+    Assistant,
+    /// Claude Code, beside the conversation.
+    System,
+}
+
+impl Role {
+    /// Every role.
+    pub const ALL: &'static [Self] = &[Self::User, Self::Assistant, Self::System];
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::System => "system",
+        }
+    }
+}
+
+/// A piece of text.
+#[derive(Clone, Debug)]
+pub struct Piece<'e> {
+    /// Which block of the line's message it is, counted from 0.
+    pub block_idx: usize,
+    /// What it is.
+    pub kind: TextKind,
+    /// Who speaks.
+    pub role: Role,
+    /// The text, decoded. Of a call, the strings of its input, one below the other.
+    pub text: Cow<'e, str>,
+    /// Of a call, the name of the tool.
+    pub tool: Option<Cow<'e, str>>,
+    /// Of a call, its input.
+    pub input: Option<Json<'e>>,
+    /// Of a result, the id of its call.
+    pub call_id: Option<Cow<'e, str>>,
+    /// Whether a tool or the API reported an error.
+    pub is_error: bool,
+}
+
+impl<'e> Piece<'e> {
+    fn new(kind: TextKind, role: Role, text: Cow<'e, str>) -> Self {
+        Self { block_idx: 0, kind, role, text, tool: None, input: None, call_id: None, is_error: false }
+    }
+
+    fn at(self, block_idx: usize) -> Self {
+        Self { block_idx, ..self }
+    }
+}
+
+/// Calls `sink` with each piece of text of a line, in order.
+pub fn pieces<'e>(entry: &'e Entry, sink: &mut dyn FnMut(Piece<'e>)) {
+    let title = |text: Option<Cow<'e, str>>, kind: TextKind, sink: &mut dyn FnMut(Piece<'e>)| {
+        if let Some(text) = text {
+            sink(Piece::new(kind, Role::System, text));
+        }
+    };
+    match entry.kind() {
+        Kind::User => of_user(entry, sink),
+        Kind::Assistant => of_reply(entry, sink),
+        Kind::System => {
+            let text = entry.lens::<System<'_>>().and_then(System::content);
+            let kind = text.as_ref().and_then(|text| tagged(text)).unwrap_or(TextKind::Notice);
+            title(text, kind, sink);
+        }
+        Kind::Attachment => queued(entry, sink),
+        Kind::Summary => title(entry.lens().and_then(Summary::summary), TextKind::Summary, sink),
+        Kind::CustomTitle => title(entry.lens().and_then(CustomTitle::custom_title), TextKind::Title, sink),
+        Kind::AiTitle => title(entry.lens().and_then(AiTitle::ai_title), TextKind::Title, sink),
+        _ => {}
+    }
+}
+
+/// A user line: its texts are one piece, as they are shown, and each result is one.
+fn of_user<'e>(entry: &'e Entry, sink: &mut dyn FnMut(Piece<'e>)) {
+    let Some(content) = entry.message().and_then(|message| message.content()) else { return };
+    let text = content.text();
+    if !text.is_empty() {
+        sink(Piece::new(kind_of_input(entry, content, &text), Role::User, text));
+    }
+    for (i, block) in content.blocks().enumerate() {
+        if block.is("tool_result") || block.is("mcp_tool_result") {
+            sink(result(block, Role::User).at(i));
+        }
+    }
+}
+
+/// Tags that a text of the user's begins with if the person did not simply type it.
+const TAGS: &[(&str, TextKind)] = &[
+    ("<command-name>", TextKind::Prompt),
+    ("<command-message>", TextKind::Prompt),
+    ("<bash-input>", TextKind::Prompt),
+    ("<local-command-stdout>", TextKind::Output),
+    ("<local-command-stderr>", TextKind::Output),
+    ("<bash-stdout>", TextKind::Output),
+    ("<bash-stderr>", TextKind::Output),
+    ("<local-command-caveat>", TextKind::Notice),
+    ("Caveat: The messages below were generated by the user while running local commands", TextKind::Notice),
+    ("<task-notification", TextKind::Notice),
+    ("<agent-notification", TextKind::Notice),
+    ("<teammate-message", TextKind::Notice),
+    ("<session-start-hook>", TextKind::Notice),
+    ("<user-prompt-submit-hook>", TextKind::Notice),
+    ("<system-reminder>", TextKind::Notice),
+    ("<tick>", TextKind::Notice),
+    ("<goal>", TextKind::Notice),
+    ("[Request interrupted by user", TextKind::Notice),
+];
+
+fn tagged(text: &str) -> Option<TextKind> {
+    let text = text.trim_start();
+    TAGS.iter().find(|(tag, _)| text.starts_with(tag)).map(|(_, kind)| *kind)
+}
+
+fn kind_of_input(entry: &Entry, content: Content<'_>, text: &str) -> TextKind {
+    let user = entry.lens::<User<'_>>();
+    if user.and_then(User::is_compact_summary) == Some(true) {
+        return TextKind::Summary;
+    }
+    // Of several texts, one without a tag was typed.
+    let kind = if content.as_str().is_some() {
+        tagged(text)
+    } else {
+        let mut texts = content.blocks().filter(|block| block.is("text")).filter_map(Block::text);
+        let first = tagged(text);
+        first.filter(|_| texts.all(|text| tagged(&text).is_some()))
+    };
+    let envelope: Option<Envelope<'_>> = entry.lens();
+    let side = envelope.and_then(Envelope::is_sidechain) == Some(true);
+    let meta = envelope.and_then(Envelope::is_meta) == Some(true);
+    match kind {
+        Some(kind) if !(meta && kind == TextKind::Prompt) => kind,
+        _ if meta => TextKind::Notice,
+        _ if side => TextKind::Task,
+        _ => TextKind::Prompt,
+    }
+}
+
+fn of_reply<'e>(entry: &'e Entry, sink: &mut dyn FnMut(Piece<'e>)) {
+    let Some(content) = entry.message().and_then(|message| message.content()) else { return };
+    let is_error = entry.flag("isApiErrorMessage");
+    let reply = |kind, text| Piece { is_error, ..Piece::new(kind, Role::Assistant, text) };
+    // Foreign writers put a reply's text where its blocks should be.
+    if let Some(text) = content.as_str() {
+        return sink(reply(TextKind::Reply, text));
+    }
+    for (i, block) in content.blocks().enumerate() {
+        let Some(kind) = block.kind() else { continue };
+        let piece = match &*kind {
+            "text" => block.text().map(|text| reply(TextKind::Reply, text)),
+            "thinking" => block.thinking().map(|text| reply(TextKind::Thinking, text)),
+            "tool_use" | "server_tool_use" | "mcp_tool_use" => Some(call(block)),
+            "tool_result" | "mcp_tool_result" => Some(result(block, Role::Assistant)),
+            _ => None,
+        };
+        if let Some(piece) = piece.filter(|piece| !piece.text.is_empty() || piece.tool.is_some()) {
+            sink(piece.at(i));
+        }
+    }
+}
+
+fn call(block: Block<'_>) -> Piece<'_> {
+    let input = block.input();
+    let mut text = String::new();
+    if let Some(input) = input {
+        strings(input, 0, &mut text);
+    }
+    Piece { tool: block.name(), input, ..Piece::new(TextKind::Tool, Role::Assistant, text.into()) }
+}
+
+/// Every string in a value, one below the other. Nobody nests the input of a tool deeper than this.
+fn strings(json: Json<'_>, depth: usize, out: &mut String) {
+    match json.kind() {
+        JsonKind::String => {
+            if !out.is_empty() {
+                out.push('\n');
+            }
+            out.push_str(&json.as_str().unwrap_or_default());
+        }
+        JsonKind::Object if depth < 32 => {
+            json.members().for_each(|(_, value)| strings(value, depth + 1, out));
+        }
+        JsonKind::Array if depth < 32 => json.items().for_each(|item| strings(item, depth + 1, out)),
+        _ => {}
+    }
+}
+
+fn result(block: Block<'_>, role: Role) -> Piece<'_> {
+    let text = block.content().map(Content::text).unwrap_or_default();
+    Piece {
+        call_id: block.tool_use_id(),
+        is_error: block.is_error().unwrap_or(false),
+        ..Piece::new(TextKind::Result, role, text)
+    }
+}
+
+/// A prompt that was typed while the model was at work.
+fn queued<'e>(entry: &'e Entry, sink: &mut dyn FnMut(Piece<'e>)) {
+    let Some(body) = entry.lens().and_then(AttachmentLine::attachment) else { return };
+    if body.kind().as_deref() != Some("queued_command") {
+        return;
+    }
+    let Some(prompt) = body.prompt() else { return };
+    let text = match prompt.kind() {
+        JsonKind::String => prompt.as_str().unwrap_or_default(),
+        _ => {
+            let texts = prompt.items().filter_map(|block| block.get("text")?.as_str());
+            texts.collect::<Vec<_>>().join("\n").into()
+        }
+    };
+    let notice = body.command_mode().as_deref() == Some("task-notification");
+    let kind = if notice { TextKind::Notice } else { tagged(&text).unwrap_or(TextKind::Prompt) };
+    sink(Piece::new(kind, Role::User, text));
+}

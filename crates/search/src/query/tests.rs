@@ -1,0 +1,154 @@
+use jiff::Zoned;
+
+use super::*;
+
+fn now() -> Zoned {
+    let now: jiff::Timestamp = "2026-03-10T10:00:00Z".parse().unwrap();
+    now.to_zoned(jiff::tz::TimeZone::UTC)
+}
+
+/// A query in other words.
+fn told(text: &str) -> String {
+    let query = match Query::parse(text, &now()) {
+        Ok(query) => query,
+        Err(error) => {
+            let span = error.span().map_or(String::new(), |span| format!(" at `{}`", &text[span]));
+            return format!("{error}{span}");
+        }
+    };
+    let mut out = Vec::new();
+    out.extend(query.terms.iter().map(term));
+    out.extend(query.excluded.iter().map(|excluded| format!("not {}", term(excluded))));
+    out.extend(
+        query
+            .filters
+            .iter()
+            .map(|filter| format!("{}{}", if filter.negated { "not " } else { "" }, field(&filter.field))),
+    );
+    out.join(", ")
+}
+
+fn term(term: &Term) -> String {
+    match term {
+        Term::Word(word) => format!("{}{}", word.folded, case(word.case)),
+        Term::Phrase(words) => {
+            let texts: Vec<_> = words.iter().map(|word| &*word.folded).collect();
+            format!("\"{}\"{}", texts.join("|"), case(words[0].case))
+        }
+        Term::Pattern { regex, .. } => format!("/{regex}/"),
+    }
+}
+
+fn case(case: crate::fold::Case) -> &'static str {
+    if case == crate::fold::Case::Counts { " (case)" } else { "" }
+}
+
+fn field(field: &Field) -> String {
+    match field {
+        Field::Role(role) => format!("role {}", role.name()),
+        Field::Kind(kind) => format!("kind {}", kind.name()),
+        Field::Tool(name) => format!("tool {}", name.0.join("*")),
+        Field::Path(value) => format!("path {}", term(value)),
+        Field::Command(value) => format!("command {}", term(value)),
+        Field::Error(is, None) => format!("error {is}"),
+        Field::Error(is, Some(value)) => format!("error {is} {}", term(value)),
+        Field::Project(value) => format!("project {}", term(value)),
+        Field::Session(id) => format!("session {id}"),
+        Field::Branch(value) => format!("branch {}", term(value)),
+        Field::Model(value) => format!("model {}", term(value)),
+        Field::Since(at) => format!("since {}", jiff::Timestamp::from_millisecond(*at).unwrap()),
+        Field::Until(at) => format!("until {}", jiff::Timestamp::from_millisecond(*at).unwrap()),
+    }
+}
+
+#[test]
+fn queries_mean_what_they_say() {
+    for (text, expected) in [
+        ("slow loom", "slow, loom"),
+        ("  slow\t loom ", "slow, loom"),
+        ("Slow loom", "Slow (case), loom"),
+        ("\"a phrase\" x", "\"a|phrase\", x"),
+        ("\"say \\\"hi\\\"\"", "\"say|\"hi\"\""),
+        ("\"type\":\"user\"", "\"type\":\"user\""),
+        ("\"C:\\Users\\ada\"", "\"C:\\Users\\ada\" (case)"),
+        ("say\"hi\"", "say\"hi\""),
+        ("-not this", "this, not not"),
+        ("x -\"a b\" -/c+/", "x, not \"a|b\", not /c+/"),
+        ("a - b", "a, -, b"),
+        ("a -", "a, -"),
+        ("/err(or)?/", "/err(or)?/"),
+        ("/a b/ c", "/a b/, c"),
+        (r"/a\/b/", r"/a\/b/"),
+        ("/Foo/i", "/Foo/"),
+        ("/home/ada/loom", "/home/ada/loom"),
+        ("/usr /tmp", "/usr, /tmp"),
+        ("/", "/"),
+        ("//", "//"),
+        ("std::io http://x.y", "std::io, http://x.y"),
+        ("error::Error", "error::Error (case)"),
+        ("café ÉCOLE", "cafe, ECOLE (case)"),
+        ("错误 🦀", "错误, 🦀"),
+        ("kind:prompt role:assistant", "kind prompt, role assistant"),
+        ("kind:PROMPT", "kind prompt"),
+        ("tool:Bash -tool:mcp__*", "tool bash, not tool mcp__*"),
+        ("path:src/main.rs command:\"git push\"", "path src/main.rs, command \"git|push\""),
+        ("path:/\\.rs$/", "path /\\.rs$/"),
+        ("path:/home/ada", "path /home/ada"),
+        ("error:true", "error true"),
+        ("error:E0308", "E0308 (case), error true E0308 (case)"),
+        ("x -error:timeout", "x, not error true timeout"),
+        (
+            "project:loom session:3F91 branch:main model:opus",
+            "project loom, session 3f91, branch main, model opus",
+        ),
+        ("since:2026-03-01", "since 2026-03-01T00:00:00Z"),
+        ("until:2026-03-01", "until 2026-03-02T00:00:00Z"),
+        ("since:7d until:yesterday", "since 2026-03-03T10:00:00Z, until 2026-03-10T00:00:00Z"),
+        ("", "the query is empty"),
+        ("  ", "the query is empty"),
+        ("-x", "the query says only what must not be there"),
+        ("-kind:prompt", "the query says only what must not be there"),
+        ("x \"open", "the phrase `\"open` has no closing quote at `\"open`"),
+        ("path:\"a", "the phrase `path:\"a` has no closing quote at `path:\"a`"),
+        ("\"\"", "`\"\"` has nothing to look for at `\"\"`"),
+        ("a \" \" b", "`\" \"` has nothing to look for at `\" \"`"),
+        ("path:", "`path:` has nothing to look for at `path:`"),
+        ("x /a(/", "`/a(/` is no regular expression: unclosed group at `/a(/`"),
+        ("a role:boss", "`role:boss`: a role is `user`, `assistant` or `system` at `role:boss`"),
+        (
+            "since:soon",
+            "`since:soon`: a time is like `2026-03-01`, `2026-03`, `7d`, `12h`, `today` or `yesterday` at `since:soon`",
+        ),
+    ] {
+        assert_eq!(told(text), expected, "{text}");
+    }
+    assert!(
+        told("kind:promt").starts_with("`kind:promt`: a kind is `prompt`, `reply`"),
+        "{}",
+        told("kind:promt")
+    );
+}
+
+#[test]
+fn tools_go_by_name_or_with_a_star() {
+    for (pattern, name, expected) in [
+        ("bash", "Bash", true),
+        ("Task", "TaskUpdate", false),
+        ("Task*", "TaskUpdate", true),
+        ("mcp__*__click", "mcp__playwright__click", true),
+        ("mcp__*__click", "mcp__playwright__clicked", false),
+        ("*", "anything", true),
+        ("a*a", "a", false),
+    ] {
+        assert_eq!(ToolName::new(pattern).matches(name), expected, "{pattern} {name}");
+    }
+}
+
+#[test]
+fn sessions_and_projects_are_chosen() {
+    let query = Query::parse("x session:3f9 session:aa -project:loom", &now()).unwrap();
+    assert!(query.wants_session("3F91c2") && query.wants_session("aab") && !query.wants_session("b3f9"));
+    assert!(query.asks_for_project());
+    assert!(!query.wants_project(&["/home/ada/loom", "-home-ada-loom"]));
+    assert!(query.wants_project(&["/home/ada/other"]));
+}

@@ -1,0 +1,123 @@
+//! Snippets: the lines of a text around what was found in it.
+
+use std::ops::Range;
+
+/// How much of a line is kept before and behind what was found in it.
+const BEFORE: usize = 160;
+const BEHIND: usize = 320;
+
+/// How much each line of context may add.
+const CONTEXT_LINE: usize = 400;
+
+/// The ranges in order, with those that touch made one.
+pub(crate) fn merge(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    ranges.retain(|range| !range.is_empty());
+    ranges.sort_unstable_by_key(|range| (range.start, range.end));
+    let mut merged: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
+/// The part of `text` to show: the line with the most that was found, and `context` lines around it.
+///
+/// `found` holds the places of each term. What comes back is cut where lines are very long, and has no
+/// white space at its ends.
+pub(crate) fn choose(text: &str, found: &[Vec<Range<usize>>], context: usize) -> Range<usize> {
+    let best = best_place(text, found);
+    let (from, to) = (line_start(text, best.start), line_end(text, best.end));
+    let mut start = from.max(floor(text, best.start.saturating_sub(BEFORE)));
+    let mut end = to.min(ceil(text, best.end.saturating_add(BEHIND)));
+    if context > 0 {
+        let (mut above, mut below) = (from, to);
+        for _ in 0..context {
+            above = if above == 0 { 0 } else { line_start(text, above - 1) };
+            below = if below == text.len() { below } else { line_end(text, below + 1) };
+        }
+        let reach = context.saturating_mul(CONTEXT_LINE);
+        start = above.max(floor(text, start.saturating_sub(reach)));
+        end = below.min(ceil(text, end.saturating_add(reach)));
+    }
+    let piece = &text[start..end];
+    let lead = piece.len() - piece.trim_start().len();
+    let kept = piece.trim().len();
+    start + lead..start + lead + kept
+}
+
+/// The first place on the line where the most terms occur; the first line with text if nothing was found.
+fn best_place(text: &str, found: &[Vec<Range<usize>>]) -> Range<usize> {
+    let mut lines: Vec<(usize, u64, Range<usize>)> = Vec::new();
+    for (i, places) in found.iter().enumerate() {
+        for place in places {
+            let line = line_start(text, place.start);
+            let n_lines = lines.len();
+            match lines.iter_mut().find(|(at, ..)| *at == line) {
+                Some((_, terms, first)) => {
+                    *terms |= 1 << (i % 64);
+                    if place.start < first.start {
+                        *first = place.clone();
+                    }
+                }
+                // Nobody reads further down for a better line.
+                None if n_lines < 100 => lines.push((line, 1 << (i % 64), place.clone())),
+                None => break,
+            }
+        }
+    }
+    lines.sort_by_key(|(at, terms, _)| (std::cmp::Reverse(terms.count_ones()), *at));
+    let blank = text.len() - text.trim_start().len();
+    lines.into_iter().next().map_or(blank..blank, |(.., place)| place)
+}
+
+fn line_start(text: &str, at: usize) -> usize {
+    text[..at].rfind('\n').map_or(0, |newline| newline + 1)
+}
+
+fn line_end(text: &str, at: usize) -> usize {
+    text[at..].find('\n').map_or(text.len(), |newline| at + newline)
+}
+
+fn floor(text: &str, at: usize) -> usize {
+    text.floor_char_boundary(at)
+}
+
+fn ceil(text: &str, at: usize) -> usize {
+    text.ceil_char_boundary(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown<'t>(text: &'t str, words: &[&str], context: usize) -> &'t str {
+        let found: Vec<_> = words
+            .iter()
+            .map(|word| text.match_indices(word).map(|(at, _)| at..at + word.len()).collect())
+            .collect();
+        &text[choose(text, &found, context)]
+    }
+
+    #[test]
+    fn the_line_with_the_most_is_shown_with_lines_around_it() {
+        let text = "one\n  two slow\nthree\nslow fast\nfive\n";
+        assert_eq!(shown(text, &["slow", "fast"], 0), "slow fast");
+        assert_eq!(shown(text, &["slow"], 0), "two slow");
+        assert_eq!(shown(text, &["slow"], 1), "one\n  two slow\nthree");
+        assert_eq!(shown(text, &["slow"], 9), text.trim());
+        assert_eq!(shown(text, &[], 0), "one");
+        assert_eq!(shown("\n\n x", &[], 0), "x");
+        assert_eq!(shown("", &[], 3), "");
+        let long = format!("{}错slow误{}", "错".repeat(500), "误".repeat(500));
+        let cut = shown(&long, &["slow"], 0);
+        assert!(cut.contains("slow") && cut.len() < 600, "{cut}");
+    }
+
+    #[test]
+    fn places_that_touch_are_one() {
+        assert_eq!(merge(vec![4..6, 0..2, 1..3, 6..7, 9..9]), [0..3, 4..7]);
+    }
+}

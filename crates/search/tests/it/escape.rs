@@ -1,0 +1,91 @@
+//! However a text is written as JSON, it is found.
+
+use proptest::prelude::*;
+use unicode_normalization::UnicodeNormalization;
+
+use crate::search;
+
+/// Writes `text` between quotes, each character as it is or escaped, as `dice` fall.
+fn write_json(text: &str, dice: &[u8]) -> String {
+    let mut out = String::from("\"");
+    for (ch, die) in text.chars().zip(dice.iter().cycle()) {
+        let short = match ch {
+            '\n' => Some("\\n"),
+            '\t' => Some("\\t"),
+            '"' => Some("\\\""),
+            '\\' => Some("\\\\"),
+            '/' => Some("\\/"),
+            _ => None,
+        };
+        let must = ch < ' ' || ch == '"' || ch == '\\';
+        match (short, die % 3) {
+            (Some(short), 0) => out.push_str(short),
+            (None, 0) if !must => out.push(ch),
+            (_, 1) if !must => out.push(ch),
+            _ => {
+                for unit in ch.encode_utf16(&mut [0; 2]) {
+                    let hex = if die % 2 == 0 { format!("\\u{unit:04x}") } else { format!("\\u{unit:04X}") };
+                    out.push_str(&hex);
+                }
+            }
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// A log with `text` on a line of its own, among others.
+fn log_with(text: &str, dice: &[u8]) -> Vec<u8> {
+    let plain = r#"{"type":"user","message":{"role":"user","content":"§"}}"#;
+    let text = write_json(text, dice);
+    format!("{plain}\n{{\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":{text}}}}}\n{plain}\n")
+        .into_bytes()
+}
+
+/// Texts of the characters that are hard to find.
+fn texts() -> impl Strategy<Value = String> {
+    let hard = prop::sample::select(vec![
+        'a', 'e', 'K', 's', 'k', 'z', '0', '_', '-', '.', '/', ' ', '\n', '\t', '"', '\\', 'é', 'É', 'ß',
+        'İ', 'ſ', 'ё', 'Σ', 'ς', '\u{301}', '\u{327}', '错', '误', 'が', 'か', '\u{3099}', '한', '🦀', '≠',
+        '\u{212a}', '\u{0}', '\u{1b}', '\u{2028}', '𐐀', 'ế',
+    ]);
+    prop::collection::vec(hard, 1..12).prop_map(|chars| chars.into_iter().collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, max_global_rejects: 10_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_word_is_found_however_it_is_written(
+        word in texts(), before in texts(), behind in texts(), dice in prop::collection::vec(any::<u8>(), 1..20),
+    ) {
+        let word: String = word.split_whitespace().next().unwrap_or("x").to_owned();
+        // As a query, these would be something else.
+        prop_assume!(!word.starts_with(['-', '"', '/']) && !word.contains('\0'));
+        // A mark at the seam belongs to what stands before it.
+        prop_assume!(!word.starts_with(['\u{301}', '\u{327}', '\u{3099}']));
+        prop_assume!(!behind.starts_with('\u{3099}'));
+        let text = format!("{before}{word}{behind}");
+        let hits = search(&word, &log_with(&text, &dice));
+        prop_assert_eq!(hits.len(), 1, "{:?} in {:?}", word, text);
+        prop_assert_eq!(hits[0].line_no, 2);
+        prop_assert!(!hits[0].ranges.is_empty());
+        let hit = &hits[0];
+        prop_assert_eq!(&text[hit.within.clone()], &*hit.text);
+        // The same word, taken apart or without its accents, finds it too. The sign of the kelvin is no K.
+        prop_assume!(!word.contains('\u{212a}'));
+        let apart: String = word.nfd().collect();
+        prop_assert_eq!(search(&apart, &log_with(&text, &dice)).len(), 1, "{:?} in {:?}", apart, text);
+        let bare: String = word.nfd().filter(|ch| !('\u{300}'..='\u{327}').contains(ch)).nfc().collect();
+        prop_assert_eq!(search(&bare, &log_with(&text, &dice)).len(), 1, "{:?} in {:?}", bare, text);
+    }
+
+    #[test]
+    fn a_phrase_is_found_across_white_space(
+        words in prop::collection::vec("[a-zé错]{1,4}", 1..4), dice in prop::collection::vec(any::<u8>(), 1..20), blank in "[ \t\n]{1,3}",
+    ) {
+        let text = format!("start, {} end", words.join(&blank));
+        let hits = search(&format!("\"{}\"", words.join(" ")), &log_with(&text, &dice));
+        prop_assert_eq!(hits.len(), 1, "{:?}", text);
+    }
+}

@@ -1,0 +1,256 @@
+//! The price book: what a model cost, from which day on, and who says so.
+
+use std::fmt::Write;
+
+use rustc_hash::FxHashMap;
+use sha2::{Digest, Sha256};
+use threadline_entry::{Json, Millis};
+
+use crate::ledger::Call;
+use crate::model::model;
+use crate::money::{Money, decimal};
+
+/// What models cost, by day.
+///
+/// A model that is not in the book has no price: it is never guessed.
+#[derive(Clone, Debug)]
+pub struct Book {
+    /// By model, the oldest price first.
+    prices: FxHashMap<String, Vec<Price>>,
+    /// Steps of 10⁻¹⁵ dollars a search.
+    web_search: u64,
+    updated: String,
+    digest: String,
+}
+
+/// What a model costs from a day on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Price {
+    /// The first moment it holds; the oldest price of a model holds for all time before.
+    pub from: Option<Millis>,
+    /// What tokens cost.
+    pub rates: Rates,
+    /// What they cost, for the whole request, if its input with all that was cached is longer than this.
+    pub long: Option<(u64, Rates)>,
+    /// What fast mode multiplies them by, in thousandths; `None` if there is no such mode.
+    pub fast: Option<u64>,
+    /// What `inference_geo: us` multiplies them by, in thousandths.
+    pub us: u64,
+    /// What an endpoint of one region multiplies them by, in thousandths.
+    pub regional: u64,
+    /// Who says so.
+    pub source: String,
+}
+
+/// What a token of each kind costs, in steps of 10⁻¹⁵ dollars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it all")]
+pub struct Rates {
+    pub input: u64,
+    pub output: u64,
+    pub write_5m: u64,
+    pub write_1h: u64,
+    pub read: u64,
+}
+
+/// Why a price book could not be read.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BookError {
+    /// It is no JSON object with a list `prices`.
+    #[error("a price book is a JSON object with a list `prices`")]
+    Shape,
+    /// A price lacks a field, or has it in another shape.
+    #[error("price {number} of the list: `{field}` is missing or is not {expected}")]
+    Field {
+        /// Which price, counted from 1.
+        number: usize,
+        /// Which field.
+        field: &'static str,
+        /// What it should be.
+        expected: &'static str,
+    },
+}
+
+const EMBEDDED: &str = include_str!("../prices.json");
+const ONE: u64 = 1000;
+
+impl Book {
+    /// The book that comes with the program.
+    ///
+    /// # Panics
+    ///
+    /// Never: a test reads the same file.
+    pub fn embedded() -> Self {
+        let empty = Self {
+            prices: FxHashMap::default(),
+            web_search: 0,
+            updated: String::new(),
+            digest: String::new(),
+        };
+        let book = empty.with(EMBEDDED);
+        debug_assert!(book.is_ok(), "{book:?}");
+        book.unwrap_or_else(|_| unreachable!("the embedded book is sound"))
+    }
+
+    /// The same book with another laid over it: what `json` says of a model replaces all that was known of it.
+    pub fn with(mut self, json: &str) -> Result<Self, BookError> {
+        let book = Json::parse(json).ok_or(BookError::Shape)?;
+        let list = book.get("prices").ok_or(BookError::Shape)?;
+        let mut named: FxHashMap<String, Vec<Price>> = FxHashMap::default();
+        for (i, json) in list.items().enumerate() {
+            let (name, price) = read_price(json, i + 1)?;
+            named.entry(name).or_default().push(price);
+        }
+        for (name, mut prices) in named {
+            prices.sort_by_key(|price| price.from);
+            self.prices.insert(name, prices);
+        }
+        if let Some(price) = book.get("web_search").and_then(|json| decimal(json.raw(), 15)) {
+            self.web_search = price;
+        }
+        if let Some(updated) = book.get("updated").and_then(Json::as_str) {
+            self.updated = updated.into_owned();
+        }
+        let mut hash = Sha256::new();
+        hash.update(&self.digest);
+        hash.update(json);
+        self.digest = hash.finalize().iter().take(6).fold(String::new(), |mut out, byte| {
+            let _ = write!(out, "{byte:02x}");
+            out
+        });
+        Ok(self)
+    }
+
+    /// The beginning of a hash over everything the book was made from.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// The day the book was last brought up to date.
+    pub fn updated(&self) -> &str {
+        &self.updated
+    }
+
+    /// The prices of a model over time, the oldest first; nothing if it is unknown.
+    pub fn prices(&self, name: &str) -> &[Price] {
+        self.prices.get(name).map_or(&[], |prices| prices)
+    }
+
+    /// What a call cost; `None` if the model, or the mode it ran in, has no price.
+    pub fn cost(&self, call: &Call<'_>) -> Option<Money> {
+        self.cost_by(self.prices(call.model), call)
+    }
+
+    /// The same, for one who has looked up the model's prices before.
+    pub(crate) fn cost_by(&self, prices: &[Price], call: &Call<'_>) -> Option<Money> {
+        let day = call.at.unwrap_or(Millis::MAX);
+        let price = prices.iter().rev().find(|price| price.from.is_none_or(|from| from <= day));
+        let price = price.or(prices.first())?;
+        let tokens = call.tokens;
+        let rates = match &price.long {
+            Some((above, rates)) if tokens.context() > *above => rates,
+            _ => &price.rates,
+        };
+        let fast = if call.fast { price.fast? } else { ONE };
+        let place = match (call.us, call.regional) {
+            (true, true) => price.us.max(price.regional),
+            (true, false) => price.us,
+            (false, true) => price.regional,
+            (false, false) => ONE,
+        };
+        let parts = [
+            (tokens.input, rates.input),
+            (tokens.output, rates.output),
+            (tokens.cache_write_5m, rates.write_5m),
+            (tokens.cache_write_1h, rates.write_1h),
+            (tokens.cache_read, rates.read),
+        ];
+        let steps: i128 = parts.iter().map(|(n, rate)| i128::from(*n) * i128::from(*rate)).sum();
+        let steps = steps * i128::from(fast) * i128::from(place) / i128::from(ONE * ONE);
+        Some(Money::from_steps(steps + i128::from(call.web_searches) * i128::from(self.web_search)))
+    }
+}
+
+fn read_price(json: Json<'_>, number: usize) -> Result<(String, Price), BookError> {
+    let wrong = |field, expected| BookError::Field { number, field, expected };
+    let name = json.get("model").and_then(Json::as_str).ok_or(wrong("model", "the name of a model"))?;
+    let from = match json.get("from").filter(|json| !json.is_null()) {
+        None => None,
+        Some(json) => {
+            let day = json.as_str().and_then(|text| text.parse::<jiff::civil::Date>().ok());
+            let start = day.and_then(|day| day.to_zoned(jiff::tz::TimeZone::UTC).ok());
+            Some(start.ok_or(wrong("from", "a day such as 2026-03-13"))?.timestamp().as_millisecond())
+        }
+    };
+    let rates = |json: Json<'_>| {
+        let rate = |field: &'static str| {
+            let found = json.get(field).and_then(|json| decimal(json.raw(), 9));
+            found.ok_or(wrong(field, "dollars per million tokens"))
+        };
+        Ok(Rates {
+            input: rate("input")?,
+            output: rate("output")?,
+            write_5m: rate("write_5m")?,
+            write_1h: rate("write_1h")?,
+            read: rate("read")?,
+        })
+    };
+    let long = match json.get("long").filter(|json| !json.is_null()) {
+        None => None,
+        Some(long) => {
+            let above = long.get("above").and_then(Json::as_u64);
+            Some((above.ok_or(wrong("above", "a number of tokens"))?, rates(long)?))
+        }
+    };
+    let times = |field: &'static str| match json.get(field).filter(|json| !json.is_null()) {
+        None => Ok(None),
+        Some(json) => decimal(json.raw(), 3).map(Some).ok_or(wrong(field, "a multiplier such as 1.1")),
+    };
+    let us = times("us")?;
+    let price = Price {
+        from,
+        rates: rates(json)?,
+        long,
+        fast: times("fast")?,
+        us: us.unwrap_or(ONE),
+        regional: times("regional")?.or(us).unwrap_or(ONE),
+        source: json.get("source").and_then(Json::as_str).unwrap_or_default().into_owned(),
+    };
+    Ok((model(&name).name, price))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_embedded_book_is_sound() {
+        let book = Book::embedded();
+        assert!(book.prices.len() >= 25);
+        assert_eq!(book.digest().len(), 12);
+        assert_eq!(book.prices("claude-opus-4-6").len(), 2);
+        assert!(book.prices.iter().all(|(name, prices)| model(name).name == *name
+            && prices[0].from.is_none()
+            && prices.iter().all(|price| !price.source.is_empty())));
+    }
+
+    #[test]
+    fn another_book_replaces_what_it_names() {
+        let json = r#"{"prices":[{"model":"glm-4.6","input":0.6,"output":2.2,"write_5m":0,"write_1h":0,"read":0.11}]}"#;
+        let book = Book::embedded().with(json).unwrap();
+        assert_eq!(book.prices("glm-4.6")[0].rates.read, 110_000_000);
+        assert_eq!(book.prices("claude-opus-5"), Book::embedded().prices("claude-opus-5"));
+        assert_ne!(book.digest(), Book::embedded().digest());
+        for (json, message) in [
+            ("[]", "a price book is a JSON object with a list `prices`"),
+            (r#"{"prices":[{}]}"#, "price 1 of the list: `model` is missing or is not the name of a model"),
+            (
+                r#"{"prices":[{"model":"x","input":"1"}]}"#,
+                "price 1 of the list: `input` is missing or is not dollars per million tokens",
+            ),
+        ] {
+            assert_eq!(Book::embedded().with(json).unwrap_err().to_string(), message);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Tokens and money: one row a model call, de-duplicated, priced by a dated book, every figure explainable.
+//!
+//! A [`Scan`] reads the lines of one log and keeps a row for each call of a model. A [`Ledger`] takes the
+//! scans of many logs, in any order, and counts each call once, however many lines, files, forks and
+//! sub-agents repeat it. A [`Book`] says what a call cost on its day. [`Groups`] adds up.
+//!
+//! Nothing here touches the disk, the clock or the environment.
+//!
+//! ```
+//! use threadline_entry::Lines;
+//! use threadline_usage::{Book, By, Groups, Ledger, Scan, Source, Wants};
+//!
+//! let log = br#"{"type":"assistant","timestamp":"2026-11-01T10:00:00.000Z","sessionId":"s1","message":
+//! {"id":"msg_1","model":"claude-opus-5","content":[],"usage":{"input_tokens":100000,"output_tokens":0}}}"#;
+//! let line: Vec<u8> = log.iter().copied().filter(|byte| *byte != b'\n').collect();
+//!
+//! let mut scan = Scan::new(Source::session("s1.jsonl", "s1"), Wants::default());
+//! let mut lines = Lines::new(&line[..]);
+//! while let Some(block) = lines.next_block().unwrap() {
+//!     scan.block(&block);
+//! }
+//! let mut ledger = Ledger::default();
+//! ledger.absorb(scan.finish());
+//! let calls = ledger.settle();
+//! let groups = Groups::of(&calls, By::Day, &Book::embedded(), &jiff::tz::TimeZone::UTC, |_, _| true);
+//! assert_eq!(groups.total.cost.to_string(), "0.5");
+//! ```
+
+#![warn(missing_docs)]
+
+mod book;
+mod explain;
+mod group;
+mod key;
+mod ledger;
+mod model;
+mod money;
+mod names;
+mod reconcile;
+mod reply;
+mod scan;
+mod window;
+
+pub use book::{Book, BookError, Price, Rates};
+pub use explain::{Explained, Reason, Verdict};
+pub use group::{By, Group, GroupKey, Groups, Totals};
+pub use ledger::{Call, Calls, Ledger};
+pub use model::{Model, model};
+pub use money::Money;
+pub use reconcile::{Account, AccountModel, Reconciled, reconcile};
+pub use reply::Tokens;
+pub use scan::{Scan, Scanned, Source, Wants};
+pub use window::{Limit, Window, reset_of, windows};

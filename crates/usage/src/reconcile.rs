@@ -1,0 +1,157 @@
+//! Our figures beside Claude Code's own, as its `cost-state` lines have them.
+
+use threadline_entry::Entry;
+use threadline_entry::lens::{CostState, FromJson, ModelUsage};
+
+use crate::book::Book;
+use crate::group::Totals;
+use crate::ledger::Calls;
+use crate::model::model;
+use crate::money::Money;
+use crate::reply::Tokens;
+
+/// Claude Code's own account of a session, as its last `cost-state` line has it.
+///
+/// It counts from the start of the program, which may be before the session, or after a part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// What everything cost.
+    pub cost: Money,
+    /// Whether it says that it did not know what some model costs.
+    pub has_unknown_cost: bool,
+    /// What each model used.
+    pub models: Vec<AccountModel>,
+}
+
+/// What a model used, in Claude Code's own account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccountModel {
+    /// The model, by the name the price book has.
+    pub name: String,
+    /// What it used.
+    pub tokens: Tokens,
+    /// How often it searched the web.
+    pub web_searches: u64,
+    /// What it cost.
+    pub cost: Money,
+}
+
+impl Account {
+    /// The account on a `cost-state` line; `None` if it has no total.
+    pub(crate) fn of(entry: &Entry) -> Option<Self> {
+        let state: CostState<'_> = entry.lens()?;
+        let models = state.model_usage().into_iter().flat_map(|models| models.members());
+        let mut models: Vec<AccountModel> = models
+            .filter_map(|(name, json)| {
+                let used = ModelUsage::from_json(json)?;
+                let all = used.cache_creation_input_tokens().unwrap_or(0);
+                let hour = used.cache_creation_ephemeral_1h_input_tokens().unwrap_or(0);
+                Some(AccountModel {
+                    name: model(&name.name()).name,
+                    tokens: Tokens {
+                        input: used.input_tokens().unwrap_or(0),
+                        output: used.output_tokens().unwrap_or(0),
+                        cache_read: used.cache_read_input_tokens().unwrap_or(0),
+                        cache_write_5m: all.saturating_sub(hour),
+                        cache_write_1h: hour,
+                    },
+                    web_searches: used.web_search_requests().unwrap_or(0),
+                    cost: used.cost_usd().and_then(Money::from_f64).unwrap_or_default(),
+                })
+            })
+            .collect();
+        models.sort_by(|a, b| a.name.cmp(&b.name));
+        Some(Self {
+            cost: state.total_cost_usd().and_then(Money::from_f64)?,
+            has_unknown_cost: state.has_unknown_model_cost().unwrap_or(false),
+            models,
+        })
+    }
+}
+
+/// A session's figures, ours and Claude Code's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reconciled {
+    /// The session.
+    pub session: String,
+    /// Ours.
+    pub ours: Totals,
+    /// Claude Code's.
+    pub theirs: Account,
+    /// What explains the difference, as far as the figures tell.
+    pub reasons: Vec<String>,
+}
+
+/// The sessions that have an account of Claude Code's own, by id. The scans must have kept the accounts.
+pub fn reconcile(calls: &Calls, book: &Book, keep: impl Fn(&str) -> bool) -> Vec<Reconciled> {
+    let inherited = calls.inherited();
+    let mut accounts: Vec<(&str, &Account)> =
+        calls.accounts.iter().map(|(session, account)| (calls.names.get(*session), account)).collect();
+    // The same log may have been given twice; of several accounts the largest is the latest.
+    accounts.sort_by(|a, b| (a.0, b.1.cost).cmp(&(b.0, a.1.cost)));
+    accounts.dedup_by_key(|(session, _)| *session);
+    let mut out = Vec::new();
+    for (session, theirs) in accounts.into_iter().filter(|(session, _)| keep(session)) {
+        let mut ours = Totals::default();
+        let mut models: std::collections::BTreeMap<&str, Totals> = std::collections::BTreeMap::new();
+        for call in calls.iter().filter(|call| call.session == session) {
+            let totals = Totals::of(&call, book);
+            ours += &totals;
+            *models.entry(call.model).or_default() += &totals;
+        }
+        let mut reasons = Vec::new();
+        for other in &theirs.models {
+            let own = models.remove(&*other.name).unwrap_or_default();
+            reasons.extend(compare(other, &own));
+        }
+        for (name, own) in models {
+            let calls = own.calls;
+            reasons.push(format!("{name}: {calls} calls in the log, none in Claude Code's account"));
+        }
+        if !ours.unpriced.is_empty() {
+            let names: Vec<_> = ours.unpriced.iter().map(|name| &**name).collect();
+            reasons.push(format!("no price is known for {}", names.join(", ")));
+        }
+        if theirs.has_unknown_cost {
+            reasons.push("Claude Code did not know the price of some model".to_owned());
+        }
+        if ours.under_reported > 0 {
+            reasons.push(format!("{} calls of versions that log too few output tokens", ours.under_reported));
+        }
+        if let Some(count) = inherited.get(session) {
+            reasons.push(format!("{count} calls were inherited from another session and are counted there"));
+        }
+        out.push(Reconciled { session: session.to_owned(), ours, theirs: theirs.clone(), reasons });
+    }
+    out
+}
+
+/// Why a model's figures differ.
+fn compare(theirs: &AccountModel, ours: &Totals) -> Option<String> {
+    let name = &theirs.name;
+    let (own, other) = (ours.tokens, theirs.tokens);
+    let difference = |ours: u64, theirs: u64| i128::from(theirs) - i128::from(ours);
+    let parts: Vec<String> = [
+        ("input", difference(own.input, other.input)),
+        ("output", difference(own.output, other.output)),
+        ("cache read", difference(own.cache_read, other.cache_read)),
+        ("cache write", difference(own.cache_write(), other.cache_write())),
+    ]
+    .into_iter()
+    .filter(|(_, n)| *n != 0)
+    .map(|(what, n)| format!("{n:+} {what}"))
+    .collect();
+    if !parts.is_empty() {
+        let why = if ours.calls == 0 {
+            "no call of it is in the log"
+        } else if difference(own.total(), other.total()) > 0 {
+            "calls that are in no log, or tokens that the log does not tell"
+        } else {
+            "Claude Code began to count later"
+        };
+        return Some(format!("{name}: Claude Code has {} tokens ({why})", parts.join(", ")));
+    }
+    // Its numbers are floating-point sums; a millionth of a dollar is no difference.
+    let gap = (theirs.cost - ours.cost).steps().abs();
+    (gap > 1_000_000_000).then(|| format!("{name}: the same tokens at another price"))
+}

@@ -1,0 +1,379 @@
+//! One line as a call of a model: whose it is, and what it says it used.
+
+use std::borrow::Cow;
+
+use threadline_entry::lens::{FromJson, Iteration, Moment};
+use threadline_entry::{Entry, Json, Millis, walk};
+
+use crate::explain::Reason;
+
+/// The tokens of a call, by what they cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tokens {
+    /// Read by the model, and in no cache.
+    pub input: u64,
+    /// Written by the model.
+    pub output: u64,
+    /// Read from the cache.
+    pub cache_read: u64,
+    /// Written to the cache for five minutes.
+    pub cache_write_5m: u64,
+    /// Written to the cache for an hour.
+    pub cache_write_1h: u64,
+}
+
+impl Tokens {
+    /// All that the model was given.
+    pub fn context(self) -> u64 {
+        self.input.saturating_add(self.cache_read).saturating_add(self.cache_write())
+    }
+
+    /// All that was written to a cache.
+    pub fn cache_write(self) -> u64 {
+        self.cache_write_5m.saturating_add(self.cache_write_1h)
+    }
+
+    /// All of them.
+    pub fn total(self) -> u64 {
+        self.context().saturating_add(self.output)
+    }
+}
+
+/// How near a line is to the call it tells of; the nearest is believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Nearness {
+    /// A line of the conversation.
+    Main,
+    /// A line of a sub-agent.
+    Sidechain,
+    /// A line of an agent that replays the conversation, to sum it up or to ask something beside it.
+    Replay,
+    /// A progress line that repeats what a sub-agent wrote.
+    Progress,
+}
+
+/// A line that tells of a call.
+#[derive(Debug)]
+pub(crate) struct Reply<'a> {
+    pub(crate) message_id: Option<Cow<'a, str>>,
+    pub(crate) at: Option<Millis>,
+    pub(crate) is_sidechain: bool,
+    pub(crate) is_progress: bool,
+    /// Whether the line says that it was copied from another session.
+    pub(crate) is_fork: bool,
+    pub(crate) branch: Option<Cow<'a, str>>,
+    /// Whether the version that wrote it noted the output of the stream's first moment only.
+    pub(crate) under_reported: bool,
+    pub(crate) model: Cow<'a, str>,
+    pub(crate) has_stop: bool,
+    pub(crate) tokens: Tokens,
+    pub(crate) web_searches: u64,
+    pub(crate) fast: bool,
+    pub(crate) us: bool,
+    /// Other models that were asked on the way, with what they used.
+    pub(crate) advisors: Vec<(Cow<'a, str>, Tokens)>,
+    /// What was met on the way and few need.
+    pub(crate) more: Option<More<'a>>,
+}
+
+/// What few lines are asked for: the content, and the ids beside that of the message.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct More<'a> {
+    pub(crate) content: Option<Json<'a>>,
+    pub(crate) request_id: Option<Cow<'a, str>>,
+    pub(crate) session_id: Option<Cow<'a, str>>,
+    pub(crate) uuid: Option<Cow<'a, str>>,
+}
+
+impl<'a> More<'a> {
+    /// Looks again at a line that was skimmed before.
+    pub(crate) fn skim(line: &'a [u8]) -> Self {
+        let Some((ids, [content])) = walk::skim(line, ["requestId", "sessionId", "uuid"], ["content"]) else {
+            return Self::default();
+        };
+        let [request_id, session_id, uuid] = ids.map(text);
+        Self { content, request_id, session_id, uuid }
+    }
+
+    /// The same of an object that is known whole.
+    fn of(get: impl Fn(&str) -> Option<Json<'a>>) -> Self {
+        Self {
+            content: get("message").and_then(|message| message.get("content")),
+            request_id: text(get("requestId")),
+            session_id: text(get("sessionId")),
+            uuid: text(get("uuid")),
+        }
+    }
+}
+
+/// What a line turned out to be.
+#[derive(Debug)]
+pub(crate) enum Seen<'a> {
+    /// A call of a model.
+    Reply(Reply<'a>),
+    /// Claude Code's own words in the place of a reply; they may say when a limit ends.
+    Notice { at: Option<Millis>, more: Option<More<'a>>, reason: Reason },
+    /// A reply without figures.
+    NoFigures(Option<Millis>),
+    /// Something else.
+    Other,
+}
+
+/// The values of a line that matter here, and those of its message.
+pub(crate) struct Top<'a> {
+    line: [Option<Json<'a>>; LINE_KEYS.len()],
+    message: [Option<Json<'a>>; MESSAGE_KEYS.len()],
+    more: Option<More<'a>>,
+    /// Of a progress line.
+    data: Option<Json<'a>>,
+}
+
+/// This runs for every reply of a home, so what few of them need is looked for later.
+const LINE_KEYS: [&str; 7] =
+    ["type", "timestamp", "isSidechain", "gitBranch", "version", "isApiErrorMessage", "forkedFrom"];
+const MESSAGE_KEYS: [&str; 4] = ["id", "model", "stop_reason", "usage"];
+
+impl<'a> Top<'a> {
+    /// The values of a line; `None` if it must be looked at more slowly.
+    pub(crate) fn skim(line: &'a [u8]) -> Option<Self> {
+        let (values, message) = walk::skim(line, LINE_KEYS, MESSAGE_KEYS)?;
+        let is_progress = values[0].is_some_and(|kind| kind.is_str("progress"));
+        let data = is_progress.then(|| walk::skim(line, ["data"], [])).flatten();
+        Some(Self { line: values, message, more: None, data: data.and_then(|([data], [])| data) })
+    }
+
+    /// The values of an entry.
+    pub(crate) fn of(entry: &'a Entry) -> Self {
+        Self::known(|key| entry.get(key))
+    }
+
+    /// The values of an object that is known whole.
+    fn known(get: impl Fn(&str) -> Option<Json<'a>>) -> Self {
+        let message = get("message");
+        Self {
+            line: LINE_KEYS.map(&get),
+            message: MESSAGE_KEYS.map(|key| message.and_then(|message| message.get(key))),
+            data: get("data"),
+            more: Some(More::of(get)),
+        }
+    }
+
+    /// What the line is.
+    pub(crate) fn see(&self) -> Seen<'a> {
+        let Some(kind) = self.line[0] else { return Seen::Other };
+        if kind.is_str("assistant") {
+            return self.see_reply(None);
+        }
+        let data = self.data.filter(|data| data.is_object() && kind.is_str("progress"));
+        let inner = data.and_then(|data| data.get("message")).filter(|inner| inner.is_object());
+        match inner.map(|inner| Self::known(|key| inner.get(key))) {
+            Some(inner) if inner.line[0].is_some_and(|kind| kind.is_str("assistant")) => {
+                inner.see_reply(Some(self))
+            }
+            _ => Seen::Other,
+        }
+    }
+
+    /// A reply; `around` is the progress line that repeats it.
+    fn see_reply(&self, around: Option<&Self>) -> Seen<'a> {
+        let [_, at, sidechain, branch, version, error, fork] = self.line;
+        let [_, outer_at, outer_sidechain, outer_branch, outer_version, ..] = around.unwrap_or(self).line;
+        let [id, model, stop, usage] = self.message;
+        let at = at.and_then(moment).or_else(|| outer_at.and_then(moment));
+        let model = text(model);
+        let more = self.more.clone();
+        if flag(error) {
+            return Seen::Notice { at, more, reason: Reason::ApiError };
+        }
+        if model.as_deref() == Some("<synthetic>") {
+            return Seen::Notice { at, more, reason: Reason::Synthetic };
+        }
+        let Some(usage) = usage.filter(|usage| usage.is_object()) else { return Seen::NoFigures(at) };
+        let mut reply = Reply {
+            message_id: text(id),
+            at,
+            is_sidechain: flag(sidechain) || flag(outer_sidechain),
+            is_progress: around.is_some(),
+            is_fork: fork.is_some_and(|fork| fork.is_object()),
+            branch: text(branch).or_else(|| text(outer_branch)),
+            under_reported: version.or(outer_version).and_then(Json::quoted).is_some_and(is_under_reporting),
+            model: model.unwrap_or(Cow::Borrowed("(none)")),
+            has_stop: stop.is_some_and(|stop| !stop.is_null()),
+            tokens: Tokens::default(),
+            web_searches: 0,
+            fast: false,
+            us: false,
+            advisors: Vec::new(),
+            more,
+        };
+        reply.read_usage(usage);
+        Seen::Reply(reply)
+    }
+}
+
+/// A moment. Claude Code writes `2026-02-18T02:00:41.425Z`, always; what differs is left to the lens.
+fn moment(json: Json<'_>) -> Option<Millis> {
+    quick_moment(json.raw().as_bytes()).or_else(|| Moment::from_json(json).map(|moment| moment.0))
+}
+
+fn quick_moment(quoted: &[u8]) -> Option<Millis> {
+    let text: &[u8; 26] = quoted.try_into().ok()?;
+    for (at, mark) in
+        [(0, b'"'), (5, b'-'), (8, b'-'), (11, b'T'), (14, b':'), (17, b':'), (20, b'.'), (24, b'Z')]
+    {
+        if text[at] != mark {
+            return None;
+        }
+    }
+    let number = |from: usize, to: usize| {
+        text[from..to]
+            .iter()
+            .try_fold(0, |sum, digit| digit.is_ascii_digit().then(|| sum * 10 + Millis::from(digit - b'0')))
+    };
+    let (year, month, day) = (number(1, 5)?, number(6, 8)?, number(9, 11)?);
+    let (hour, minute, second, milli) = (number(12, 14)?, number(15, 17)?, number(18, 20)?, number(21, 24)?);
+    if !(1..=12).contains(&month) || !(1..=28).contains(&day) || hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    // Days since 1970 of a date in the Gregorian calendar, whose years are taken to begin in March.
+    let year = year - Millis::from(month <= 2);
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let days =
+        era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468;
+    Some(((days * 24 + hour) * 60 + minute) * 60_000 + second * 1000 + milli)
+}
+
+/// A text that is not empty.
+fn text(json: Option<Json<'_>>) -> Option<Cow<'_, str>> {
+    json?.as_str().filter(|text| !text.is_empty())
+}
+
+fn flag(json: Option<Json<'_>>) -> bool {
+    json.and_then(Json::as_bool).unwrap_or(false)
+}
+
+impl<'a> Reply<'a> {
+    /// Reads the figures, in one walk over them: this runs for every reply of a home.
+    fn read_usage(&mut self, usage: Json<'a>) {
+        let mut writes = Writes::default();
+        let is_plain = memchr::memchr(b'\\', usage.raw().as_bytes()).is_none();
+        for (key, value) in usage.members() {
+            let name = if is_plain { Cow::Borrowed(key.raw()) } else { key.name() };
+            match &*name {
+                "input_tokens" => self.tokens.input = number(value),
+                "output_tokens" => self.tokens.output = number(value),
+                "cache_read_input_tokens" => self.tokens.cache_read = number(value),
+                "cache_creation_input_tokens" => writes.all = number(value),
+                "cache_creation" => writes.read_parts(value),
+                "server_tool_use" => {
+                    self.web_searches = value.get("web_search_requests").map_or(0, number);
+                }
+                "inference_geo" => self.us = value.is_str("us"),
+                "speed" => self.fast = value.is_str("fast"),
+                "iterations" => self.advisors = advisors(value),
+                _ => {}
+            }
+        }
+        writes.settle(&mut self.tokens);
+    }
+}
+
+/// The models that were asked on the way. Other steps are part of the figures above them.
+fn advisors(iterations: Json<'_>) -> Vec<(Cow<'_, str>, Tokens)> {
+    let steps = iterations.items().filter_map(Iteration::from_json);
+    let advice = steps.filter(|step| step.kind().as_deref() == Some("advisor_message"));
+    let read = |step: Iteration<'_>| {
+        let mut tokens = Tokens {
+            input: step.input_tokens().unwrap_or(0),
+            output: step.output_tokens().unwrap_or(0),
+            cache_read: step.cache_read_input_tokens().unwrap_or(0),
+            ..Tokens::default()
+        };
+        let parts = step.cache_creation();
+        let writes = Writes {
+            all: step.cache_creation_input_tokens().unwrap_or(0),
+            short: parts.and_then(|parts| parts.ephemeral_5m_input_tokens()).unwrap_or(0),
+            long: parts.and_then(|parts| parts.ephemeral_1h_input_tokens()).unwrap_or(0),
+        };
+        writes.settle(&mut tokens);
+        tokens
+    };
+    advice.map(|step| (step.model().unwrap_or(Cow::Borrowed("(none)")), read(step))).collect()
+}
+
+/// What was written to the cache, in all and by how long it is kept.
+#[derive(Default)]
+struct Writes {
+    all: u64,
+    short: u64,
+    long: u64,
+}
+
+impl Writes {
+    fn read_parts(&mut self, json: Json<'_>) {
+        for (key, value) in json.members() {
+            match &*key.name() {
+                "ephemeral_5m_input_tokens" => self.short = number(value),
+                "ephemeral_1h_input_tokens" => self.long = number(value),
+                _ => {}
+            }
+        }
+    }
+
+    /// What the parts leave of the whole was kept for five minutes: some versions write zeros for parts.
+    fn settle(&self, tokens: &mut Tokens) {
+        let parts = self.short.saturating_add(self.long);
+        tokens.cache_write_5m = self.short.saturating_add(self.all.saturating_sub(parts));
+        tokens.cache_write_1h = self.long;
+    }
+}
+
+/// A count, which may be written as `100` or `1e2`; what is none is nothing.
+fn number(json: Json<'_>) -> u64 {
+    json.as_u64().unwrap_or_else(|| match json.as_f64() {
+        Some(number) if number >= 0.0 && number.fract() == 0.0 => number as u64,
+        _ => 0,
+    })
+}
+
+/// Whether this version of Claude Code wrote the output tokens of the stream's first moment (up to 2.1.58).
+fn is_under_reporting(version: &str) -> bool {
+    let mut parts = version.split('.').map(|part| part.parse::<u32>());
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(Ok(major)), Some(Ok(minor)), Some(Ok(patch))) => (major, minor, patch) <= (2, 1, 58),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_read_quickly_and_rightly() {
+        for year in [1970, 1999, 2000, 2024, 2026, 2100] {
+            for month in 1..=12 {
+                for (day, time) in [(1, "00:00:00.000"), (28, "23:59:59.999"), (15, "12:34:56.789")] {
+                    let text = format!("\"{year}-{month:02}-{day:02}T{time}Z\"");
+                    let slow = Moment::from_json(Json::parse(&text).unwrap()).unwrap().0;
+                    assert_eq!(quick_moment(text.as_bytes()), Some(slow), "{text}");
+                }
+            }
+        }
+        // What is not quick to read is read all the same, or is no moment.
+        for (text, expected) in [
+            ("\"2026-01-31T10:00:00.000Z\"", true),
+            ("\"2026-01-01T10:00:00Z\"", true),
+            ("\"2026-01-01T10:00:00.000+02:00\"", true),
+            ("\"2026-02-30T10:00:00.000Z\"", false),
+            ("\"2026-01-01 10:00\"", false),
+            ("1767261600000", false),
+            ("null", false),
+        ] {
+            assert_eq!(quick_moment(text.as_bytes()), None, "{text}");
+            assert_eq!(moment(Json::parse(text).unwrap()).is_some(), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Real logs, against a plain count; long lines.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use threadline_entry::AgentKind;
+use threadline_testkit::{shared, shared_logs};
+use threadline_usage::{By, Source};
+
+use crate::group::{EVERY, sum};
+use crate::{Home, figures};
+
+/// Every log below a folder.
+pub(crate) fn logs_below(folder: &Path) -> Vec<PathBuf> {
+    let mut logs = Vec::new();
+    for path in std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        if path.is_dir() {
+            logs.extend(logs_below(&path));
+        } else if path.extension().is_some_and(|extension| extension == "jsonl") {
+            logs.push(path);
+        }
+    }
+    logs.retain(|path| path.file_name().unwrap() != "journal.jsonl");
+    logs
+}
+
+/// Whose log this is.
+pub(crate) fn source(path: &Path) -> Source {
+    let stem = path.file_stem().unwrap().to_str().unwrap();
+    let name = path.to_str().unwrap();
+    match stem.strip_prefix("agent-") {
+        Some(id) => Source { path: name.to_owned(), ..Source::default() }.agent(id, AgentKind::of(id, false)),
+        None => Source::session(name, stem),
+    }
+}
+
+/// What a call used: input, output, cache read, cache write.
+type Counts = [u64; 4];
+
+/// Whether a line is the conversation's own, is no progress, has a stop reason; its output; its total.
+type Rank = (bool, bool, bool, u64, u64);
+
+/// Counts again, in the plainest way: every line parsed whole, and of each message the line with the most.
+fn plain_count(logs: &[PathBuf]) -> (u64, Counts) {
+    let mut best: HashMap<String, (Rank, Counts)> = HashMap::new();
+    for path in logs {
+        let is_agent = path.file_name().unwrap().to_str().unwrap().starts_with("agent-");
+        let bytes = std::fs::read(path).unwrap();
+        for line in bytes.split(|byte| *byte == b'\n') {
+            let stream = serde_json::Deserializer::from_slice(line).into_iter::<Value>();
+            for value in stream.map_while(Result::ok) {
+                let is_progress = value["type"] == "progress";
+                let reply = if is_progress { &value["data"]["message"] } else { &value };
+                let message = &reply["message"];
+                if reply["type"] != "assistant" || !message["usage"].is_object() {
+                    continue;
+                }
+                if message["model"] == "<synthetic>" || reply["isApiErrorMessage"] == true {
+                    continue;
+                }
+                let of = |key: &str| message["usage"][key].as_u64().unwrap_or(0);
+                let counts = [
+                    "input_tokens",
+                    "output_tokens",
+                    "cache_read_input_tokens",
+                    "cache_creation_input_tokens",
+                ]
+                .map(of);
+                let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                let id = text(&message["id"]);
+                let uuid = text(&reply["uuid"]);
+                let key = match (id.starts_with("msg_"), reply["requestId"].as_str()) {
+                    // Without any id, only the line itself tells.
+                    _ if id.is_empty() && uuid.is_empty() => value.to_string(),
+                    _ if id.is_empty() => uuid,
+                    (true, _) => id,
+                    (false, Some(request)) => format!("{id} {request}"),
+                    (false, None) => format!("{id} {}", text(&value["sessionId"])),
+                };
+                let is_own = !is_agent && reply["isSidechain"] != true && !is_progress;
+                let rank =
+                    (is_own, !is_progress, !message["stop_reason"].is_null(), counts[1], counts.iter().sum());
+                let entry = best.entry(key).or_insert((rank, counts));
+                if rank > entry.0 {
+                    *entry = (rank, counts);
+                }
+            }
+        }
+    }
+    let sum = best.values().fold([0; 4], |sum, (_, counts)| [0, 1, 2, 3].map(|i| sum[i] + counts[i]));
+    (best.len() as u64, sum)
+}
+
+#[test]
+fn real_logs_come_out_as_a_plain_count_says() {
+    let logs = shared_logs();
+    let logs: Vec<PathBuf> =
+        logs.into_iter().filter(|path| path.file_name().unwrap() != "journal.jsonl").collect();
+    if logs.is_empty() {
+        return;
+    }
+    let mut home = Home::default();
+    for path in &logs {
+        home.0.push((source(path), std::fs::read(path).unwrap()));
+    }
+    let total = home.total();
+    let tokens = total.tokens;
+    let (calls, counts) = plain_count(&logs);
+    assert!(calls > 1000, "{calls}");
+    assert_eq!(
+        (total.calls, [tokens.input, tokens.output, tokens.cache_read, tokens.cache_write()]),
+        (calls, counts)
+    );
+    for by in EVERY {
+        let groups = home.groups(by);
+        assert_eq!(sum(&groups), total, "{by:?}");
+    }
+    let mut other = home.clone();
+    other.0.reverse();
+    other.0.extend(home.0.iter().take(100).cloned());
+    for by in EVERY {
+        assert_eq!(other.groups(by), home.groups(by), "{by:?}");
+    }
+}
+
+#[test]
+fn every_model_of_real_logs_has_a_price() {
+    if shared().is_none() {
+        return;
+    }
+    let mut home = Home::default();
+    for path in shared_logs() {
+        home.0.push((source(&path), std::fs::read(&path).unwrap()));
+    }
+    let mut claudes = home.total().unpriced;
+    // A made-up log names a model that had no cache to price.
+    claudes.retain(|name| name.starts_with("claude-") && name != "claude-3-sonnet");
+    assert!(claudes.is_empty(), "{claudes:?}");
+}
+
+#[test]
+fn a_line_of_fifty_megabytes_is_one_like_any_other() {
+    let long = "x".repeat(50 << 20);
+    let line = |id: &str, text: &str| {
+        format!(
+            "{{\"type\":\"assistant\",\"timestamp\":\"2026-01-01T10:00:00Z\",\"message\":{{\"id\":\"{id}\",\"model\":\"claude-opus-5\",\
+                 \"content\":[{{\"type\":\"text\",\"text\":\"{text}\"}}],\"usage\":{{\"input_tokens\":100}}}}}}\n"
+        )
+    };
+    let bytes = format!("{}{}{}", line("msg_1", "a"), line("msg_2", &long), line("msg_3", "c"));
+    let home = Home::default().bytes("s1", bytes);
+    assert_eq!(figures(&home.total()), "3 calls, 300 in, 0 out, $0.0015");
+    assert_eq!(home.told(By::Day), ["2026-01-01: 3 calls, 300 in, 0 out, $0.0015"]);
+}

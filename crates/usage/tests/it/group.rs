@@ -1,0 +1,109 @@
+//! Sums and their parts; days in time zones.
+
+use jiff::tz::TimeZone;
+use threadline_usage::{Book, By, Groups, Totals};
+
+use crate::{Home, name};
+
+pub(crate) const EVERY: [By; 8] =
+    [By::Day, By::Week, By::Month, By::Session, By::Project, By::Model, By::Tool, By::Branch];
+
+/// The sum of the groups, without what only a grouping by tool has.
+pub(crate) fn sum(groups: &Groups) -> Totals {
+    let mut sum = Totals::default();
+    for group in &groups.groups {
+        sum += &group.totals;
+    }
+    Totals { tool_calls: 0, ..sum }
+}
+
+#[test]
+fn a_total_is_the_sum_of_its_parts_in_every_grouping() {
+    let log = r#"
+a1        reply msg_1 [tool t1 Bash, tool t2 Read, tool t3 Grep] model=claude-opus-5 usage={"input_tokens":100,"output_tokens":7,"cache_read_input_tokens":11}
+a2 <- a1  reply msg_2 tool t4 Bash {} model=nobody-knows usage={"input_tokens":3} @+1d
+a3 <- a2  reply msg_3 text "x" model=claude-haiku-4-5 usage={"output_tokens":1} @+40d branch=side
+a4 <- a3  reply msg_4 text "x" model=claude-haiku-4-5 usage={"output_tokens":1} -timestamp
+"#;
+    let home = Home::default().session("s1", log).session("s2", &log.replace("msg_", "msg_2"));
+    let total = home.total();
+    assert_eq!(total.calls, 8);
+    for by in EVERY {
+        let groups = home.groups(by);
+        assert_eq!(sum(&groups), total, "{by:?}");
+        assert_eq!(Totals { tool_calls: 0, ..groups.total }, total, "{by:?}");
+    }
+}
+
+#[test]
+fn days_weeks_and_months_have_their_names() {
+    let log = r#"
+a1        reply msg_1 text "x" @2026-12-31T12:00:00Z
+a2 <- a1  reply msg_2 text "x" @2027-01-03T12:00:00Z
+a3 <- a2  reply msg_3 text "x" @2027-01-04T12:00:00Z
+a4 <- a3  reply msg_4 text "x" -timestamp
+"#;
+    let home = Home::default().session("s1", log);
+    let names = |by: By| home.groups(by).groups.iter().map(|group| name(&group.key)).collect::<Vec<_>>();
+    assert_eq!(names(By::Day), ["2026-12-31", "2027-01-03", "2027-01-04", "undated"]);
+    assert_eq!(names(By::Week), ["2026-W53", "2027-W01", "undated"]);
+    assert_eq!(names(By::Month), ["2026-12", "2027-01", "undated"]);
+}
+
+#[test]
+fn a_day_begins_at_midnight_in_its_zone_also_when_clocks_change() {
+    // Berlin: clocks go back on 2026-10-25 at 03:00 and forward on 2026-03-29 at 02:00.
+    let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+    let day = |moment: &str| {
+        let log = format!("a1 reply msg_1 text \"x\" @{moment}");
+        let calls = Home::default().session("s1", &log).calls();
+        let groups = Groups::of(&calls, By::Day, &Book::embedded(), &zone, |_, _| true);
+        name(&groups.groups[0].key)
+    };
+    for (moment, expected) in [
+        ("2026-10-24T21:59:59.999Z", "2026-10-24"),
+        ("2026-10-24T22:00:00Z", "2026-10-25"),
+        ("2026-10-25T22:59:59.999Z", "2026-10-25"),
+        ("2026-10-25T23:00:00Z", "2026-10-26"),
+        ("2026-03-28T23:00:00Z", "2026-03-29"),
+        ("2026-03-29T21:59:59Z", "2026-03-29"),
+        ("2026-03-29T22:00:00Z", "2026-03-30"),
+    ] {
+        assert_eq!(day(moment), expected, "{moment}");
+    }
+    // The same, with many moments in one run and in no order.
+    let log: String = (0..200)
+        .map(|n| format!("a{n} reply msg_{n} text \"x\" @2026-10-2{}T{:02}:30:00Z\n", n * 7 % 9, n * 5 % 24))
+        .collect();
+    let calls = Home::default().session("s1", &log).calls();
+    let groups = Groups::of(&calls, By::Day, &Book::embedded(), &zone, |_, _| true);
+    let mut expected = std::collections::BTreeMap::<String, u64>::new();
+    for call in calls.iter() {
+        let moment = jiff::Timestamp::from_millisecond(call.at.unwrap()).unwrap();
+        *expected.entry(moment.to_zoned(zone.clone()).date().to_string()).or_default() += 1;
+    }
+    let found: Vec<_> = groups.groups.iter().map(|group| (name(&group.key), group.totals.calls)).collect();
+    assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_project_is_where_the_session_began() {
+    let main = r#"
+snapshot u1
+u1        user "go"
+a1 <- u1  reply msg_1 text "x" cwd=/home/ada/loom/deep usage={"input_tokens":1}
+"#;
+    let home =
+        Home::default().session("s1", main).agent("s1", "a1", "b1 reply msg_2 text \"x\" cwd=/tmp/worktree");
+    assert_eq!(home.told(By::Project), ["/home/ada/loom: 2 calls, 1 in, 0 out, $0.000005"]);
+}
+
+#[test]
+fn only_what_is_asked_for_is_added() {
+    let home = Home::default()
+        .session("s1", "a1 reply msg_1 text \"x\" usage={\"input_tokens\":1}")
+        .session("s2", "a1 reply msg_2 text \"x\" usage={\"input_tokens\":2}");
+    let groups =
+        Groups::of(&home.calls(), By::Day, &Book::embedded(), &TimeZone::UTC, |_, session| session == "s2");
+    assert_eq!(groups.total.tokens.input, 2);
+}

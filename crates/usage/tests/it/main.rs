@@ -1,0 +1,94 @@
+//! Lines in, figures out.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod case;
+mod corpus;
+mod explain;
+mod group;
+mod probe;
+mod window;
+
+use jiff::tz::TimeZone;
+use threadline_entry::{AgentKind, Lines};
+use threadline_testkit::log_of;
+use threadline_usage::{Book, By, Calls, Groups, Ledger, Scan, Scanned, Source, Totals, Wants};
+
+/// Everything that can be kept.
+const ALL: Wants = Wants { tools: true, records: true, limits: true, accounts: true };
+
+/// Reads one log.
+fn scan(source: Source, bytes: &[u8]) -> Scanned {
+    let mut scan = Scan::new(source, ALL);
+    let mut lines = Lines::new(bytes);
+    while let Some(block) = lines.next_block().unwrap() {
+        scan.block(&block);
+    }
+    scan.finish()
+}
+
+/// Logs in memory: whose each is, and its bytes.
+#[derive(Clone, Default)]
+struct Home(Vec<(Source, Vec<u8>)>);
+
+impl Home {
+    /// A session in testkit notation; its project is `/home/ada/loom`.
+    fn session(self, id: &str, notation: &str) -> Self {
+        self.bytes(id, log_of(id, notation))
+    }
+
+    /// A session, byte for byte.
+    fn bytes(mut self, id: &str, bytes: impl Into<Vec<u8>>) -> Self {
+        self.0.push((Source::session(&format!("{id}.jsonl"), id), bytes.into()));
+        self
+    }
+
+    /// A sub-agent of a session, in testkit notation.
+    fn agent(mut self, session: &str, agent: &str, notation: &str) -> Self {
+        let kind = AgentKind::of(agent, false);
+        let source = Source::session(&format!("{session}/agent-{agent}.jsonl"), session).agent(agent, kind);
+        let notation: String =
+            notation.lines().map(|line| format!("{line} sidechain agent={agent}\n")).collect();
+        let notation = notation.replace("\n sidechain", "\n#").trim_start_matches(" sidechain").to_owned();
+        self.0.push((source, log_of(session, &notation)));
+        self
+    }
+
+    fn calls(&self) -> Calls {
+        let mut ledger = Ledger::default();
+        for (source, bytes) in &self.0 {
+            ledger.absorb(scan(source.clone(), bytes));
+        }
+        ledger.settle()
+    }
+
+    fn groups(&self, by: By) -> Groups {
+        Groups::of(&self.calls(), by, &Book::embedded(), &TimeZone::UTC, |_, _| true)
+    }
+
+    fn total(&self) -> Totals {
+        self.groups(By::Day).total
+    }
+
+    /// Each group as `key: calls, input, output, cost`.
+    fn told(&self, by: By) -> Vec<String> {
+        let groups = self.groups(by).groups;
+        groups.iter().map(|group| format!("{}: {}", name(&group.key), figures(&group.totals))).collect()
+    }
+}
+
+fn name(key: &threadline_usage::GroupKey) -> String {
+    use threadline_usage::GroupKey as K;
+    match key {
+        K::Day(name) | K::Week(name) | K::Month(name) | K::Project(name) | K::Model(name) | K::Tool(name) => {
+            name.clone()
+        }
+        K::Session { session, project } => format!("{session} {project}"),
+        K::Branch { project, branch } => format!("{project} {branch}"),
+    }
+}
+
+fn figures(totals: &Totals) -> String {
+    let tokens = totals.tokens;
+    format!("{} calls, {} in, {} out, ${}", totals.calls, tokens.input, tokens.output, totals.cost)
+}

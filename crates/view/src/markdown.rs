@@ -1,0 +1,360 @@
+//! A session as Markdown, for people and for models: few words around what was said.
+
+use std::fmt::Write;
+
+use threadline_session::{Input, Outcome};
+
+use crate::card::{Card, first_line};
+use crate::diff::{Change, Hunk};
+use crate::filter::{Filter, Level};
+use crate::transcript::{Body, CallView, Item, Transcript, TurnView};
+
+/// The session as Markdown.
+///
+/// Prompts are quoted below a numbered heading, replies stand as they are, and a tool call is an item of a list
+/// that says what happened. From [`Level::Full`] on, what tools were given and returned follows in fences.
+pub fn markdown(transcript: &Transcript, level: Level) -> String {
+    let mut writer = Writer { out: String::new(), level, cwd: transcript.cwd.as_deref(), in_list: false };
+    let title = transcript.title.as_deref().or(transcript.id.as_deref()).unwrap_or("Session");
+    let _ = writeln!(writer.out, "# {}\n", one_line(title));
+    let about = [&transcript.id, &transcript.cwd, &transcript.git_branch];
+    let about: Vec<String> = about.into_iter().flatten().map(|fact| one_line(fact)).collect();
+    if !about.is_empty() {
+        let _ = writeln!(writer.out, "{}\n", about.join(" · "));
+    }
+    writer.turns(&transcript.turns);
+    for branch in &transcript.branches {
+        let wanted = branch.turns.iter().any(|turn| turn.items.iter().any(|item| writer.wants(item)));
+        if wanted {
+            let fork = branch.fork.as_deref().unwrap_or("nowhere");
+            let _ = writeln!(writer.out, "# Left behind at {fork}\n");
+            writer.turns(&branch.turns);
+        }
+    }
+    let end = writer.out.trim_end().len();
+    writer.out.truncate(end);
+    writer.out.push('\n');
+    writer.out
+}
+
+struct Writer<'a> {
+    out: String,
+    level: Level,
+    cwd: Option<&'a str>,
+    in_list: bool,
+}
+
+impl Writer<'_> {
+    fn wants(&self, item: &Item) -> bool {
+        Filter::level(self.level).wants(item)
+    }
+
+    fn turns(&mut self, turns: &[TurnView]) {
+        for turn in turns {
+            if !turn.items.iter().any(|item| self.wants(item)) {
+                continue;
+            }
+            self.leave_list();
+            let _ = writeln!(self.out, "## {}\n", turn.number);
+            for item in &turn.items {
+                if self.wants(item) {
+                    self.item(item, 0);
+                }
+            }
+            self.leave_list();
+        }
+    }
+
+    /// Ends a list of calls, if one is open.
+    fn leave_list(&mut self) {
+        if std::mem::take(&mut self.in_list) {
+            self.out.push('\n');
+        }
+    }
+
+    fn item(&mut self, item: &Item, depth: usize) {
+        match &item.body {
+            Body::Input { input, text, files, context } => {
+                for about in context {
+                    self.line(depth, &format!("editor: {}", one_line(about)));
+                }
+                for file in files {
+                    self.line(depth, &file.media_type);
+                }
+                match input {
+                    Input::Interrupt => self.line(depth, "interrupted"),
+                    Input::CommandOutput | Input::BashOutput => self.fence(depth, "", text),
+                    _ => self.quote(text),
+                }
+            }
+            Body::Text(text) if depth == 0 => {
+                self.leave_list();
+                let _ = writeln!(self.out, "{}\n", text.trim());
+            }
+            Body::Text(text) => self.line(depth, &one_line(text)),
+            Body::Thinking(text) if text.trim().is_empty() || self.level < Level::Full => {}
+            Body::Thinking(text) => self.line(depth, &format!("*thinking: {}*", one_line(text))),
+            Body::Call(call) => self.call(call, depth),
+            Body::Compaction { trigger, before, after, summary, .. } => {
+                let mut told = "compacted".to_owned();
+                if let Some(trigger) = trigger {
+                    let _ = write!(told, ", {}", one_line(trigger));
+                }
+                if let (Some(before), Some(after)) = (before, after) {
+                    let _ = write!(told, ", {before} → {after} tokens");
+                }
+                self.line(depth, &told);
+                if let Some(summary) = summary.as_ref().filter(|_| self.level >= Level::Full) {
+                    self.quote(summary);
+                }
+            }
+            Body::Link { label, url } => self.line(depth, &format!("{}: {}", one_line(label), one_line(url))),
+            Body::Trouble { label, text } => {
+                self.line(depth, &format!("✗ {}: {}", one_line(label), one_line(text)))
+            }
+            Body::Event { label, text } if text.is_empty() => self.line(depth, &one_line(label)),
+            Body::Event { label, text } => {
+                self.line(depth, &format!("{}: {}", one_line(label), one_line(text)))
+            }
+            Body::Unknown { kind, .. } => {
+                self.line(depth, &format!("unknown line {}", one_line(kind.as_deref().unwrap_or(""))))
+            }
+        }
+    }
+
+    fn call(&mut self, call: &CallView, depth: usize) {
+        let mut told = one_line(&call.name);
+        let subject = self
+            .cwd
+            .and_then(|cwd| call.subject.strip_prefix(cwd)?.strip_prefix(['/', '\\']))
+            .unwrap_or(&call.subject);
+        if !subject.is_empty() {
+            let _ = write!(told, " {}", code(&one_line(subject)));
+        }
+        if call.outcome != Outcome::Ok {
+            let _ = write!(told, " ✗ {}", call.outcome.name());
+        }
+        if !call.gist.is_empty() {
+            let _ = write!(told, " ({})", one_line(&call.gist));
+        }
+        self.line(depth, &told);
+        if self.level >= Level::Full {
+            self.whole(call, depth);
+        } else if call.outcome == Outcome::Error {
+            self.fence(depth, "", first_line(call.result.trim_start()));
+        }
+        for agent in &call.agents {
+            for item in agent.turns.iter().flat_map(|turn| &turn.items) {
+                // What an agent is asked is the call's own input, and stands there.
+                if self.wants(item) && !matches!(item.body, Body::Input { .. }) {
+                    self.item(item, depth + 1);
+                }
+            }
+        }
+    }
+
+    /// What a tool was given and what it returned, as far as its line does not say it.
+    fn whole(&mut self, call: &CallView, depth: usize) {
+        match &call.card {
+            Card::Diff { hunks, .. } if call.outcome == Outcome::Ok => {
+                self.fence(depth, "diff", &patch(hunks))
+            }
+            Card::Command(card) => {
+                if card.command.contains('\n') {
+                    self.fence(depth, "sh", &card.command);
+                }
+                self.fence(depth, "", &plain(&card.output));
+                self.fence(depth, "", &plain(&card.errors));
+            }
+            Card::File { text, .. } if call.outcome == Outcome::Ok => self.fence(depth, "", text),
+            Card::Agent { prompt, answer, .. } => {
+                self.fence(depth, "", prompt);
+                self.fence(depth, "", answer);
+            }
+            Card::Plan(plan) => self.fence(depth, "", plan),
+            Card::Fields(_) => {
+                self.fence(depth, "json", &call.input);
+                self.fence(depth, "", &call.result);
+            }
+            _ => self.fence(depth, "", &plain(&call.result)),
+        }
+    }
+
+    /// An item of the list of things that happened.
+    fn line(&mut self, depth: usize, text: &str) {
+        self.in_list = true;
+        let _ = writeln!(self.out, "{:indent$}- {text}", "", indent = depth * 2);
+    }
+
+    fn quote(&mut self, text: &str) {
+        self.leave_list();
+        for line in text.trim().lines() {
+            let _ = writeln!(self.out, "> {}", line.trim_end());
+        }
+        self.out.push('\n');
+    }
+
+    /// A fence that nothing inside can close.
+    fn fence(&mut self, depth: usize, language: &str, text: &str) {
+        let text = text.trim_end().trim_start_matches(['\n', '\r']);
+        if text.is_empty() {
+            return;
+        }
+        let longest = text.split(|ch| ch != '`').map(str::len).max().unwrap_or(0);
+        let ticks = "`".repeat(longest.max(2) + 1);
+        let indent = " ".repeat(depth * 2 + 2);
+        let _ = writeln!(self.out, "{indent}{ticks}{language}");
+        for line in text.lines() {
+            let _ = writeln!(self.out, "{indent}{line}");
+        }
+        let _ = writeln!(self.out, "{indent}{ticks}");
+    }
+}
+
+/// Hunks as lines of a patch.
+fn patch(hunks: &[Hunk]) -> String {
+    let mut out = String::new();
+    for hunk in hunks {
+        let _ = writeln!(out, "@@ -{} +{} @@", hunk.old_start, hunk.new_start);
+        for line in &hunk.lines {
+            out.push(match line.change {
+                Change::Kept => ' ',
+                Change::Added => '+',
+                Change::Removed => '-',
+            });
+            out.push_str(&line.text);
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// Text as code, with more ticks around it than in it.
+fn code(text: &str) -> String {
+    let longest = text.split(|ch| ch != '`').map(str::len).max().unwrap_or(0);
+    let ticks = "`".repeat(longest + 1);
+    if longest > 0 { format!("{ticks} {text} {ticks}") } else { format!("{ticks}{text}{ticks}") }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Output without the colours it was printed in.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("\u{1b}[") {
+        out.push_str(&rest[..at]);
+        let after = &rest[at + 2..];
+        let end = after.find(|ch: char| ch.is_ascii_alphabetic()).map_or(after.len(), |end| end + 1);
+        rest = &after[end..];
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use threadline_session::{Family, Session};
+
+    use super::*;
+
+    fn drawn(notation: &str, level: Level) -> String {
+        let session = Session::from_bytes(&threadline_testkit::log(notation));
+        markdown(&crate::transcript(&Family::new(session, Vec::new()), &|_| None), level)
+    }
+
+    const TALK: &str = r#"
+u1        user   "why is it slow?\n\nPlease look."
+a1 <- u1  reply  m1 thinking "Perhaps a sleep."
+a2 <- a1  reply  m1 tool t1 Bash {"command":"grep sleep *"}
+r1 <- a2  result t1 "Exit code 2\n```" error
+a3 <- r1  reply  m2 text "A `sleep` on **line 9**."
+u2 <- a3  user   "take it out"
+a4 <- u2  reply  m3 tool t2 Edit {"file_path":"/home/ada/loom/a.rs","old_string":"sleep(9);","new_string":"wait();"}
+r2 <- a4  result t2 "done"
+"#;
+
+    #[test]
+    fn a_line_a_call() {
+        insta::assert_snapshot!(drawn(TALK, Level::Tools), @"
+        # s1
+
+        s1 · /home/ada/loom · main
+
+        ## 1
+
+        > why is it slow?
+        > 
+        > Please look.
+
+        - Bash `grep sleep *` ✗ error (exit 2)
+          ```
+          Exit code 2
+          ```
+
+        A `sleep` on **line 9**.
+
+        ## 2
+
+        > take it out
+
+        - Edit `a.rs` (+1 −1)
+        ");
+    }
+
+    #[test]
+    fn fences_hold_whatever_is_inside() {
+        insta::assert_snapshot!(drawn(TALK, Level::Full), @"
+        # s1
+
+        s1 · /home/ada/loom · main
+
+        ## 1
+
+        > why is it slow?
+        > 
+        > Please look.
+
+        - *thinking: Perhaps a sleep.*
+        - Bash `grep sleep *` ✗ error (exit 2)
+          ````
+          Exit code 2
+          ```
+          ````
+
+        A `sleep` on **line 9**.
+
+        ## 2
+
+        > take it out
+
+        - Edit `a.rs` (+1 −1)
+          ```diff
+          @@ -0 +0 @@
+          -sleep(9);
+          +wait();
+          ```
+        ");
+    }
+
+    #[test]
+    fn prompts_alone() {
+        insta::assert_snapshot!(drawn(TALK, Level::Prompts), @"
+        # s1
+
+        s1 · /home/ada/loom · main
+
+        ## 1
+
+        > why is it slow?
+        > 
+        > Please look.
+
+        ## 2
+
+        > take it out
+        ");
+    }
+}
