@@ -13,15 +13,18 @@ use threadline_entry::{Entry, Lines, parse_line, walk};
 use threadline_session::Session;
 use threadline_store::Store;
 
-use crate::corpus;
+use crate::{command, corpus};
 
 /// Each measurement is the best of this many, taken in turns with what it is compared to.
 const ROUNDS: usize = 7;
 
 pub(crate) fn run() -> ExitCode {
     let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");
-    let home = match corpus::home(&target) {
-        Ok(home) => home,
+    // Small enough to be made in seconds; the commands are measured on as much as a busy user has.
+    let homes = corpus::home(&target, "bench-home", 0.2)
+        .and_then(|home| Ok((home, corpus::home(&target, "bench-home-large", 1.6)?)));
+    let (home, large) = match homes {
+        Ok(homes) => homes,
         Err(error) => {
             eprintln!("cannot make the logs to measure with: {error}");
             return ExitCode::from(2);
@@ -35,6 +38,7 @@ pub(crate) fn run() -> ExitCode {
     on_real_logs(&mut card);
     listing(&home, &mut card);
     memory(&target, &made, &mut card);
+    command::measure_commands(&large, &mut card);
     if card.missed > 0 {
         println!("{} below the limit", card.missed);
         return ExitCode::from(1);
@@ -42,13 +46,13 @@ pub(crate) fn run() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-struct Logs {
-    files: Vec<PathBuf>,
-    bytes: u64,
+pub(crate) struct Logs {
+    pub(crate) files: Vec<PathBuf>,
+    pub(crate) bytes: u64,
 }
 
 impl Logs {
-    fn below(dir: &Path) -> Self {
+    pub(crate) fn below(dir: &Path) -> Self {
         let mut logs = Self { files: Vec::new(), bytes: 0 };
         let mut dirs = vec![dir.to_owned()];
         while let Some(dir) = dirs.pop() {
@@ -73,18 +77,18 @@ impl Logs {
 }
 
 /// The results so far.
-struct Card {
+pub(crate) struct Card {
     missed: usize,
 }
 
 impl Card {
     /// Prints one result: `value` should be at least `limit`.
-    fn at_least(&mut self, what: &str, value: f64, limit: f64, unit: &str) {
+    pub(crate) fn at_least(&mut self, what: &str, value: f64, limit: f64, unit: &str) {
         self.line(what, value, limit, unit, "at least", value >= limit);
     }
 
     /// Prints one result: `value` should be at most `limit`.
-    fn at_most(&mut self, what: &str, value: f64, limit: f64, unit: &str) {
+    pub(crate) fn at_most(&mut self, what: &str, value: f64, limit: f64, unit: &str) {
         self.line(what, value, limit, unit, "at most", value <= limit);
     }
 
@@ -96,7 +100,7 @@ impl Card {
 }
 
 /// The best time of each way of doing something, measured in turns.
-fn measure<const N: usize>(mut ways: [&mut dyn FnMut(); N]) -> [Duration; N] {
+pub(crate) fn measure<const N: usize>(mut ways: [&mut dyn FnMut(); N]) -> [Duration; N] {
     let mut best = [Duration::MAX; N];
     for _ in 0..ROUNDS {
         for (way, best) in ways.iter_mut().zip(&mut best) {
@@ -119,7 +123,7 @@ fn each_file(logs: &Logs, mut work: impl FnMut(&mut Lines<File>)) {
 }
 
 /// The same on all cores.
-fn each_file_on_all_cores(logs: &Logs, work: impl Fn(&mut Lines<File>) + Sync) {
+pub(crate) fn each_file_on_all_cores(logs: &Logs, work: impl Fn(&mut Lines<File>) + Sync) {
     logs.files.par_iter().for_each_init(Vec::new, |buffer, path| {
         let Ok(file) = File::open(path) else { return };
         let mut lines = Lines::new(file).with_buffer(std::mem::take(buffer));

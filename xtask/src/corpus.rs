@@ -12,27 +12,25 @@ const QUANTILES: &[(f64, f64)] =
 /// How many sessions there are, as in the home of a busy user.
 pub(crate) const SESSIONS: usize = 3000;
 
-/// Files are this much smaller than real ones, so that making them takes seconds.
-const SCALE: f64 = 0.2;
-
-/// A home with made-up sessions, made anew where it is not there yet.
-pub(crate) fn home(target: &Path) -> io::Result<PathBuf> {
-    let home = target.join("bench-home");
-    let mark = home.join(format!("complete-{SESSIONS}-4"));
+/// A home with made-up sessions, made anew where it is not there yet. Files are `scale` times as large as
+/// real ones.
+pub(crate) fn home(target: &Path, name: &str, scale: f64) -> io::Result<PathBuf> {
+    let home = target.join(name);
+    let mark = home.join(format!("complete-{SESSIONS}-5"));
     if mark.exists() {
         return Ok(home);
     }
     if home.exists() {
         fs::remove_dir_all(&home)?;
     }
-    let mut random = Random { state: 0x5eed, chinese: false };
+    let mut random = Random::new(0x5eed);
     for i in 0..SESSIONS {
         let dir = home.join(format!("projects/-home-ada-project-{}", i % 40));
         fs::create_dir_all(&dir)?;
         let id = format!("{:08x}-0000-4000-8000-{:012x}", random.next() as u32, i);
         // Evenly spread over the quantiles, so that every run has the same few large files.
         let share = (i as f64 + 0.5) / SESSIONS as f64;
-        fs::write(dir.join(format!("{id}.jsonl")), log(&id, (size_at(share) * SCALE) as usize, &mut random))?;
+        fs::write(dir.join(format!("{id}.jsonl")), log(&id, (size_at(share) * scale) as usize, &mut random))?;
     }
     fs::write(mark, "")?;
     Ok(home)
@@ -165,6 +163,10 @@ pub(crate) struct Random {
 }
 
 impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { state: seed, chinese: false }
+    }
+
     fn next(&mut self) -> u64 {
         self.state =
             self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -226,6 +228,8 @@ impl Random {
                 0..6 if self.chinese => "织机 ",
                 6 => "C:\\\\loom ",
                 7 => "\\u001b[0m",
+                // A word that is rare enough to be looked for.
+                8 if (pick / 120).is_multiple_of(300) => "drawloom ",
                 _ => words[pick / 120 % words.len()],
             });
         }

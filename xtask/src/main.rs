@@ -7,6 +7,7 @@
 #![allow(clippy::disallowed_methods, reason = "this reads the environment and the clock")]
 
 mod bench;
+mod command;
 mod corpus;
 mod tidy;
 

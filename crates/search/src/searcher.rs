@@ -99,7 +99,7 @@ impl<'q> Searcher<'q> {
         open: impl Fn() -> io::Result<R>,
         mut sink: impl FnMut(&Found<'_>) -> ControlFlow<()>,
     ) -> io::Result<Scanned> {
-        let mut lines = Lines::new(open()?).with_buffer(std::mem::take(&mut self.buffer));
+        let mut lines = Lines::new(Sips(open()?)).with_buffer(std::mem::take(&mut self.buffer));
         // Lines are numbered only where something is found.
         lines.stop_numbering();
         let mut scanned = Scanned::default();
@@ -163,6 +163,20 @@ impl<'q> Searcher<'q> {
             });
         });
         flow
+    }
+}
+
+/// Reads a little at a time: what was just read is still close to the processor when it is looked at, and
+/// each stretch of it is looked at several times.
+struct Sips<R>(R);
+
+/// How much is read at a time.
+const SIP: usize = 1 << 18;
+
+impl<R: Read> Read for Sips<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let most = into.len().min(SIP);
+        self.0.read(&mut into[..most])
     }
 }
 

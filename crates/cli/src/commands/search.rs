@@ -1,5 +1,6 @@
 mod files;
 mod fork;
+mod picker;
 mod report;
 mod scan;
 
@@ -29,6 +30,12 @@ pub(crate) struct SearchArgs {
     /// Put quotes around it for the shell. An excluded word by itself goes behind `--`.
     #[arg(value_name = "QUERY")]
     query: Vec<String>,
+
+    /// Pick from what is found while you type
+    ///
+    /// Enter shows the session at the find; Ctrl-Y copies the command that resumes it.
+    #[arg(long, short, conflicts_with_all = ["list", "count", "json"])]
+    interactive: bool,
 
     /// Only the ids of the sessions
     #[arg(long, short = 'l', conflicts_with = "count")]
@@ -93,6 +100,9 @@ enum Sort {
 }
 
 pub(crate) fn run(cx: &Context, args: &SearchArgs) -> Result<Outcome, CommandError> {
+    if args.interactive {
+        return picker::run(cx, &args.query.join(" "), args.project.as_deref());
+    }
     let query = parse(&args.query.join(" "))?;
     let (mut sessions, unread) = files::sessions(&cx.store);
     keep_wanted(&mut sessions, &query, args.project.as_deref());
@@ -134,14 +144,23 @@ fn parse(text: &str) -> Result<Query, CommandError> {
 /// Leaves the sessions that the query and the arguments ask for.
 fn keep_wanted(sessions: &mut Vec<Searched>, query: &Query, project: Option<&str>) {
     sessions.retain(|session| query.wants_session(&session.id));
-    if project.is_none() && !query.asks_for_project() {
-        return;
+    keep_project(sessions, project);
+    if query.asks_for_project() {
+        let mut directories = files::directories(sessions).into_iter();
+        sessions.retain(|session| {
+            let cwd = directories.next().flatten().unwrap_or_default();
+            query.wants_project(&[&cwd, &session.folder])
+        });
     }
+}
+
+/// Leaves the sessions whose directory or folder contains a text.
+fn keep_project(sessions: &mut Vec<Searched>, project: Option<&str>) {
+    let Some(text) = project else { return };
     let mut directories = files::directories(sessions).into_iter();
     sessions.retain(|session| {
         let cwd = directories.next().flatten().unwrap_or_default();
-        project.is_none_or(|text| cwd.contains(text) || session.folder.contains(text))
-            && query.wants_project(&[&cwd, &session.folder])
+        cwd.contains(text) || session.folder.contains(text)
     });
 }
 

@@ -1,0 +1,155 @@
+//! The picker as it is drawn.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Position, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use threadline_term::{count, visible};
+
+use super::{Look, Picker, Row, Status};
+
+const PROMPT: &str = "search ";
+
+impl Picker {
+    /// Draws everything.
+    pub(super) fn draw(&self, frame: &mut Frame<'_>) {
+        let [input, body, help] =
+            Layout::vertical([Constraint::Length(1), Constraint::Min(1), Constraint::Length(1)])
+                .areas(frame.area());
+        self.draw_input(frame, input);
+        // A narrow screen has the preview below the list.
+        let (list, preview) = if body.width >= 80 {
+            let [list, _, preview] =
+                Layout::horizontal([Constraint::Percentage(40), Constraint::Length(1), Constraint::Min(1)])
+                    .areas(body);
+            (list, preview)
+        } else {
+            let [list, _, preview] =
+                Layout::vertical([Constraint::Percentage(40), Constraint::Length(1), Constraint::Min(1)])
+                    .areas(body);
+            (list, preview)
+        };
+        self.draw_list(frame, list);
+        self.draw_preview(frame, preview);
+        let help_text = "↑↓ session  Tab find  PgUp/PgDn preview  Enter open  ^Y copy resume  Esc quit";
+        let text = self.message.as_deref().unwrap_or(help_text);
+        frame.render_widget(Paragraph::new(shown(text)).style(dim()), help);
+    }
+
+    fn draw_input(&self, frame: &mut Frame<'_>, area: Rect) {
+        let status = self.status();
+        let [left, right] =
+            Layout::horizontal([Constraint::Min(20), Constraint::Length(Line::raw(&*status).width() as u16)])
+                .areas(area);
+        let line = Line::from(vec![Span::styled(PROMPT, dim()), Span::raw(shown(&self.input))]);
+        frame.render_widget(Paragraph::new(line), left);
+        let style =
+            if matches!(self.status, Status::Bad(_)) { Style::new().fg(Color::Yellow) } else { dim() };
+        frame.render_widget(Paragraph::new(status).style(style), right);
+        let typed = Line::raw(shown(&self.input[..self.cursor])).width();
+        let column = (PROMPT.len() + typed).min(usize::from(left.width.saturating_sub(1)));
+        frame.set_cursor_position(Position::new(left.x + column as u16, left.y));
+    }
+
+    fn status(&self) -> String {
+        let found: usize = self.rows.iter().map(|row| row.found).sum();
+        let sessions = count(self.rows.len() as u64);
+        match &self.status {
+            Status::Bad(problem) => shown(problem).chars().take(60).collect(),
+            Status::Searching => format!("{sessions} sessions …"),
+            Status::Done(searched) if found == 0 => {
+                format!("{sessions} of {} sessions", count(*searched as u64))
+            }
+            Status::Done(searched) => {
+                format!("{} hits in {sessions} of {} sessions", count(found as u64), count(*searched as u64))
+            }
+        }
+    }
+
+    fn draw_list(&self, frame: &mut Frame<'_>, area: Rect) {
+        // Two lines a session; the selected one is always seen.
+        let fits = usize::from(area.height / 2).max(1);
+        let top = self.selected.saturating_sub(fits - 1);
+        for (i, row) in self.rows.iter().enumerate().skip(top).take(fits) {
+            let y = area.y + 2 * (i - top) as u16;
+            let height = 2.min(area.bottom().saturating_sub(y));
+            let lines = self.row_lines(row, i == self.selected, area.width);
+            frame.render_widget(Paragraph::new(lines), Rect { y, height, ..area });
+        }
+    }
+
+    fn row_lines(&self, row: &Row, selected: bool, width: u16) -> Vec<Line<'static>> {
+        let mark = if selected { "▌" } else { " " };
+        let style = if selected { Style::new().add_modifier(Modifier::BOLD) } else { Style::new() };
+        let found = match (row.found, row.finds.len()) {
+            (0, _) => String::new(),
+            (found, n) if selected && n > 1 => format!("{}/{}  ", self.find + 1, count(found as u64)),
+            (found, _) => format!("{}  ", count(found as u64)),
+        };
+        let directory = row.directory.as_deref().unwrap_or_default();
+        let about = format!("{mark} {found}{}  {}", row.when, shown(directory));
+        let heading: String =
+            format!("{mark} {}", shown(&row.heading)).chars().take(usize::from(width)).collect();
+        vec![Line::styled(heading, style), Line::styled(about, dim())]
+    }
+
+    fn draw_preview(&self, frame: &mut Frame<'_>, area: Rect) {
+        let width = usize::from(area.width).max(1);
+        let mut lines = Vec::new();
+        let (mut found, mut marked) = (None, None);
+        for line in &self.preview.lines {
+            if line.found {
+                found = found.or(Some(lines.len()));
+            }
+            if line.pieces.iter().any(|(_, look)| *look == Look::Mark) {
+                marked = marked.or(Some(lines.len()));
+            }
+            wrap(&line.pieces, width, &mut lines);
+        }
+        // What was found stands a third from the top.
+        let focus = marked.or(found).unwrap_or(0).saturating_sub(usize::from(area.height) / 3);
+        let last = lines.len().saturating_sub(1);
+        let top = focus.saturating_add_signed(self.scroll).min(last);
+        let seen: Vec<_> = lines.into_iter().skip(top).take(usize::from(area.height)).collect();
+        frame.render_widget(Paragraph::new(seen), area);
+    }
+}
+
+fn dim() -> Style {
+    Style::new().add_modifier(Modifier::DIM)
+}
+
+fn style(look: Look) -> Style {
+    match look {
+        Look::Plain => Style::new(),
+        Look::Label => Style::new().fg(Color::Blue),
+        Look::Mark => Style::new().fg(Color::Red).add_modifier(Modifier::BOLD),
+    }
+}
+
+/// Text that commands nothing, on one line.
+fn shown(text: &str) -> String {
+    visible(text).replace('\t', "    ").replace('\n', " ")
+}
+
+/// Cuts a line into as many as the width asks for.
+fn wrap(pieces: &[(String, Look)], width: usize, out: &mut Vec<Line<'static>>) {
+    let mut line: Vec<Span<'static>> = Vec::new();
+    let mut used = 0;
+    for (text, look) in pieces {
+        let mut part = String::new();
+        for ch in shown(text).chars() {
+            let wide = Span::raw(ch.encode_utf8(&mut [0; 4]).to_owned()).width();
+            if used + wide > width {
+                line.push(Span::styled(std::mem::take(&mut part), style(*look)));
+                out.push(Line::from(std::mem::take(&mut line)));
+                used = 0;
+            }
+            part.push(ch);
+            used += wide;
+        }
+        line.push(Span::styled(part, style(*look)));
+    }
+    out.push(Line::from(line));
+}

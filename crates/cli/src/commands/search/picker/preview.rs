@@ -1,0 +1,86 @@
+//! The preview: the lines of a log around a find, as text.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use threadline_entry::{Lines, parse_line};
+use threadline_search::{Query, pieces};
+
+use super::{Look, Preview, PreviewLine};
+
+/// How much of the log before the find is looked at, and how many lines behind it.
+const BEFORE: u64 = 1 << 16;
+const LINES_BEHIND: usize = 20;
+
+/// A block is shown up to this many lines; one that was found, around the find.
+const MOST_LINES: usize = 40;
+
+/// Reads the conversation around the block `block_idx` of the line at `byte_offset`.
+pub(super) fn read(
+    path: &Path,
+    byte_offset: u64,
+    block_idx: usize,
+    query: Option<&Query>,
+) -> io::Result<Preview> {
+    let mut file = File::open(path)?;
+    let from = byte_offset.saturating_sub(BEFORE);
+    file.seek(SeekFrom::Start(from))?;
+    let mut lines = Lines::new(file.take(1 << 30));
+    let mut preview = Preview::default();
+    let mut behind = 0;
+    let mut at = from;
+    // The first line is cut off, unless the file begins with it.
+    let mut cut = from > 0;
+    while behind < LINES_BEHIND {
+        let Some(line) = lines.next()? else { break };
+        let start = at;
+        at += line.bytes.len() as u64 + 1;
+        if std::mem::take(&mut cut) {
+            continue;
+        }
+        behind += usize::from(start > byte_offset);
+        parse_line(&line, |entry, _| {
+            pieces(&entry, &mut |piece| {
+                let found = start == byte_offset && piece.block_idx == block_idx;
+                let label = match &piece.tool {
+                    Some(tool) => format!("{} {tool}", piece.kind.name()),
+                    None => piece.kind.name().to_owned(),
+                };
+                preview.add(&label, &piece.text, query.filter(|_| found), found);
+            });
+        });
+    }
+    Ok(preview)
+}
+
+impl Preview {
+    fn add(&mut self, label: &str, text: &str, query: Option<&Query>, found: bool) {
+        if text.trim().is_empty() {
+            return;
+        }
+        self.lines.push(PreviewLine { pieces: vec![(label.to_owned(), Look::Label)], found: false });
+        let ranges = query.map(|query| query.highlight(text)).unwrap_or_default();
+        let first = ranges.first().map_or(0, |range| text[..range.start].matches('\n').count());
+        let skipped = if found { first.saturating_sub(MOST_LINES) } else { 0 };
+        let mut at = 0;
+        for (i, line) in text.split('\n').enumerate() {
+            let end = at + line.len();
+            if i >= skipped && i < skipped + 2 * MOST_LINES && (found || i < MOST_LINES) {
+                let mut pieces = Vec::new();
+                let mut done = at;
+                for range in ranges.iter().filter(|range| range.start < end && range.end > at) {
+                    let (start, stop) = (range.start.max(at), range.end.min(end));
+                    pieces.push((text[done..start].to_owned(), Look::Plain));
+                    pieces.push((text[start..stop].to_owned(), Look::Mark));
+                    done = stop;
+                }
+                pieces.push((text[done..end].to_owned(), Look::Plain));
+                pieces.retain(|(text, _)| !text.is_empty());
+                self.lines.push(PreviewLine { pieces, found });
+            }
+            at = end + 1;
+        }
+        self.lines.push(PreviewLine::default());
+    }
+}
