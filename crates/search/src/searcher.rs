@@ -171,7 +171,7 @@ impl<'q> Searcher<'q> {
 struct Sips<R>(R);
 
 /// How much is read at a time.
-const SIP: usize = 1 << 18;
+const SIP: usize = 1 << 17;
 
 impl<R: Read> Read for Sips<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {

@@ -24,6 +24,8 @@ fn every_json_field_is_documented() {
         &["inspect", "last"],
         &["check", "--notes"],
         &["replay", "last"],
+        &["search", "error"],
+        &["search", "error", "-c"],
         &["show", "a4d5d01a"],
         &["usage", "--by", "session"],
         &["usage", "--by", "tool"],
