@@ -10,6 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{Block, CompactMetadata, System};
 use threadline_entry::{Code, Entry, Finding, Kind};
 
+use crate::secret::secret_in;
 use crate::session::{Parent, Session};
 
 /// The longest side of an image that the API takes at all, and in a request with many images.
@@ -32,6 +33,7 @@ impl Session {
         self.check_images(&mut findings);
         self.check_contents(&mut findings);
         self.check_fields(&mut findings);
+        self.check_secrets(&mut findings);
         self.check_start(&mut findings);
         self.check_end(&mut findings);
         findings.sort_by_key(|finding| (finding.at.map(|at| at.byte_offset), finding.code));
@@ -250,6 +252,18 @@ impl Session {
                 idx,
                 format!("the working directory changes to {cwd}"),
             ));
+        }
+    }
+
+    fn check_secrets(&self, findings: &mut Vec<Finding>) {
+        for (idx, entry) in self.entries().iter().enumerate() {
+            if let Some(name) = secret_in(entry.text()) {
+                findings.push(self.finding(
+                    Code::Secret,
+                    idx,
+                    format!("the line holds {name} in plain text"),
+                ));
+            }
         }
     }
 

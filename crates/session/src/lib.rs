@@ -14,6 +14,7 @@ mod input;
 mod lineage;
 mod replay;
 mod reply;
+mod secret;
 mod session;
 mod thread;
 mod tool_call;
