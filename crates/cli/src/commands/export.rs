@@ -38,7 +38,7 @@ pub(crate) struct HtmlArgs {
     #[arg(long, requires = "output")]
     all: bool,
 
-    /// File to write, or `-` for stdout; with --all, the folder [default: <id>.html]
+    /// File to write, or `-` for stdout; with --all, the folder; by default the id with `.html` behind it
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
 
