@@ -6,7 +6,7 @@ use std::time::Duration;
 use threadline_session::Family;
 use threadline_store::{Change, Follower, SessionFile};
 use threadline_term::{Style, render_items, render_outline, render_transcript};
-use threadline_view::{Filter, Item, Level, Transcript, changes, outline, patch, transcript, wire};
+use threadline_view::{Filter, Item, Level, Transcript, TurnView, changes, outline, patch, transcript, wire};
 
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
@@ -104,7 +104,8 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<Outcome, CommandError
         transcript.branches.clear();
     }
     if let Some(anchor) = anchor {
-        keep_turn_of(&mut transcript, &anchor)?;
+        let last_line = family.main.entries().last().map_or(0, |entry| entry.at().line_no);
+        keep_turn_of(&mut transcript, &anchor, last_line)?;
     }
     if cx.json {
         let mut answer = cx.ui.answer();
@@ -223,16 +224,31 @@ fn follow(cx: &Context, args: &ShowArgs, file: &SessionFile) -> Result<Outcome, 
     }
 }
 
-/// Leaves the turn that holds the item of this name.
-fn keep_turn_of(transcript: &mut Transcript, anchor: &str) -> Result<(), CommandError> {
-    transcript
-        .turns
-        .retain(|turn| turn.anchor == anchor || turn.items.iter().any(|item| item.anchor == anchor));
+/// Leaves the turn that holds the item of this name; for a line that is told with another (a result with its
+/// call, a summary with its compaction), the turn that it stands in.
+fn keep_turn_of(transcript: &mut Transcript, anchor: &str, last_line: u64) -> Result<(), CommandError> {
+    let has = |turn: &TurnView| turn.anchor == anchor || turn.items.iter().any(|item| item.anchor == anchor);
+    let left = transcript.branches.iter().flat_map(|branch| &branch.turns).find(|turn| has(turn)).cloned();
     transcript.branches.clear();
-    if transcript.turns.is_empty() {
-        return Err(CommandError::new(format!("nothing in the active conversation is called `{anchor}`"))
-            .hint("names are the ends of the lines that begin a turn, and `anchor` in --json"));
-    }
+    let line = anchor.trim_start_matches('m').split('.').next().and_then(|line| line.parse::<u64>().ok());
+    let first_line = |turn: &TurnView| turn.items.iter().map(|item| item.line_no).min().unwrap_or(0);
+    let around = || {
+        let line = line.filter(|line| (1..=last_line).contains(line))?;
+        transcript.turns.iter().rposition(|turn| first_line(turn) <= line).or(Some(0))
+    };
+    let found = transcript.turns.iter().position(has);
+    let turn = match (found, left) {
+        (Some(at), _) => Some(transcript.turns.swap_remove(at)),
+        (None, Some(turn)) => Some(turn),
+        (None, None) => {
+            around().filter(|at| *at < transcript.turns.len()).map(|at| transcript.turns.swap_remove(at))
+        }
+    };
+    let Some(turn) = turn else {
+        return Err(CommandError::new(format!("nothing in the session is called `{anchor}`"))
+            .hint("names stand behind the number of a turn, and in `anchor` of --json"));
+    };
+    transcript.turns = vec![turn];
     Ok(())
 }
 
