@@ -22,7 +22,7 @@ const HUGE_LINE: usize = 20 << 20;
 pub struct Searcher<'q> {
     query: &'q Query,
     buffer: Vec<u8>,
-    names_tools: bool,
+    only_finding: bool,
 }
 
 /// What is worth knowing about a log beside what was found in it.
@@ -77,13 +77,14 @@ pub struct Hit {
 impl<'q> Searcher<'q> {
     /// A searcher for this query.
     pub fn new(query: &'q Query) -> Self {
-        Self { query, buffer: Vec::new(), names_tools: true }
+        Self { query, buffer: Vec::new(), only_finding: false }
     }
 
-    /// Does not look up the calls of results, unless a field asks for it: for those who only count.
+    /// Only finds: lines are not numbered, and the calls of results are not looked up unless a field asks
+    /// for it. For those who count, or want to know whether.
     #[must_use]
-    pub fn without_tools(mut self) -> Self {
-        self.names_tools = self.query.asks_for_calls();
+    pub fn only_finding(mut self) -> Self {
+        self.only_finding = true;
         self
     }
 
@@ -147,9 +148,9 @@ impl<'q> Searcher<'q> {
                     return;
                 }
                 let asked = self.query.asks_for_calls();
-                let line_no = cursor.line_no(start, finder);
+                let line_no = if self.only_finding { line.at.line_no } else { cursor.line_no(start, finder) };
                 let call = match &piece.call_id {
-                    Some(id) if asked || self.names_tools => {
+                    Some(id) if asked || !self.only_finding => {
                         finder.calls.find(id, cursor.block, start, &finder.open)
                     }
                     _ => None,

@@ -148,7 +148,7 @@ impl<'a> Scan<'a> {
 
     fn searcher(self) -> Searcher<'a> {
         let searcher = Searcher::new(self.query);
-        if self.context.is_some() { searcher } else { searcher.without_tools() }
+        if self.context.is_some() { searcher } else { searcher.only_finding() }
     }
 
     fn search_log(
