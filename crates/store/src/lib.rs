@@ -1,4 +1,4 @@
-//! Where logs live: find, open, follow, append, replace. The only room that touches session files.
+//! Where logs live: find, glance, follow, append, replace. The only room that writes session files.
 //!
 //! A [`Store`] is one or more homes such as `~/.claude`. It lists [`SessionFile`]s, takes a quick
 //! [`Glance`] at each, and [finds](Store::find) the one a person means. A [`Follower`] reads a file
