@@ -194,30 +194,68 @@ impl Groups {
         zone: &TimeZone,
         keep: impl Fn(Option<Millis>, &str) -> bool,
     ) -> Self {
+        Self::of_calls(calls, by, book, zone, |call| keep(call.at, call.session))
+    }
+
+    /// Adds up the calls that `keep` says yes to.
+    pub fn of_calls(
+        calls: &Calls,
+        by: By,
+        book: &Book,
+        zone: &TimeZone,
+        keep: impl Fn(&Call<'_>) -> bool,
+    ) -> Self {
         let mut adder = Adder::new(calls, book);
         let mut days = Days::new(zone, by);
         for (i, row) in calls.rows.iter().enumerate() {
             let call = calls.call(row);
-            if !keep(call.at, call.session) {
-                continue;
+            if keep(&call) {
+                let totals = adder.totals(row, &call);
+                adder.put(i, row, &mut days, &totals);
             }
-            let totals = adder.totals(row, &call);
-            let file = &calls.files[row.file as usize];
-            let id = match by {
-                By::Day | By::Week | By::Month => (days.of(row.at), 0),
-                By::Session => (u64::from(file.session), file.project),
-                By::Project => (u64::from(file.project), 0),
-                By::Model => (u64::from(row.model), 0),
-                By::Branch => (u64::from(file.project), row.branch),
-                By::Tool => {
-                    adder.add_by_tool(i as u32, row.at, &totals);
-                    continue;
-                }
-            };
-            adder.add(id, row.at, &totals);
         }
-        adder.finish(by, &days)
+        adder.finish(&days)
     }
+
+    /// Adds up by two things: what the calls have in common in the first, and their groups by the second.
+    ///
+    /// A group of groups stands where [`Groups::of`] has the group itself. Calls cannot be split over tools here, so
+    /// `outer` is not [`By::Tool`].
+    pub fn crossed(
+        calls: &Calls,
+        (outer, inner): (By, By),
+        book: &Book,
+        zone: &TimeZone,
+        keep: impl Fn(&Call<'_>) -> bool,
+    ) -> Vec<(Group, Self)> {
+        let mut whole = Adder::new(calls, book);
+        let mut parts: FxHashMap<GroupId, Adder<'_>> = FxHashMap::default();
+        let (mut outer_days, mut inner_days) = (Days::new(zone, outer), Days::new(zone, inner));
+        for (i, row) in calls.rows.iter().enumerate() {
+            let call = calls.call(row);
+            let Some(id) = group_id(calls, row, &mut outer_days).filter(|_| keep(&call)) else { continue };
+            let totals = whole.totals(row, &call);
+            whole.add(id, row.at, &totals);
+            let part = parts.entry(id).or_insert_with(|| Adder::new(calls, book));
+            part.put(i, row, &mut inner_days, &totals);
+        }
+        let groups = whole.into_groups(&outer_days).0;
+        let mut part = |id| parts.remove(&id).map(|part| part.finish(&inner_days)).unwrap_or_default();
+        groups.into_iter().map(|(id, group)| (group, part(id))).collect()
+    }
+}
+
+/// What a call is grouped with; `None` by tool, where a call is split.
+fn group_id(calls: &Calls, row: &Row, days: &mut Days<'_>) -> Option<GroupId> {
+    let file = &calls.files[row.file as usize];
+    Some(match days.by {
+        By::Day | By::Week | By::Month => (days.of(row.at), 0),
+        By::Session => (u64::from(file.session), file.project),
+        By::Project => (u64::from(file.project), 0),
+        By::Model => (u64::from(row.model), 0),
+        By::Branch => (u64::from(file.project), row.branch),
+        By::Tool => return None,
+    })
 }
 
 /// What a group is known by while it grows.
@@ -245,6 +283,13 @@ impl<'a> Adder<'a> {
     fn totals(&mut self, row: &Row, call: &Call<'_>) -> Totals {
         let prices = *self.prices.entry(row.model).or_insert_with(|| self.book.prices(call.model));
         Totals::by_prices(call, self.book, prices)
+    }
+
+    fn put(&mut self, place: usize, row: &Row, days: &mut Days<'_>, totals: &Totals) {
+        match group_id(self.calls, row, days) {
+            Some(id) => self.add(id, row.at, totals),
+            None => self.add_by_tool(place as u32, row.at, totals),
+        }
     }
 
     fn add(&mut self, id: GroupId, at: Millis, totals: &Totals) {
@@ -276,7 +321,14 @@ impl<'a> Adder<'a> {
         }
     }
 
-    fn finish(self, by: By, days: &Days<'_>) -> Groups {
+    fn finish(self, days: &Days<'_>) -> Groups {
+        let (groups, total) = self.into_groups(days);
+        Groups { groups: groups.into_iter().map(|(_, group)| group).collect(), total }
+    }
+
+    /// The groups in order, each with what it was known by, and the sum of all.
+    fn into_groups(self, days: &Days<'_>) -> (Vec<(GroupId, Group)>, Totals) {
+        let by = days.by;
         let name = |id: u64| self.calls.names.get(id as NameId).to_owned();
         let key = |(id, more): GroupId| match by {
             By::Day => GroupKey::Day(days.label(id)),
@@ -289,26 +341,25 @@ impl<'a> Adder<'a> {
             By::Tool => GroupKey::Tool(name(id)),
             By::Branch => GroupKey::Branch { project: name(id), branch: name(u64::from(more)) },
         };
-        let mut groups: Vec<Group> = self
+        let mut groups: Vec<(GroupId, Group)> = self
             .groups
             .into_iter()
-            .map(|(id, (totals, first, last))| Group {
-                key: key(id),
-                totals,
-                first_at: Some(first).filter(|at| *at != UNDATED),
-                last_at: Some(last).filter(|at| *at != Millis::MIN),
+            .map(|(id, (totals, first, last))| {
+                let first_at = Some(first).filter(|at| *at != UNDATED);
+                let last_at = Some(last).filter(|at| *at != Millis::MIN);
+                (id, Group { key: key(id), totals, first_at, last_at })
             })
             .collect();
         let first = |group: &Group| group.first_at.unwrap_or(UNDATED);
         match by {
-            By::Day | By::Week | By::Month => groups.sort_by(|a, b| a.key.cmp(&b.key)),
-            By::Session => groups.sort_by(|a, b| (first(a), &a.key).cmp(&(first(b), &b.key))),
-            _ => groups.sort_by(|a, b| {
+            By::Day | By::Week | By::Month => groups.sort_by(|(_, a), (_, b)| a.key.cmp(&b.key)),
+            By::Session => groups.sort_by(|(_, a), (_, b)| (first(a), &a.key).cmp(&(first(b), &b.key))),
+            _ => groups.sort_by(|(_, a), (_, b)| {
                 let size = |group: &Group| (group.totals.cost, group.totals.tokens.total());
                 size(b).cmp(&size(a)).then_with(|| a.key.cmp(&b.key))
             }),
         }
-        Groups { groups, total: self.total }
+        (groups, self.total)
     }
 }
 

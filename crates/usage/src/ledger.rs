@@ -1,5 +1,7 @@
 //! The ledger: the calls of all logs, each once.
 
+use std::collections::BTreeSet;
+
 use rustc_hash::FxHashMap;
 use threadline_entry::{AgentKind, Millis};
 
@@ -285,6 +287,14 @@ impl Calls {
             *found.entry(self.names.get(session)).or_default() += 1;
         }
         found
+    }
+
+    /// The logs that hold any of these calls, whether the call belongs to them or not.
+    pub fn logs_of(&self, keep: impl Fn(&Call<'_>) -> bool) -> BTreeSet<&str> {
+        let kept: Vec<bool> = self.rows.iter().map(|row| keep(&self.call(row))).collect();
+        let own = self.rows.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(row, _)| row.file);
+        let copied = self.copies.iter().filter(|(row, _)| kept[*row as usize]).map(|(_, file)| *file);
+        own.chain(copied).map(|file| &*self.files[file as usize].path).collect()
     }
 
     pub(crate) fn call(&self, row: &Row) -> Call<'_> {

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 pub(crate) type NameId = u32;
 
 /// Names by number, each once.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     list: Vec<Arc<str>>,
     known: FxHashMap<Arc<str>, NameId>,

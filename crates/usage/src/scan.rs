@@ -65,7 +65,7 @@ pub struct Scan {
 }
 
 /// What a log holds of calls, to be given to a [`Ledger`](crate::Ledger).
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Scanned {
     pub(crate) source: Source,
     pub(crate) first_at: Option<Millis>,

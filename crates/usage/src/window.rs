@@ -8,7 +8,7 @@ use threadline_entry::{Json, Millis};
 
 use crate::book::Book;
 use crate::group::Totals;
-use crate::ledger::Calls;
+use crate::ledger::{Call, Calls};
 use crate::money::Money;
 use crate::scan::UNDATED;
 
@@ -135,7 +135,7 @@ pub fn windows(
     calls: &Calls,
     book: &Book,
     resets: &[Millis],
-    keep: impl Fn(Option<Millis>, &str) -> bool,
+    keep: impl Fn(&Call<'_>) -> bool,
 ) -> Vec<Window> {
     let mut rows: Vec<_> = calls.rows.iter().filter(|row| row.at != UNDATED).collect();
     rows.sort_by_key(|row| row.at);
@@ -145,7 +145,7 @@ pub fn windows(
     let mut windows: Vec<Window> = Vec::new();
     for row in rows {
         let call = calls.call(row);
-        if !keep(call.at, call.session) {
+        if !keep(&call) {
             continue;
         }
         let at = row.at;

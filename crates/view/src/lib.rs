@@ -12,7 +12,10 @@ mod filter;
 mod inventory;
 mod markdown;
 mod outline;
+mod selection;
+mod session_card;
 mod transcript;
+mod usage_board;
 pub mod wire;
 
 pub use card::{Card, CommandCard, Question, Todo};
@@ -22,9 +25,13 @@ pub use filter::{Filter, Level};
 pub use inventory::{Counts, Drift, Inventory};
 pub use markdown::markdown;
 pub use outline::{OutlineLine, outline};
+pub use selection::{Choices, Chosen, PAGE, Selection, SortBy, When};
+pub use session_card::{Figures, SessionCard, Tally};
 pub use threadline_entry::{Finding, Severity};
 pub use threadline_session::{Input, Outcome, Round};
+pub use threadline_usage::{Explained, Money, Totals, Verdict, Window};
 pub use transcript::{
     AgentView, Attached, Body, BranchView, CallView, Item, Kept, Timing, Tokens, Transcript, TurnView,
     anchor, each_turn, transcript,
 };
+pub use usage_board::{DayUse, UsageBoard};

@@ -107,3 +107,39 @@ fn only_what_is_asked_for_is_added() {
         Groups::of(&home.calls(), By::Day, &Book::embedded(), &TimeZone::UTC, |_, session| session == "s2");
     assert_eq!(groups.total.tokens.input, 2);
 }
+
+#[test]
+fn groups_of_groups_add_up_to_the_groups() {
+    let log = r#"
+a1        reply msg_1 [tool t1 Bash, tool t2 Read] model=claude-opus-5 usage={"input_tokens":100,"output_tokens":7}
+a2 <- a1  reply msg_2 tool t4 Bash {} model=nobody-knows usage={"input_tokens":3} @+1d
+a3 <- a2  reply msg_3 text "x" model=claude-haiku-4-5 usage={"output_tokens":1} @+40d
+a4 <- a3  reply msg_4 text "x" model=claude-haiku-4-5 usage={"output_tokens":1} -timestamp
+"#;
+    let home = Home::default().session("s1", log).session("s2", &log.replace("msg_", "msg_2"));
+    let calls = home.calls();
+    let (book, zone) = (Book::embedded(), TimeZone::UTC);
+    for outer in EVERY.into_iter().filter(|by| *by != By::Tool) {
+        let groups = Groups::of(&calls, outer, &book, &zone, |_, _| true).groups;
+        for inner in EVERY {
+            let crossed = Groups::crossed(&calls, (outer, inner), &book, &zone, |_| true);
+            for (group, parts) in &crossed {
+                assert_eq!(sum(parts), group.totals, "{outer:?} {inner:?}");
+            }
+            let whole: Vec<_> = crossed.into_iter().map(|(group, _)| group).collect();
+            assert_eq!(whole, groups, "{outer:?} {inner:?}");
+        }
+    }
+    let opus =
+        Groups::crossed(&calls, (By::Day, By::Model), &book, &zone, |call| call.model == "claude-opus-5");
+    assert_eq!((opus.len(), opus[0].1.groups.len(), opus[0].0.totals.calls), (1, 1, 2));
+}
+
+#[test]
+fn logs_that_hold_a_call_are_known_also_if_it_is_another_logs() {
+    let log = "a1 reply msg_1 text \"x\" usage={\"input_tokens\":1}";
+    let home = Home::default().session("s1", log).session("s2", log);
+    let calls = home.session("s3", &log.replace("msg_1", "msg_2")).calls();
+    let of = |session: &str| calls.logs_of(|call| call.session == session).len();
+    assert_eq!((of("s1"), of("s2"), of("s3")), (2, 0, 1));
+}

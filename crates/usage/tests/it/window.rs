@@ -11,7 +11,7 @@ fn told(notation: &str) -> Vec<String> {
     let resets: Vec<_> =
         calls.limits().iter().filter_map(|limit| reset_of(limit, &TimeZone::UTC, |_| None)).collect();
     let time = |at: i64| Timestamp::from_millisecond(at).unwrap().strftime("%d %H:%M").to_string();
-    windows(&calls, &Book::embedded(), &resets, |_, _| true)
+    windows(&calls, &Book::embedded(), &resets, |_| true)
         .iter()
         .map(|window| {
             let kind = if window.stated { "stated" } else { "estimate" };
@@ -64,7 +64,7 @@ a1        reply msg_1 text "a" model=claude-opus-5 usage={"input_tokens":100000}
 a2 <- a1  reply msg_2 text "a" model=claude-opus-5 usage={"input_tokens":100000} @11:00:00
 "#;
     let calls = Home::default().session("s1", log).calls();
-    let [window] = windows(&calls, &Book::embedded(), &[], |_, _| true).try_into().unwrap();
+    let [window] = windows(&calls, &Book::embedded(), &[], |_| true).try_into().unwrap();
     let now = window.start + 2 * 3_600_000;
     assert!(window.is_active(now) && !window.is_active(window.end));
     assert_eq!(window.cost_per_hour().unwrap().to_string(), "1");

@@ -248,7 +248,7 @@ impl Report<'_> {
         let zone_named = |name: &str| TimeZone::get(name).ok();
         let resets = calls.limits().iter().filter_map(|limit| reset_of(limit, self.zone, zone_named));
         let resets: Vec<i64> = resets.collect();
-        let windows = windows(calls, self.book, &resets, keep);
+        let windows = windows(calls, self.book, &resets, |call| keep(call.at, call.session));
         if self.cx.json {
             let mut answer = self.cx.ui.answer();
             for window in &windows {

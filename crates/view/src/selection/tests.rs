@@ -1,0 +1,92 @@
+use super::*;
+use crate::session_card::Tally;
+
+fn card(id: &str, project: &str, modified: Millis) -> SessionCard {
+    SessionCard {
+        id: id.to_owned(),
+        project: project.to_owned(),
+        title: format!("Title of {id}"),
+        branch: Some("main".to_owned()),
+        modified,
+        ..SessionCard::default()
+    }
+}
+
+fn read(card: SessionCard, turns: u64, errors: u64, model: &str, tools: &[&str]) -> SessionCard {
+    let tools = tools.iter().map(|tool| ((*tool).to_owned(), 1)).collect();
+    let tally = Tally { turns, errors };
+    let figures = Figures { tally, models: vec![model.to_owned()], tools, ..Figures::default() };
+    SessionCard { figures: Some(figures), ..card }
+}
+
+fn shelf() -> Vec<SessionCard> {
+    vec![
+        SessionCard { live: true, ..card("d", "/home/ada/loom", 40) },
+        read(card("c", "/home/ada/loom", 30), 3, 0, "claude-opus-5", &["Bash"]),
+        read(card("b", "/home/ada/dye", 20), 9, 2, "claude-sonnet-5", &["Bash", "Edit"]),
+        SessionCard { branch: Some("a/b".to_owned()), ..card("a", "/home/ada/loom", 10) },
+    ]
+}
+
+fn of(link: &str) -> Selection {
+    let pairs = link.split('&').filter_map(|pair| pair.split_once('='));
+    Selection::of(pairs, |text, end| Some(text.parse::<Millis>().ok()? + Millis::from(end)))
+}
+
+fn ids(link: &str) -> String {
+    let shelf = shelf();
+    of(link).choose(&shelf).cards.iter().map(|card| &*card.id).collect()
+}
+
+#[test]
+fn a_link_says_what_is_shown() {
+    for (link, expected) in [
+        ("", "dcba"),
+        ("project=/home/ada/loom", "dca"),
+        ("project=/home/ada/loom&branch=a/b", "a"),
+        ("model=claude-opus-5", "c"),
+        ("tool=Bash", "cb"),
+        ("tool=Bash&errors=1", "b"),
+        ("live=1", "d"),
+        ("since=20", "dcb"),
+        ("since=20&until=30", "cb"),
+        ("words=TITLE+of", ""),
+        ("words=title", "dcba"),
+        ("sort=turns", "bcda"),
+        ("sort=title", "abcd"),
+        ("sort=nonsense&page=x&unknown=1&since=soon", "dcba"),
+        ("page=7", "dcba"),
+    ] {
+        assert_eq!(ids(link), expected, "{link}");
+    }
+}
+
+#[test]
+fn a_selection_goes_into_a_link_and_back() {
+    let link =
+        "words=slow&project=/p&branch=a/b&model=m&tool=Bash&since=3&until=9&errors=1&live=1&sort=cost&page=2";
+    let selection = of(link);
+    let again: Vec<_> = selection.pairs().iter().map(|(key, value)| format!("{key}={value}")).collect();
+    assert_eq!(again.join("&"), link);
+    assert_eq!(of("").pairs(), []);
+    assert!(selection.is_narrowed() && !of("sort=cost&page=3").is_narrowed());
+}
+
+#[test]
+fn pages_hold_a_hundred() {
+    let shelf: Vec<_> = (0..250).map(|n| card(&format!("{n:03}"), "/p", 1000 - n)).collect();
+    let chosen = of("page=3").choose(&shelf);
+    assert_eq!((chosen.total, chosen.page, chosen.pages, chosen.cards.len()), (250, 2, 3, 50));
+    assert_eq!(chosen.cards[0].id, "200");
+    let none = of("live=1").choose(&shelf);
+    assert_eq!((none.total, none.pages, none.cards.len()), (0, 1, 0));
+}
+
+#[test]
+fn choices_tell_what_there_is() {
+    let choices = Choices::of(&shelf(), &of("project=/home/ada/loom"));
+    assert_eq!(choices.projects, [("/home/ada/loom".to_owned(), 3), ("/home/ada/dye".to_owned(), 1)]);
+    assert_eq!(choices.branches, [("main".to_owned(), 2), ("a/b".to_owned(), 1)]);
+    assert_eq!(choices.tools[0], ("Bash".to_owned(), 2));
+    assert_eq!((choices.live, choices.errors, choices.unread), (1, 1, 2));
+}
