@@ -84,22 +84,11 @@ fn agent(file: &AgentFile) -> Result<Agent, CommandError> {
     })
 }
 
-/// Every log below a folder, in order. A workflow's journal is no transcript.
+/// The paths of every log below a folder, in order. A folder that cannot be looked into ends it.
 pub(crate) fn logs_below(dir: &Path) -> Result<Vec<PathBuf>, CommandError> {
-    let mut logs = Vec::new();
-    let mut dirs = vec![dir.to_owned()];
-    while let Some(dir) = dirs.pop() {
-        for entry in std::fs::read_dir(&dir)? {
-            let path = entry?.path();
-            if path.is_dir() {
-                dirs.push(path);
-            } else if path.extension().is_some_and(|ext| ext == "jsonl")
-                && path.file_name().is_some_and(|name| name != "journal.jsonl")
-            {
-                logs.push(path);
-            }
-        }
+    let logs = threadline_store::logs_below(dir);
+    match logs.unread.into_iter().next() {
+        Some(error) => Err(error.into()),
+        None => Ok(logs.found.into_iter().map(|log| log.path).collect()),
     }
-    logs.sort();
-    Ok(logs)
 }

@@ -23,7 +23,7 @@ pub struct AgentFile {
 }
 
 impl AgentFile {
-    fn new(path: PathBuf, run: Option<String>) -> Option<Self> {
+    pub(crate) fn new(path: PathBuf, run: Option<String>) -> Option<Self> {
         let id = path.file_name()?.to_str()?.strip_prefix("agent-")?.strip_suffix(".jsonl")?.to_owned();
         let kind = AgentKind::of(&id, run.is_some());
         Some(Self { id, path, kind, run })
@@ -162,7 +162,7 @@ fn walk_folder(folder: &Path, run: Option<&str>, depth: usize, listing: &mut Lis
 }
 
 /// The session that an agent file says it belongs to, from its first lines.
-fn read_owner(path: &Path) -> io::Result<Option<String>> {
+pub(crate) fn read_owner(path: &Path) -> io::Result<Option<String>> {
     let file = fs_err::File::open(path)?;
     let mut reader = BufReader::new(file.take(crate::window::MOST as u64));
     let mut line = Vec::new();

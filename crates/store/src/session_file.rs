@@ -100,38 +100,39 @@ impl Store {
     /// The files that are sessions by name, in the folders that are `wanted`. Opens none of them.
     pub(crate) fn session_files(&self, wanted: impl Fn(&str) -> bool) -> Listing<SessionFile> {
         let mut listing = Listing::new();
-        let mut seen = HashSet::new();
-        for home in self.homes() {
-            for folder in subfolders(&home.projects_dir(), &mut listing) {
-                let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                if !wanted(&name) {
-                    continue;
-                }
-                // A link to a folder that was already looked into.
-                let real = fs_err::canonicalize(&folder).unwrap_or_else(|_| folder.clone());
-                if seen.insert(real) {
-                    list_folder(home, &folder, &name, &mut listing);
-                }
+        for (home, folder) in self.project_folders(&mut listing) {
+            let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if wanted(&name) {
+                list_folder(home, &folder, &name, &mut listing);
             }
         }
         listing
     }
-}
 
-fn subfolders<T>(dir: &Path, listing: &mut Listing<T>) -> Vec<PathBuf> {
-    let Some(entries) = listing.note(fs_err::read_dir(dir)) else { return Vec::new() };
-    let mut folders: Vec<_> = entries
-        .filter_map(|entry| listing.note(entry))
-        .filter(|entry| match entry.file_type() {
-            Ok(kind) if kind.is_symlink() => entry.path().is_dir(),
-            Ok(kind) => kind.is_dir(),
-            Err(_) => false,
-        })
-        .map(|entry| entry.path())
-        .collect();
-    // A folder comes before the links to it, whatever their names.
-    folders.sort_by_cached_key(|folder| (folder.is_symlink(), folder.clone()));
-    folders
+    /// The folders of all projects, each once: links to one that is there anyway are left out.
+    pub(crate) fn project_folders<T>(&self, listing: &mut Listing<T>) -> Vec<(&Home, PathBuf)> {
+        let (mut folders, mut links) = (Vec::new(), Vec::new());
+        for home in self.homes() {
+            let Some(entries) = listing.note(fs_err::read_dir(home.projects_dir())) else { continue };
+            for entry in entries.filter_map(|entry| listing.note(entry)) {
+                match entry.file_type() {
+                    Ok(kind) if kind.is_symlink() => links.push((home, entry.path())),
+                    Ok(kind) if kind.is_dir() => folders.push((home, entry.path())),
+                    _ => {}
+                }
+            }
+        }
+        folders.sort_by(|(_, a), (_, b)| a.cmp(b));
+        // Only if there are links, it matters where things really are.
+        if !links.is_empty() {
+            let real = |path: &Path| fs_err::canonicalize(path).ok();
+            let mut seen: HashSet<_> = folders.iter().filter_map(|(_, folder)| real(folder)).collect();
+            links.sort_by(|(_, a), (_, b)| a.cmp(b));
+            links.retain(|(_, link)| link.is_dir() && real(link).is_none_or(|real| seen.insert(real)));
+            folders.extend(links);
+        }
+        folders
+    }
 }
 
 fn list_folder(home: &Home, folder: &Path, name: &str, listing: &mut Listing<SessionFile>) {

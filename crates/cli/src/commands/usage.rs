@@ -9,6 +9,7 @@ use etcetera::BaseStrategy;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
+use threadline_store::logs_below;
 use threadline_usage::{Book, By, Groups, Wants};
 
 use self::logs::{Logs, Read};
@@ -197,7 +198,7 @@ pub(crate) fn run(cx: &Context, args: &UsageArgs) -> Result<Outcome, CommandErro
 /// counted there.
 fn chosen(cx: &Context, named: &[String]) -> Result<(Logs, Option<HashSet<String>>), CommandError> {
     if named.is_empty() {
-        return Ok((Logs::of_store(&cx.store), None));
+        return Ok((cx.store.logs().into(), None));
     }
     let mut logs = Logs::default();
     let mut sessions = HashSet::new();
@@ -205,7 +206,7 @@ fn chosen(cx: &Context, named: &[String]) -> Result<(Logs, Option<HashSet<String
     let mut all = false;
     for what in named {
         if Path::new(what).is_dir() {
-            logs.append(Logs::below(Path::new(what)));
+            logs.append(logs_below(Path::new(what)));
             all = true;
             continue;
         }
@@ -219,7 +220,7 @@ fn chosen(cx: &Context, named: &[String]) -> Result<(Logs, Option<HashSet<String
         return Ok((logs.each_once(), None));
     }
     if in_store {
-        logs.append(Logs::of_store(&cx.store));
+        logs.append(cx.store.logs());
     }
     Ok((logs.each_once(), Some(sessions)))
 }

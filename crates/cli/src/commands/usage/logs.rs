@@ -1,98 +1,39 @@
 //! The logs that tokens are counted in: found quickly, read on all cores.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::SystemTime;
 
-use rayon::prelude::*;
-use threadline_entry::{AgentKind, Lines};
-use threadline_store::{SessionFile, Store};
+use threadline_entry::Lines;
+use threadline_store::{Listing, LogFile, SessionFile};
 use threadline_usage::{Calls, Ledger, Scan, Source, Wants};
 
 use crate::ui::Ui;
 
-/// A log, and whose it is.
-pub(super) struct Log {
-    pub(super) path: PathBuf,
-    /// The session, where the path does not tell.
-    session: Option<String>,
-    size: u64,
-    pub(super) modified: Option<SystemTime>,
-}
-
 /// Logs, and what could not be looked into.
 #[derive(Default)]
 pub(super) struct Logs {
-    pub(super) found: Vec<Log>,
+    pub(super) found: Vec<LogFile>,
     pub(super) unread: Vec<String>,
 }
 
-/// How deep folders may lie below the one that was named.
-const MAX_DEPTH: usize = 12;
+impl From<Listing<LogFile>> for Logs {
+    fn from(listing: Listing<LogFile>) -> Self {
+        Self { found: listing.found, unread: listing.unread.iter().map(ToString::to_string).collect() }
+    }
+}
 
 impl Logs {
-    /// All logs of a store: those of sessions, and those of sub-agents in every layout.
-    pub(super) fn of_store(store: &Store) -> Self {
-        let mut logs = Self::default();
-        let mut links = Vec::new();
-        for home in store.homes() {
-            let projects = home.projects_dir();
-            let mut folders = Vec::new();
-            logs.entries(&projects, |entry| {
-                let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
-                let path = entry.path();
-                if is_link && path.is_dir() {
-                    links.extend(fs::canonicalize(path).ok());
-                } else if !is_link && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                    folders.push(path);
-                }
-            });
-            let parts: Vec<Self> = folders.par_iter().map(|folder| Self::below(folder)).collect();
-            for part in parts {
-                logs.append(part);
-            }
-        }
-        // A link mostly leads to a folder that was looked into already.
-        if !links.is_empty() {
-            let roots: Vec<_> =
-                store.homes().iter().filter_map(|home| fs::canonicalize(home.projects_dir()).ok()).collect();
-            links.retain(|link| !roots.iter().any(|root| link.starts_with(root)));
-            links.sort();
-            links.dedup();
-            for link in links {
-                logs.append(Self::below(&link));
-            }
-        }
-        logs
-    }
-
-    /// All logs below a folder.
-    pub(super) fn below(folder: &Path) -> Self {
-        let mut logs = Self::default();
-        logs.walk(folder, MAX_DEPTH);
-        logs
-    }
-
     /// The logs of a session and its sub-agents.
     pub(super) fn of_session(file: &SessionFile) -> Self {
-        let mut logs = Self::default();
-        logs.add(file.path.clone());
-        let agents = file.agents();
-        logs.unread.extend(agents.unread.iter().map(ToString::to_string));
-        for agent in agents.found {
-            logs.add(agent.path);
-            if let Some(log) = logs.found.last_mut() {
-                log.session = Some(file.id.clone());
-            }
-        }
-        logs
+        file.logs().into()
     }
 
-    pub(super) fn append(&mut self, other: Self) {
+    pub(super) fn append(&mut self, other: impl Into<Self>) {
+        let other = other.into();
         self.found.extend(other.found);
         self.unread.extend(other.unread);
     }
@@ -102,55 +43,6 @@ impl Logs {
         let mut seen = HashSet::new();
         self.found.retain(|log| seen.insert(log.path.clone()));
         self
-    }
-
-    fn walk(&mut self, folder: &Path, depth: usize) {
-        let mut folders = Vec::new();
-        let mut logs = Vec::new();
-        self.entries(folder, |entry| {
-            let Ok(kind) = entry.file_type() else { return };
-            let path = entry.path();
-            if kind.is_dir() || (kind.is_symlink() && path.is_dir()) {
-                folders.push(path);
-            } else if path.extension().is_some_and(|ext| ext == "jsonl") {
-                logs.push(path);
-            }
-        });
-        for log in logs {
-            self.add(log);
-        }
-        // A link may lead back up; the depth ends that.
-        for folder in folders.into_iter().filter(|_| depth > 0) {
-            self.walk(&folder, depth - 1);
-        }
-    }
-
-    /// Calls `sink` with what is in a folder. A folder that is gone is no problem.
-    fn entries(&mut self, folder: &Path, mut sink: impl FnMut(fs::DirEntry)) {
-        let mut note = |error: io::Error| {
-            if error.kind() != io::ErrorKind::NotFound {
-                self.unread.push(format!("cannot read {}: {error}", folder.display()));
-            }
-        };
-        match fs::read_dir(folder) {
-            Ok(entries) => {
-                for entry in entries {
-                    entry.map_or_else(&mut note, &mut sink);
-                }
-            }
-            Err(error) => note(error),
-        }
-    }
-
-    /// Adds a log, unless it is a workflow's journal, which is no transcript.
-    fn add(&mut self, path: PathBuf) {
-        if path.file_stem().is_none_or(|stem| stem == "journal") {
-            return;
-        }
-        let metadata = fs::metadata(&path).ok();
-        let size = metadata.as_ref().map_or(0, fs::Metadata::len);
-        let modified = metadata.and_then(|metadata| metadata.modified().ok());
-        self.found.push(Log { path, session: None, size, modified });
     }
 
     /// Reads all of them.
@@ -200,7 +92,7 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Reads one log in stretches, into a buffer that serves all of them.
-fn scan(log: &Log, wants: Wants, buffer: &mut Vec<u8>) -> io::Result<Scan> {
+fn scan(log: &LogFile, wants: Wants, buffer: &mut Vec<u8>) -> io::Result<Scan> {
     let mut scan = Scan::new(source_of(log), wants);
     let mut lines = Lines::new(File::open(&log.path)?).with_buffer(std::mem::take(buffer));
     if !wants.records {
@@ -218,31 +110,11 @@ fn scan(log: &Log, wants: Wants, buffer: &mut Vec<u8>) -> io::Result<Scan> {
 }
 
 /// Whose log this is, as far as its path tells.
-fn source_of(log: &Log) -> Source {
-    let path = &*log.path;
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let folder = |path: Option<&Path>| Some(path?.file_name()?.to_string_lossy().into_owned());
-    let mut source = Source { path: path.to_string_lossy().into_owned(), ..Source::default() };
-    let Some(id) = stem.strip_prefix("agent-") else {
-        source.session = Some(stem.into_owned());
-        source.folder = folder(path.parent());
-        return source;
-    };
-    let in_workflow = path.components().any(|part| part.as_os_str() == "workflows");
-    source.agent = Some((id.to_owned(), AgentKind::of(id, in_workflow)));
-    // Since 2.1.2 the session has a folder of its own, with `subagents` in it. Before, the lines tell.
-    let subagents = path.ancestors().find(|dir| dir.file_name().is_some_and(|name| name == "subagents"));
-    let owner = subagents.and_then(Path::parent);
-    let has_log = |owner: &Path| owner.with_extension("jsonl").exists();
-    let own = folder(owner).filter(|id| is_uuid(id) || owner.is_some_and(has_log));
-    source.folder = match &own {
-        Some(_) => folder(owner.and_then(Path::parent)),
-        None => folder(owner.or(path.parent())),
-    };
-    source.session = log.session.clone().or(own);
-    source
-}
-
-fn is_uuid(text: &str) -> bool {
-    text.len() == 36 && text.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
+fn source_of(log: &LogFile) -> Source {
+    Source {
+        path: log.path.to_string_lossy().into_owned(),
+        session: log.session.clone(),
+        folder: Some(log.folder()),
+        agent: log.agent().map(|agent| (agent.id, agent.kind)),
+    }
 }

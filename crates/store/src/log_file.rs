@@ -1,0 +1,310 @@
+//! Log files: every log of every home, as the folders list them. None of them is opened.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::SystemTime;
+
+use crate::agent_file::{self, AgentFile};
+use crate::home::Store;
+use crate::identity::FileId;
+use crate::listing::Listing;
+use crate::session_file::SessionFile;
+
+/// A log as its folder lists it: of a session, or of a sub-agent in any layout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogFile {
+    /// The log.
+    pub path: PathBuf,
+    /// The folder of its project.
+    pub dir: Arc<Path>,
+    /// The session that it belongs to; `None` where only its lines tell, as with the agents of 2.0.x.
+    pub session: Option<String>,
+    /// Its length in bytes; 0 for a link that leads nowhere.
+    pub size: u64,
+    /// When it was last written to.
+    pub modified: SystemTime,
+    /// Which file it is, whatever its name.
+    pub id: FileId,
+}
+
+impl LogFile {
+    /// The name of the project's folder.
+    pub fn folder(&self) -> String {
+        self.dir.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// The sub-agent whose log this is, if it is one's.
+    pub fn agent(&self) -> Option<AgentFile> {
+        let mut parts = self.path.parent()?.iter();
+        let run = parts.find(|part| *part == "workflows").and_then(|_| parts.next());
+        AgentFile::new(self.path.clone(), run.map(|run| run.to_string_lossy().into_owned()))
+    }
+
+    fn new(path: PathBuf, dir: Arc<Path>, session: Option<String>, metadata: Option<&Metadata>) -> Self {
+        let modified = metadata.and_then(|metadata| metadata.modified().ok());
+        Self {
+            path,
+            dir,
+            session,
+            size: metadata.map_or(0, Metadata::len),
+            modified: modified.unwrap_or(SystemTime::UNIX_EPOCH),
+            id: metadata.map_or(FileId { volume: 0, index: 0, born: None }, FileId::of),
+        }
+    }
+
+    fn is_of_session(&self) -> bool {
+        self.path.file_stem().is_some_and(|stem| self.session.as_deref().is_some_and(|id| stem == id))
+    }
+}
+
+/// All the logs of one session.
+#[derive(Clone, Debug)]
+pub struct SessionLogs {
+    /// The session, whether its own log is there or not.
+    pub file: SessionFile,
+    /// Its own log; `None` if it is gone, or lies elsewhere.
+    pub own: Option<LogFile>,
+    /// The logs of its sub-agents, by path.
+    pub agents: Vec<LogFile>,
+}
+
+impl SessionLogs {
+    /// The logs, the session's own first.
+    pub fn logs(&self) -> impl Iterator<Item = &LogFile> {
+        self.own.iter().chain(&self.agents)
+    }
+
+    /// How many bytes they have together.
+    pub fn size(&self) -> u64 {
+        self.logs().map(|log| log.size).sum()
+    }
+
+    /// When the session was last written to: its own log, or if that is gone one of its sub-agents'.
+    pub fn modified(&self) -> SystemTime {
+        let agents = || self.agents.iter().map(|log| log.modified).max();
+        self.own.as_ref().map(|own| own.modified).or_else(agents).unwrap_or(SystemTime::UNIX_EPOCH)
+    }
+}
+
+/// How deep folders may lie below a project's, or below one that was named.
+const MAX_DEPTH: usize = 12;
+
+impl Store {
+    /// Every log of the store, by path: those of sessions, and those of sub-agents in every layout.
+    ///
+    /// A file that is reached twice, through links or by several names, counts once. Opens none of them.
+    pub fn logs(&self) -> Listing<LogFile> {
+        let mut listing = Listing::new();
+        let folders = self.project_folders(&mut listing);
+        for part in on_all_cores(&folders, |(_, folder)| in_project(folder)) {
+            listing.append(part);
+        }
+        each_once(&mut listing.found);
+        listing
+    }
+
+    /// The same by session, the last modified first.
+    ///
+    /// Where the place of a sub-agent's log does not tell the session (2.0.x), its first lines are read. If they do not
+    /// tell either, it is a session of its own.
+    pub fn session_logs(&self) -> Listing<SessionLogs> {
+        let logs = self.logs();
+        let strays: Vec<&LogFile> = logs.found.iter().filter(|log| log.session.is_none()).collect();
+        let mut owners = on_all_cores(&strays, |log| agent_file::read_owner(&log.path)).into_iter();
+        let mut listing = Listing { found: Vec::new(), unread: logs.unread };
+        let mut places: HashMap<(Arc<Path>, String), usize> = HashMap::new();
+        for mut log in logs.found {
+            if log.session.is_none() {
+                // What cannot be read is told by whoever reads it.
+                log.session = owners.next().and_then(|owner| owner.ok().flatten());
+            }
+            let stem = || log.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let id = log.session.clone().unwrap_or_else(stem);
+            let place = *places.entry((log.dir.clone(), id)).or_insert_with_key(|(dir, id)| {
+                let file = SessionFile::at(dir.join(format!("{id}.jsonl")));
+                listing.found.push(SessionLogs { file, own: None, agents: Vec::new() });
+                listing.found.len() - 1
+            });
+            let session = &mut listing.found[place];
+            match log.is_of_session() && session.own.is_none() {
+                true => session.own = Some(log),
+                false => session.agents.push(log),
+            }
+        }
+        listing
+            .found
+            .sort_by(|a, b| b.modified().cmp(&a.modified()).then_with(|| a.file.path.cmp(&b.file.path)));
+        listing
+    }
+}
+
+impl SessionFile {
+    /// The logs of the session: its own, and those of its sub-agents.
+    pub fn logs(&self) -> Listing<LogFile> {
+        let agents = self.agents();
+        let mut listing = Listing { found: Vec::new(), unread: agents.unread };
+        let dir: Arc<Path> = self.path.parent().unwrap_or(Path::new("")).into();
+        let agents = agents.found.into_iter().map(|agent| agent.path);
+        for path in std::iter::once(self.path.clone()).chain(agents) {
+            if let Some(metadata) = listing.note(fs_err::metadata(&path)) {
+                listing.found.push(LogFile::new(path, dir.clone(), Some(self.id.clone()), Some(&metadata)));
+            }
+        }
+        listing
+    }
+}
+
+/// Every log below a folder, whatever folder that is, by path. Opens none of them.
+///
+/// The session of a sub-agent's log is the one whose folder holds `subagents`.
+pub fn logs_below(folder: &Path) -> Listing<LogFile> {
+    let mut listing = Listing::new();
+    walk(folder, &mut listing, &mut |path, metadata| {
+        let (dir, session) = place_of(&path);
+        LogFile::new(path, dir, session, metadata)
+    });
+    each_once(&mut listing.found);
+    listing
+}
+
+/// The folder of the project, and the session, as far as the path of a log tells.
+fn place_of(path: &Path) -> (Arc<Path>, Option<String>) {
+    let parent = path.parent().unwrap_or(Path::new(""));
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    if !stem.starts_with("agent-") {
+        return (parent.into(), Some(stem.into_owned()));
+    }
+    // Since 2.1.2 the session has a folder of its own, with `subagents` in it. Before, the lines tell.
+    let subagents =
+        path.ancestors().skip(1).find(|dir| dir.file_name().is_some_and(|name| name == "subagents"));
+    let Some(owner) = subagents.and_then(Path::parent) else { return (parent.into(), None) };
+    let id = owner.file_name().unwrap_or_default().to_string_lossy();
+    if is_uuid(&id) || owner.with_extension("jsonl").exists() {
+        return (owner.parent().unwrap_or(owner).into(), Some(id.into_owned()));
+    }
+    (owner.into(), None)
+}
+
+fn is_uuid(text: &str) -> bool {
+    text.len() == 36 && text.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
+}
+
+/// The logs of a project's folder. What lies deeper belongs to the session that the folder there is named after.
+fn in_project(folder: &Path) -> Listing<LogFile> {
+    let dir: Arc<Path> = folder.into();
+    let mut listing = Listing::new();
+    walk(folder, &mut listing, &mut |path, metadata| {
+        let first = path.strip_prefix(folder).ok().and_then(|below| below.components().next());
+        let name = first.map(|first| first.as_os_str().to_string_lossy()).unwrap_or_default();
+        let session = match name.strip_suffix(".jsonl") {
+            Some(stem) => (!stem.starts_with("agent-")).then(|| stem.to_owned()),
+            None => (name != "subagents").then(|| name.into_owned()),
+        };
+        LogFile::new(path, dir.clone(), session, metadata)
+    });
+    listing
+}
+
+/// Collects the logs below `folder`, what is reached through links last.
+fn walk(
+    folder: &Path,
+    listing: &mut Listing<LogFile>,
+    make: &mut impl FnMut(PathBuf, Option<&Metadata>) -> LogFile,
+) {
+    let mut folders = vec![(folder.to_owned(), MAX_DEPTH)];
+    let mut links = Vec::new();
+    loop {
+        while let Some((folder, depth)) = folders.pop() {
+            let Some(entries) = listing.note(fs_err::read_dir(folder)) else { continue };
+            for entry in entries {
+                let Some(entry) = listing.note(entry) else { continue };
+                let Ok(kind) = entry.file_type() else { continue };
+                let name = entry.file_name();
+                if kind.is_symlink() {
+                    links.push((entry.path(), depth));
+                } else if kind.is_dir() {
+                    // A link may lead back up; the depth ends that.
+                    if depth > 0 && is_entered(&name) {
+                        folders.push((entry.path(), depth - 1));
+                    }
+                } else if is_log(&name)
+                    && let Some(metadata) = listing.note(entry.metadata())
+                {
+                    listing.found.push(make(entry.path(), Some(&metadata)));
+                }
+            }
+        }
+        if links.is_empty() {
+            return;
+        }
+        for (path, depth) in std::mem::take(&mut links) {
+            let name = path.file_name().unwrap_or_default();
+            match fs_err::metadata(&path) {
+                Ok(metadata) if metadata.is_dir() && depth > 0 && is_entered(name) => {
+                    folders.push((path, depth - 1));
+                }
+                Ok(metadata) if metadata.is_file() && is_log(name) => {
+                    listing.found.push(make(path, Some(&metadata)));
+                }
+                Ok(_) => {}
+                // Whoever opens it is told why that cannot be.
+                Err(_) if is_log(name) => listing.found.push(make(path, None)),
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// Whether a file of this name is a transcript. A workflow's journal is none.
+fn is_log(name: &OsStr) -> bool {
+    Path::new(name).extension().is_some_and(|ext| ext == "jsonl") && name != "journal.jsonl"
+}
+
+/// Whether logs may lie in a folder of this name. What tools returned is not looked through.
+fn is_entered(name: &OsStr) -> bool {
+    name != "tool-results"
+}
+
+/// Leaves each file once, under the first of its names, and puts them in order.
+fn each_once(logs: &mut Vec<LogFile>) {
+    let mut seen = HashSet::with_capacity(logs.len());
+    logs.retain(|log| log.id.index == 0 || seen.insert((log.id.volume, log.id.index)));
+    logs.sort_by(|a, b| a.path.cmp(&b.path));
+}
+
+/// What `work` makes of each item. Short work that comes once: threads that look for more of it cost more.
+fn on_all_cores<T: Sync, V: Send>(items: &[T], work: impl Fn(&T) -> V + Sync) -> Vec<V> {
+    let n_threads = std::thread::available_parallelism().map_or(2, usize::from).min(items.len());
+    if n_threads < 2 {
+        return items.iter().map(work).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let mut made = Vec::new();
+        loop {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(place) else { return made };
+            made.push((place, work(item)));
+        }
+    };
+    let mut made = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..n_threads).map(|_| scope.spawn(worker)).collect();
+        let mut made = worker();
+        for other in others {
+            match other.join() {
+                Ok(part) => made.extend(part),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        made
+    });
+    made.sort_by_key(|(place, _)| *place);
+    made.into_iter().map(|(_, value)| value).collect()
+}
+
+#[cfg(test)]
+mod tests;
