@@ -9,6 +9,7 @@ mod demo;
 mod env;
 mod error;
 mod load;
+mod restoring;
 mod ui;
 
 use std::process::ExitCode;

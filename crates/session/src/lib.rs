@@ -10,6 +10,8 @@
 mod agent;
 mod check;
 mod compaction;
+mod file_edit;
+mod file_history;
 mod input;
 mod lineage;
 mod replay;
@@ -22,6 +24,8 @@ mod turn;
 
 pub use agent::{Agent, Family, Spawn};
 pub use compaction::Compaction;
+pub use file_edit::{FileEdit, FileText};
+pub use file_history::{At, Basis, ChangedFile, FileContent, FileHistory, FileState};
 pub use input::Input;
 pub use lineage::{Fork, fork};
 pub use replay::{ReplayBlock, ReplayMessage, Role};

@@ -63,6 +63,17 @@ impl SessionFile {
     pub fn file_history_dir(&self) -> Option<PathBuf> {
         Some(self.home.as_ref()?.file_history_dir(&self.id)).filter(|dir| dir.is_dir())
     }
+
+    /// What a backup of a file holds; nothing if there is none of this name.
+    pub fn backup(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        // The name comes from a log, so it may not lead anywhere else.
+        let is_name = Path::new(name).file_name() == Some(OsStr::new(name)) && !name.contains('\\');
+        let Some(dir) = self.file_history_dir().filter(|_| is_name) else { return Ok(None) };
+        match fs_err::read(dir.join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            read => read.map(Some),
+        }
+    }
 }
 
 /// Whether a file that begins with `head` is a sub-agent's.

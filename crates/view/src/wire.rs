@@ -36,6 +36,42 @@ pub struct ListedSession {
     pub agents: u64,
 }
 
+/// One turn of `restore` that changed files.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct RestoreTurn {
+    pub turn: u64,
+    pub anchor: String,
+    pub started_at: Option<String>,
+    pub prompt: String,
+    pub files: Vec<ChangedFileObject>,
+}
+
+/// A file that a turn changed.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct ChangedFileObject {
+    pub path: String,
+    pub edits: u64,
+}
+
+/// One file of `restore --at`.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct RestoredFile {
+    pub path: String,
+    pub target: String,
+    pub action: &'static str,
+    pub applied: bool,
+    pub source: &'static str,
+    pub backup: Option<String>,
+    pub basis: &'static str,
+    pub size_bytes: Option<u64>,
+    pub lines_added: Option<u64>,
+    pub lines_removed: Option<u64>,
+    pub note: Option<String>,
+}
+
 /// The answer of `inspect`.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]

@@ -5,6 +5,7 @@ mod export;
 mod inspect;
 mod list;
 mod replay;
+mod restore;
 mod search;
 mod show;
 mod usage;
@@ -20,6 +21,7 @@ pub(crate) enum Command {
     Inspect(inspect::InspectArgs),
     Check(check::CheckArgs),
     Replay(replay::ReplayArgs),
+    Restore(restore::RestoreArgs),
     #[command(subcommand)]
     Export(export::ExportCommand),
     Usage(usage::UsageArgs),
@@ -34,6 +36,7 @@ impl Command {
             Self::Inspect(args) => inspect::run(cx, &args),
             Self::Check(args) => check::run(cx, &args),
             Self::Replay(args) => replay::run(cx, &args),
+            Self::Restore(args) => restore::run(cx, &args),
             Self::Export(command) => export::run(cx, &command),
             Self::Usage(args) => usage::run(cx, &args),
         }

@@ -24,6 +24,8 @@ fn every_json_field_is_documented() {
         &["inspect", "last"],
         &["check", "--notes"],
         &["replay", "last"],
+        &["restore", "a4d5d01a"],
+        &["restore", "a4d5d01a", "--at", "1"],
         &["search", "error"],
         &["search", "error", "-c"],
         &["show", "a4d5d01a"],

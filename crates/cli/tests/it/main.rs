@@ -8,6 +8,7 @@ mod export;
 mod inspect;
 mod list;
 mod replay;
+mod restore;
 mod run;
 mod search;
 mod show;

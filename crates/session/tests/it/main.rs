@@ -4,6 +4,7 @@
 
 mod agent;
 mod compaction;
+mod file_history;
 mod finding;
 mod hygiene;
 mod input;

@@ -1,0 +1,309 @@
+//! Files to bring back: what each was, what it is now, and where it goes.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Component, Path, PathBuf};
+
+use similar::{ChangeTag, TextDiff};
+use threadline_session::{At, Basis, FileContent, FileHistory, FileText};
+use threadline_store::SessionFile;
+use threadline_term::{Label, Page, bytes, visible};
+
+use crate::error::CommandError;
+
+/// A file to bring back.
+pub(crate) struct Restoring {
+    /// Where the session had it.
+    pub(crate) path: String,
+    /// The same, below the working directory without it.
+    pub(crate) label: String,
+    /// Where it goes.
+    pub(crate) target: PathBuf,
+    /// What it was; nothing if it did not exist, or if that is not known.
+    pub(crate) content: Option<Vec<u8>>,
+    /// What the session's own path holds now.
+    now: Option<Vec<u8>>,
+    pub(crate) action: Action,
+    pub(crate) source: Source,
+    pub(crate) basis: Basis,
+    /// The backup that the log names.
+    pub(crate) backup: Option<String>,
+    /// What the person should know.
+    pub(crate) note: Option<String>,
+}
+
+/// What bringing a file back does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Nothing: it is as it was.
+    Keep,
+    /// It is there, and is changed.
+    Change,
+    /// It is not there, and is made.
+    Create,
+    /// It was not there, and goes.
+    Delete,
+    /// It is not known what it was.
+    Cannot,
+}
+
+impl Action {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Keep => "keep",
+            Self::Change => "change",
+            Self::Create => "create",
+            Self::Delete => "delete",
+            Self::Cannot => "cannot",
+        }
+    }
+
+    pub(crate) fn writes(self) -> bool {
+        matches!(self, Self::Change | Self::Create | Self::Delete)
+    }
+}
+
+/// Where the content of a file is known from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Backup,
+    Edits,
+    Nothing,
+}
+
+impl Source {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Backup => "backup",
+            Self::Edits => "edits",
+            Self::Nothing => "nothing",
+        }
+    }
+}
+
+impl Restoring {
+    /// Every file that the session knows of, as it was at a moment, to go below `to` or back to its place.
+    pub(crate) fn plan(
+        session: &SessionFile,
+        history: &FileHistory,
+        at: At,
+        to: Option<&Path>,
+    ) -> Result<Vec<Self>, CommandError> {
+        let mut files = Vec::new();
+        for state in history.at(at) {
+            let (mut source, mut note, mut backup) = (Source::Backup, None, None);
+            let content = match state.content {
+                FileContent::Absent => Known::Absent,
+                FileContent::Text(text) => {
+                    source = Source::Edits;
+                    Known::Bytes(text.into_bytes())
+                }
+                FileContent::Unknown => {
+                    note = Some("the log does not hold its text".to_owned());
+                    Known::Nothing
+                }
+                FileContent::Backup { name, edits } => {
+                    let read = session.backup(&name).map_err(|error| {
+                        CommandError::new(format!("cannot read the backup {name}: {error}"))
+                    })?;
+                    backup = Some(name);
+                    match (read, edits) {
+                        (Some(bytes), _) => Known::Bytes(bytes),
+                        (None, FileText::Text(text)) => {
+                            source = Source::Edits;
+                            note = Some(
+                                "its backup is gone; the text is that of the edits in the log".to_owned(),
+                            );
+                            Known::Bytes(text.into_bytes())
+                        }
+                        (None, _) => {
+                            note = Some("its backup is gone, and the log does not hold its text".to_owned());
+                            Known::Nothing
+                        }
+                    }
+                }
+            };
+            if matches!(content, Known::Nothing) {
+                source = Source::Nothing;
+            }
+            let label = below(&state.path, history.root());
+            let target = match to {
+                Some(dir) => dir.join(inside(&label)),
+                None => PathBuf::from(&state.path),
+            };
+            let now = read(Path::new(&state.path));
+            let there = if to.is_some() { read(&target) } else { now.clone() };
+            let action = match (&content, &there) {
+                (Known::Nothing, _) => Action::Cannot,
+                (Known::Absent, None) => Action::Keep,
+                // Nothing of ours is in a folder to write to, so nothing goes.
+                (Known::Absent, Some(_)) if to.is_some() => Action::Keep,
+                (Known::Absent, Some(_)) => Action::Delete,
+                (Known::Bytes(_), None) => Action::Create,
+                (Known::Bytes(then), Some(now)) if then == now => Action::Keep,
+                (Known::Bytes(_), Some(_)) => Action::Change,
+            };
+            let content = match content {
+                Known::Bytes(bytes) => Some(bytes),
+                Known::Absent | Known::Nothing => None,
+            };
+            files.push(Self {
+                path: state.path,
+                label,
+                target,
+                content,
+                now,
+                action,
+                source,
+                basis: state.basis,
+                backup,
+                note,
+            });
+        }
+        Ok(files)
+    }
+
+    /// Whether the person asked for this file; without any name, all are asked for.
+    pub(crate) fn is_one_of(&self, names: &[String], root: Option<&str>) -> bool {
+        let path = self.path.replace('\\', "/");
+        names.is_empty()
+            || names.iter().any(|name| {
+                let name = name.replace('\\', "/");
+                let name = name.trim_start_matches("./").trim_end_matches('/');
+                let folder = |folder: &str| path.starts_with(&format!("{folder}/"));
+                let root = root.map(|root| format!("{}/{name}", root.replace('\\', "/")));
+                path == name
+                    || path.ends_with(&format!("/{name}"))
+                    || folder(name)
+                    || root.is_some_and(|root| folder(&root))
+            })
+    }
+
+    /// Writes it to its place below a folder. What is there and is something else stays.
+    pub(crate) fn write(&self) -> Result<(), CommandError> {
+        let Some(content) = self.content.as_ref().filter(|_| self.action.writes()) else { return Ok(()) };
+        let could_not =
+            |error: io::Error| CommandError::new(format!("cannot write {}: {error}", self.target.display()));
+        if self.action == Action::Change {
+            return Err(CommandError::new(format!(
+                "{} is there, and is something else",
+                self.target.display()
+            ))
+            .hint("name a folder that is empty"));
+        }
+        let folder = self.target.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder).map_err(could_not)?;
+        let mut file = fs::File::create_new(&self.target).map_err(could_not)?;
+        file.write_all(content).map_err(could_not)
+    }
+
+    /// Lines that came and went, from now to then; nothing where that cannot be counted.
+    pub(crate) fn lines(&self) -> Option<(usize, usize)> {
+        if self.action == Action::Cannot {
+            return None;
+        }
+        let (now, then) = self.texts()?;
+        let diff = TextDiff::from_lines(now, then);
+        let count = |tag: ChangeTag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
+        Some((count(ChangeTag::Insert), count(ChangeTag::Delete)))
+    }
+
+    /// The texts now and then, if both are text.
+    fn texts(&self) -> Option<(&str, &str)> {
+        let now = std::str::from_utf8(self.now.as_deref().unwrap_or_default()).ok()?;
+        let then = std::str::from_utf8(self.content.as_deref().unwrap_or_default()).ok()?;
+        (!now.contains('\0') && !then.contains('\0')).then_some((now, then))
+    }
+
+    /// What it was, in a few words.
+    pub(crate) fn then(&self) -> String {
+        match (&self.content, self.action) {
+            (_, Action::Cannot) => "not known".to_owned(),
+            (Some(content), _) => bytes(content.len() as u64),
+            (None, _) => "not there".to_owned(),
+        }
+    }
+
+    /// What it is now, in a few words.
+    pub(crate) fn now(&self, applied: bool) -> String {
+        let lines = || match self.lines() {
+            Some((added, removed)) => format!("+{added} −{removed}"),
+            None => "other bytes".to_owned(),
+        };
+        match self.action {
+            _ if applied && self.action.writes() => "written".to_owned(),
+            Action::Keep => "the same".to_owned(),
+            Action::Change => lines(),
+            Action::Create => "not there".to_owned(),
+            Action::Delete => "there".to_owned(),
+            Action::Cannot => "–".to_owned(),
+        }
+    }
+
+    /// The change from now to then, as `diff -u` writes it.
+    pub(crate) fn diff(&self, page: Page) -> String {
+        if self.action == Action::Cannot || self.now.as_deref() == self.content.as_deref() {
+            return String::new();
+        }
+        let label = self.label.replace('\\', "/");
+        let label = label.trim_start_matches('/');
+        let side = |side: &str, there: bool| match there {
+            true => format!("{side}/{label}"),
+            false => "/dev/null".to_owned(),
+        };
+        let (from, to) = (side("a", self.now.is_some()), side("b", self.content.is_some()));
+        let Some((now, then)) = self.texts() else { return format!("Binary files {from} and {to} differ\n") };
+        let diff = TextDiff::from_lines(now, then);
+        let mut out = String::new();
+        for line in diff.unified_diff().header(&from, &to).to_string().split_inclusive('\n') {
+            let (text, newline) = line.strip_suffix('\n').map_or((line, ""), |text| (text, "\n"));
+            let painted = match text.as_bytes().first() {
+                _ if text.starts_with("--- ") || text.starts_with("+++ ") => Label::Strong,
+                Some(b'@') => Label::Dim,
+                Some(b'+') => Label::Added,
+                Some(b'-') => Label::Removed,
+                _ => {
+                    out.push_str(&shown(text, page));
+                    out.push_str(newline);
+                    continue;
+                }
+            };
+            out.push_str(&page.paint(painted, &shown(text, page)));
+            out.push_str(newline);
+        }
+        out
+    }
+}
+
+/// A line as it can be looked at; into a pipe it goes as it is, so that `patch` takes it.
+fn shown(text: &str, page: Page) -> String {
+    if page.color { visible(text).into_owned() } else { text.to_owned() }
+}
+
+/// What is known of a file.
+enum Known {
+    Absent,
+    Bytes(Vec<u8>),
+    Nothing,
+}
+
+fn read(path: &Path) -> Option<Vec<u8>> {
+    fs::read(path).ok()
+}
+
+/// A path below the working directory without it.
+pub(crate) fn below(path: &str, root: Option<&str>) -> String {
+    let below = root.and_then(|root| path.strip_prefix(root.trim_end_matches(['/', '\\'])));
+    below.and_then(|path| path.strip_prefix(['/', '\\'])).unwrap_or(path).to_owned()
+}
+
+/// A path that stays below the folder it is joined to, whatever system it comes from.
+fn inside(label: &str) -> PathBuf {
+    let path: PathBuf = label.split(['/', '\\']).map(|part| part.replace(':', "")).collect();
+    path.components()
+        .filter_map(|part| match part {
+            Component::Normal(name) => Some(name),
+            _ => None,
+        })
+        .collect()
+}

@@ -1,0 +1,136 @@
+//! `restore`: files as they were, from backups and from the log.
+
+use std::fs;
+use std::path::Path;
+
+use insta::assert_snapshot;
+use threadline_testkit::{TestHome, session_uuid};
+
+use crate::run::at_home;
+
+/// A session that worked in `dir`: it changed one file twice, made another, and ran a command.
+fn session(home: &TestHome, dir: &Path) {
+    let cwd = dir.to_str().unwrap();
+    let notation = r#"
+        snapshot u1 {"a.txt":{"backupFileName":"aa@v1","version":1}}
+        u1        user   "change a"
+        a1 <- u1  reply  m1 tool t1 Edit {"file_path":"[dir]/a.txt"}
+        r1 <- a1  result t1 "ok" {"filePath":"[dir]/a.txt","oldString":"one","newString":"two","originalFile":"one\n"}
+        snapshot u2 {"a.txt":{"backupFileName":"aa@v2","version":2}}
+        u2 <- r1  user   "make b"
+        a2 <- u2  reply  m2 tool t2 Write {"file_path":"[dir]/sub/b.txt","content":"new\n"}
+        entry file-history-delta {"messageId":"a2","snapshotMessageId":"u2","trackingPath":"sub/b.txt","backup":{"backupFileName":null,"version":1}}
+        r2 <- a2  result t2 "ok" {"type":"create","filePath":"[dir]/sub/b.txt","content":"new\n","originalFile":null}
+        snapshot u3 {"a.txt":{"backupFileName":"aa@v2","version":2},"sub/b.txt":{"backupFileName":"bb@v2","version":2}}
+        u3 <- r2  user   "run"
+        a3 <- u3  reply  m3 tool t3 Bash {"command":"date"}
+        r3 <- a3  result t3 "now"
+        "#;
+    home.session_in(cwd, "s", &notation.replace("[dir]", cwd));
+    let backup = |name: &str, text: &str| {
+        home.file(format!("file-history/{}/{name}", session_uuid("s")), text);
+    };
+    backup("aa@v1", "one\r\n");
+    backup("aa@v2", "two\n");
+}
+
+fn restore(home: &TestHome, dir: &Path, args: &[&str]) -> String {
+    let run = at_home(home, &[&["restore", "last"], args].concat());
+    run.to_string().replace(dir.to_str().unwrap(), "[dir]")
+}
+
+#[test]
+fn turns_and_files() {
+    let (home, dir) = (TestHome::new(), tempfile::tempdir().unwrap());
+    session(&home, dir.path());
+    assert_snapshot!(restore(&home, dir.path(), &[]), @r"
+    exit: 0
+    ----- stdout -----
+       1  change a
+          a.txt  1 edit
+       2  make b
+          sub/b.txt  1 edit
+    ----- stderr -----
+    --at TURN shows the files as they were when that turn began
+    1 command ran; files that no edit touched are not known, whatever it did to them
+    ");
+    assert_snapshot!(restore(&home, dir.path(), &["--at", "3"]), @r"
+    exit: 0
+    ----- stdout -----
+    Files at the beginning of turn 3
+    file       as it was  now        known from
+    a.txt      4 B        not there  backup
+    sub/b.txt  4 B        not there  edits
+    ----- stderr -----
+    --diff shows the changes, --to DIR --apply writes the files there
+    sub/b.txt: its backup is gone; the text is that of the edits in the log
+    1 command ran; files that no edit touched are not known, whatever it did to them
+    ");
+    assert_snapshot!(restore(&home, dir.path(), &["--at", "9"]), @r"
+    exit: 2
+    ----- stdout -----
+    ----- stderr -----
+    error: there is no turn 9; the session has 3
+    hint: `threadline restore SESSION` lists the turns that changed files
+    ");
+}
+
+#[test]
+fn a_diff_goes_from_now_to_then() {
+    let (home, dir) = (TestHome::new(), tempfile::tempdir().unwrap());
+    session(&home, dir.path());
+    fs::write(dir.path().join("a.txt"), "today\n").unwrap();
+    fs::create_dir(dir.path().join("sub")).unwrap();
+    fs::write(dir.path().join("sub/b.txt"), "there\n").unwrap();
+    assert_snapshot!(restore(&home, dir.path(), &["--at", "2", "--diff", "-q"]), @r"
+    exit: 0
+    ----- stdout -----
+    --- a/a.txt
+    +++ b/a.txt
+    @@ -1 +1 @@
+    -today
+    +two
+    --- a/sub/b.txt
+    +++ /dev/null
+    @@ -1 +0,0 @@
+    -there
+    ----- stderr -----
+    ");
+    let files = at_home(&home, &["restore", "last", "b.txt", "--at", "2", "--json"]).json_lines();
+    assert_eq!(files.len(), 1);
+    assert_eq!((&files[0]["action"], &files[0]["applied"]), (&"delete".into(), &false.into()));
+}
+
+#[test]
+fn files_go_below_a_folder_and_never_over_others() {
+    let (home, dir) = (TestHome::new(), tempfile::tempdir().unwrap());
+    session(&home, dir.path());
+    let to = dir.path().join("to");
+    let to = to.to_str().unwrap();
+    at_home(&home, &["restore", "last", "--at", "1", "--to", to]);
+    assert!(!Path::new(to).exists(), "nothing is written without --apply");
+    assert_eq!(at_home(&home, &["restore", "last", "--at", "1", "--to", to, "--apply"]).code, 0);
+    assert_eq!(fs::read_to_string(format!("{to}/a.txt")).unwrap(), "one\r\n");
+    assert!(!Path::new(&format!("{to}/sub")).exists(), "b was not there yet");
+    let again = restore(&home, dir.path(), &["--at", "2", "--to", to, "--apply"]);
+    assert!(again.contains("is there, and is something else"), "{again}");
+    assert_eq!(fs::read_to_string(format!("{to}/a.txt")).unwrap(), "one\r\n");
+}
+
+#[test]
+fn what_is_not_known_is_said() {
+    let home = TestHome::new();
+    home.session(
+        "s",
+        r#"
+        snapshot u1 {"../../etc/x":{"backupFileName":"../../../x","version":1}}
+        u1 user "hi"
+        "#,
+    );
+    let run = at_home(&home, &["restore", "last", "--at", "1", "--to", "/nonexistent/out", "--apply"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.err.contains("its backup is gone, and the log does not hold its text"), "{run}");
+    let nothing = TestHome::new();
+    nothing.session("s", r#"u1 user "hi""#);
+    assert_eq!(at_home(&nothing, &["restore", "last"]).code, 1);
+}

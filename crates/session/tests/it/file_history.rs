@@ -1,0 +1,171 @@
+//! Files as they were at a prompt: snapshots, their updates and deltas, and what edits tell.
+
+use insta::assert_snapshot;
+use threadline_session::{At, Basis, Family, FileContent, FileHistory, FileText, Session};
+use threadline_testkit::log;
+
+/// The files at the beginning of each turn and at the end, a line each.
+fn files(notation: &str) -> String {
+    let family = Family::new(Session::from_bytes(&log(notation)), Vec::new());
+    let history = FileHistory::of(&family);
+    let turns = family.main.turns();
+    let prompts =
+        turns.iter().map(|turn| (format!("turn {}", turn.number), At::Prompt(turn.prompt.unwrap())));
+    let mut out = String::new();
+    for (name, at) in prompts.chain([("end".to_owned(), At::End)]) {
+        for state in history.at(at) {
+            let content = match &state.content {
+                FileContent::Absent => "absent".to_owned(),
+                FileContent::Backup { name, edits: FileText::Text(text) } => format!("{name} or {text:?}"),
+                FileContent::Backup { name, .. } => name.clone(),
+                FileContent::Text(text) => format!("{text:?}"),
+                FileContent::Unknown => "unknown".to_owned(),
+            };
+            let basis = match state.basis {
+                Basis::Then => String::new(),
+                Basis::Before(idx) => format!(" (before: line {})", idx + 1),
+                Basis::After(idx) => format!(" (after: line {})", idx + 1),
+            };
+            out.push_str(&format!("{name}: {} = {content}{basis}\n", state.path));
+        }
+    }
+    for (i, turn) in turns.iter().enumerate() {
+        let next = turns.get(i + 1).and_then(|turn| turn.prompt);
+        for file in history.changed(turn.prompt.unwrap(), next) {
+            out.push_str(&format!("turn {} changed {}, {} edits\n", turn.number, file.path, file.edits));
+        }
+    }
+    out
+}
+
+#[test]
+fn a_snapshot_and_its_updates_are_the_files_at_the_prompt() {
+    assert_snapshot!(files(r#"
+        snapshot u1
+        u1        user   "one"
+        a1 <- u1  reply  m1 tool t1 Edit {"file_path":"/home/ada/loom/a"}
+        snapshot u1 update {"a":{"backupFileName":"00@v1","version":1}}
+        r1 <- a1  result t1 "ok" {"filePath":"/home/ada/loom/a","oldString":"x","newString":"y","originalFile":"x\n"}
+        snapshot u2 {"a":{"backupFileName":"00@v2","version":2}}
+        u2 <- r1  user   "two"
+        a2 <- u2  reply  m2 text "ok"
+        "#), @r#"
+    turn 1: /home/ada/loom/a = 00@v1 or "x\n"
+    turn 2: /home/ada/loom/a = 00@v2 or "y\n"
+    end: /home/ada/loom/a = 00@v2 or "y\n" (before: line 7)
+    turn 1 changed /home/ada/loom/a, 1 edits
+    "#);
+}
+
+#[test]
+fn a_delta_adds_to_the_snapshot_of_its_prompt() {
+    assert_snapshot!(files(r#"
+        snapshot u1
+        u1        user   "one"
+        a1 <- u1  reply  m1 tool t1 Write {"file_path":"/home/ada/loom/b","content":"new"}
+        entry file-history-delta {"messageId":"a1","snapshotMessageId":"u1","trackingPath":"b","backup":{"backupFileName":null,"version":1}}
+        r1 <- a1  result t1 "ok" {"type":"create","filePath":"/home/ada/loom/b","content":"new","originalFile":null}
+        snapshot u2 {"b":{"backupFileName":"00@v2","version":2}}
+        u2 <- r1  user   "two"
+        "#), @r#"
+    turn 1: /home/ada/loom/b = absent
+    turn 2: /home/ada/loom/b = 00@v2 or "new"
+    end: /home/ada/loom/b = 00@v2 or "new" (before: line 7)
+    turn 1 changed /home/ada/loom/b, 1 edits
+    "#);
+}
+
+#[test]
+fn a_file_that_is_tracked_later_was_until_then_what_it_was_first() {
+    assert_snapshot!(files(r#"
+        snapshot u1
+        u1        user   "one"
+        a1 <- u1  reply  m1 text "ok"
+        snapshot u2 {"a":{"backupFileName":"00@v1","version":1}}
+        u2 <- a1  user   "two"
+        "#), @r"
+    turn 1: /home/ada/loom/a = 00@v1 (after: line 5)
+    turn 2: /home/ada/loom/a = 00@v1
+    end: /home/ada/loom/a = 00@v1 (before: line 5)
+    ");
+}
+
+#[test]
+fn without_snapshots_the_edits_tell() {
+    assert_snapshot!(files(r#"
+        u1        user   "one"
+        a1 <- u1  reply  m1 tool t1 Edit {"file_path":"/a"}
+        r1 <- a1  result t1 "ok" {"filePath":"/a","oldString":"x","newString":"y","originalFile":"x x"}
+        u2 <- r1  user   "two"
+        a2 <- u2  reply  m2 tool t2 Edit {"file_path":"/a"}
+        r2 <- a2  result t2 "ok" {"filePath":"/a","oldString":"x","newString":"z","originalFile":null}
+        u3 <- r2  user   "three"
+        a3 <- u3  reply  m3 tool t3 Write {"file_path":"/b","content":"b"}
+        r3 <- a3  result t3 "ok" {"type":"update","filePath":"/b","content":"b","originalFile":null}
+        "#), @r#"
+    turn 1: /a = "x x" (after: line 3)
+    turn 1: /b = unknown
+    turn 2: /a = "y x" (before: line 3)
+    turn 2: /b = unknown
+    turn 3: /a = "y z" (before: line 6)
+    turn 3: /b = unknown
+    end: /a = "y z" (before: line 6)
+    end: /b = "b" (before: line 9)
+    turn 1 changed /a, 1 edits
+    turn 2 changed /a, 1 edits
+    turn 3 changed /b, 1 edits
+    "#);
+}
+
+#[test]
+fn what_no_edit_did_is_seen_in_the_next_snapshot() {
+    assert_snapshot!(files(r#"
+        snapshot u1 {"a":{"backupFileName":"00@v1","version":1}}
+        u1        user   "one"
+        a1 <- u1  reply  m1 tool t1 Bash {"command":"date > a"}
+        r1 <- a1  result t1 ""
+        snapshot u2 {"a":{"backupFileName":"00@v2","version":2}}
+        u2 <- r1  user   "two"
+        "#), @r"
+    turn 1: /home/ada/loom/a = 00@v1
+    turn 2: /home/ada/loom/a = 00@v2
+    end: /home/ada/loom/a = 00@v2 (before: line 6)
+    turn 1 changed /home/ada/loom/a, 0 edits
+    ");
+}
+
+#[test]
+fn a_failed_edit_changes_nothing() {
+    assert_snapshot!(files(r#"
+        u1        user   "one"
+        a1 <- u1  reply  m1 tool t1 Edit {"file_path":"/a","old_string":"x","new_string":"y"}
+        r1 <- a1  result t1 "no such text" error
+        "#), @"");
+}
+
+#[test]
+fn the_name_of_a_backup_tells_which_directory_it_was() {
+    // The name is made of the path; of the two directories it fits the second.
+    let name = "d7616c0e3991cc3b@v1";
+    let notation = format!(
+        r#"
+        u1        user   "one" cwd=/elsewhere
+        snapshot u2 {{"a":{{"backupFileName":"{name}","version":1}}}}
+        u2 <- u1  user   "two" cwd=/home/ada/loom
+        "#
+    );
+    assert!(files(&notation).contains("turn 2: /home/ada/loom/a = "), "{}", files(&notation));
+}
+
+#[test]
+fn paths_of_other_systems_stay_as_they_are() {
+    assert_snapshot!(files(r#"
+        snapshot u1 {"src\\a":{"backupFileName":"00@v1","version":1},"C:\\b":{"backupFileName":null,"version":1}}
+        u1        user   "one" cwd="D:\\loom"
+        "#), @r"
+    turn 1: C:\b = absent
+    turn 1: D:\loom\src\a = 00@v1
+    end: C:\b = absent (before: line 2)
+    end: D:\loom\src\a = 00@v1 (before: line 2)
+    ");
+}
