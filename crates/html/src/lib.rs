@@ -19,9 +19,11 @@ mod page;
 mod prose;
 mod raw;
 mod sheet;
+mod site;
 mod words;
 
-pub use index::{Listed, index};
+pub use index::{Listed, index, list};
 pub use markup::Markup;
 pub use page::{Images, Options, Page, page, turn};
 pub use raw::{RawLines, RawLog};
+pub use site::{Frame, Tab, asset, site, site_head, stamp};

@@ -89,6 +89,15 @@ impl Store {
         self.find_title(needle, by_id)
     }
 
+    /// The session of the store with exactly this id; of several files, the newest.
+    ///
+    /// For ids that come from outside: the id is compared with what is there and never made part of a path.
+    pub fn session(&self, id: &str) -> Option<SessionFile> {
+        let files = self.session_files(|_| true).found.into_iter().filter(|file| file.id == id);
+        let sessions = files.filter(|file| !file.is_sidechain().unwrap_or(true));
+        sessions.max_by_key(|file| modified(&file.path))
+    }
+
     fn find_last(&self) -> Result<SessionFile, FindError> {
         let files = self.session_files(|_| true);
         let mut unread = files.unread;

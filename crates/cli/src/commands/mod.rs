@@ -7,6 +7,7 @@ mod list;
 mod replay;
 mod restore;
 mod search;
+mod serve;
 mod show;
 mod usage;
 
@@ -17,6 +18,7 @@ use crate::error::{CommandError, Outcome};
 pub(crate) enum Command {
     List(list::ListArgs),
     Show(show::ShowArgs),
+    Serve(serve::ServeArgs),
     Search(search::SearchArgs),
     Inspect(inspect::InspectArgs),
     Check(check::CheckArgs),
@@ -32,6 +34,7 @@ impl Command {
         match self {
             Self::List(args) => list::run(cx, &args),
             Self::Show(args) => show::run(cx, &args),
+            Self::Serve(args) => serve::run(cx, &args),
             Self::Search(args) => search::run(cx, &args),
             Self::Inspect(args) => inspect::run(cx, &args),
             Self::Check(args) => check::run(cx, &args),

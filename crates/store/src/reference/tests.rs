@@ -122,3 +122,33 @@ fn distances() {
         assert_eq!((distance(a, b), distance(b, a)), (expected, expected));
     }
 }
+
+#[test]
+fn an_id_from_outside_leads_to_a_session_of_the_store_or_nowhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let put = |path: &str, text: &str| {
+        let path = dir.path().join(path);
+        fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+        fs_err::write(path, text).unwrap();
+    };
+    put("home/projects/-p/one.jsonl", "{\"type\":\"user\"}\n");
+    put("home/projects/-p/side.jsonl", "{\"type\":\"user\",\"isSidechain\":true}\n");
+    put("home/history.jsonl", "{}\n");
+    put("outside.jsonl", "{}\n");
+    let store = Store::open([dir.path().join("home")]);
+    assert_eq!(store.session("one").unwrap().id, "one");
+    let outside = dir.path().join("outside");
+    for id in [
+        "",
+        "on",
+        "side",
+        "last",
+        "../one",
+        "../../history",
+        "history",
+        "one.jsonl",
+        outside.to_str().unwrap(),
+    ] {
+        assert_eq!(store.session(id), None, "{id}");
+    }
+}

@@ -1,0 +1,73 @@
+use std::io::{IsTerminal, Write};
+use std::net::{IpAddr, Ipv4Addr};
+use std::process::{Command, Stdio};
+
+use threadline_web::{Options, Server};
+
+use crate::context::Context;
+use crate::error::{CommandError, Outcome};
+
+/// Show sessions in the browser, live
+///
+/// Prints the address, which holds a token: whoever knows it can read your sessions. Only this machine is
+/// answered, unless --host and --allow-remote say otherwise. Nothing can be changed through it. Ctrl-C ends it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ServeArgs {
+    /// Port to listen at [default: any that is free]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    port: u16,
+
+    /// Address to listen at
+    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    host: IpAddr,
+
+    /// Let other machines ask; what they ask and get is not encrypted
+    #[arg(long)]
+    allow_remote: bool,
+
+    /// Do not open the browser
+    #[arg(long)]
+    no_open: bool,
+}
+
+pub(crate) fn run(cx: &Context, args: &ServeArgs) -> Result<Outcome, CommandError> {
+    if !args.host.is_loopback() && !args.allow_remote {
+        return Err(CommandError::new(format!("{} can be reached from other machines", args.host))
+            .hint("sessions hold secrets; add --allow-remote if you mean it"));
+    }
+    let options =
+        Options { host: args.host, port: args.port, token: token()?, zone: jiff::tz::TimeZone::system() };
+    let server = Server::bind(cx.store.clone(), options)
+        .map_err(|error| CommandError::new(format!("cannot listen at {}: {error}", args.host)))?;
+    let mut answer = cx.ui.answer();
+    writeln!(answer, "{}", server.address())?;
+    answer.flush()?;
+    if !args.no_open && std::io::stdout().is_terminal() {
+        open(&server.address());
+    }
+    server.run()?;
+    answer.finish()?;
+    Ok(Outcome::Done)
+}
+
+/// 128 bits that nobody can guess.
+fn token() -> Result<String, CommandError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| CommandError::new(format!("no random numbers here: {error}")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Asks the desktop to open an address. Where there is none, the address was printed.
+fn open(address: &str) {
+    let opener = if cfg!(target_os = "macos") {
+        &["open"][..]
+    } else if cfg!(windows) {
+        &["rundll32", "url.dll,FileProtocolHandler"][..]
+    } else {
+        &["xdg-open"][..]
+    };
+    let mut command = Command::new(opener[0]);
+    command.args(&opener[1..]).arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let _ = command.spawn();
+}

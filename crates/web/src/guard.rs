@@ -1,0 +1,183 @@
+//! Who may ask: nobody but the person who was given the token, from pages that are ours.
+//!
+//! Sessions hold secrets, and any web page a person visits can send requests to their own machine. So the name that
+//! the request was sent to must be ours (a foreign name that points here is an attack by rebinding), the page that
+//! sent it must be ours, and it must carry the cookie that the token was traded for.
+
+use std::net::IpAddr;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::answer::Problem;
+use crate::ask::Form;
+
+/// What pages may do: nothing but show what we send, and ask us for more.
+const POLICY: &str = "default-src 'none'; img-src 'self' data:; style-src 'self'; script-src 'self'; connect-src 'self'; \
+                      base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+/// What is asked of every request.
+#[derive(Clone, Debug)]
+pub(crate) struct Guard {
+    host: IpAddr,
+    port: u16,
+    token: String,
+}
+
+impl Guard {
+    pub(crate) fn new(host: IpAddr, port: u16, token: String) -> Self {
+        Self { host, port, token }
+    }
+
+    /// The address to open, token and all.
+    pub(crate) fn address(&self) -> String {
+        format!("{}/?token={}", self.origin(), self.token)
+    }
+
+    pub(crate) fn origin(&self) -> String {
+        match self.host {
+            IpAddr::V4(host) => format!("http://{host}:{}", self.port),
+            IpAddr::V6(host) => format!("http://[{host}]:{}", self.port),
+        }
+    }
+
+    /// Whether a name with its port, as a browser writes it, is one of ours.
+    fn is_ours(&self, authority: &str) -> bool {
+        let (name, port) = match authority.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (name, port),
+            _ => (authority, "80"),
+        };
+        if port != self.port.to_string() {
+            return false;
+        }
+        let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+        let loopback =
+            name.eq_ignore_ascii_case("localhost") || bare.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+        if self.host.is_loopback() {
+            return loopback;
+        }
+        // Rebinding needs a name; an address that somebody typed is what it says.
+        loopback || bare.parse::<IpAddr>().is_ok()
+    }
+
+    /// Why a request is refused before its token is looked at.
+    fn refuses(&self, request: &Request) -> Option<Problem> {
+        let headers = request.headers();
+        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        if !host.is_some_and(|host| self.is_ours(host)) {
+            let problem = Problem::new(StatusCode::MISDIRECTED_REQUEST, "This server goes by another name");
+            return Some(problem.hint(format!("Ask {} instead.", self.origin())));
+        }
+        let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
+        let foreign = origin
+            .is_some_and(|origin| !origin.strip_prefix("http://").is_some_and(|host| self.is_ours(host)));
+        // A link from elsewhere may lead here; a page from elsewhere may not load anything of ours.
+        let site = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let embedded = matches!(site("sec-fetch-site"), "cross-site" | "same-site")
+            && !matches!(site("sec-fetch-mode"), "navigate" | "");
+        if foreign || embedded {
+            return Some(Problem::new(StatusCode::FORBIDDEN, "Another page asked for this one"));
+        }
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return Some(Problem::new(StatusCode::METHOD_NOT_ALLOWED, "Nothing can be changed here"));
+        }
+        None
+    }
+
+    fn cookie_name(&self) -> String {
+        // Cookies do not tell ports apart, and several servers may run.
+        format!("threadline-{}", self.port)
+    }
+
+    fn has_cookie(&self, headers: &HeaderMap) -> bool {
+        let name = self.cookie_name();
+        let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+        let mut cookies =
+            lines.flat_map(|line| line.split(';')).filter_map(|cookie| cookie.trim().split_once('='));
+        cookies.any(|(key, value)| key == name && same(value, &self.token))
+    }
+
+    /// Where to go without the token, if the right one was given.
+    fn token_taken(&self, request: &Request) -> Option<String> {
+        let query = request.uri().query()?;
+        let (given, rest): (Vec<&str>, Vec<&str>) =
+            query.split('&').partition(|part| part.starts_with("token="));
+        let given = given.first()?.strip_prefix("token=")?;
+        let path = request.uri().path();
+        // Two slashes would name another server.
+        let path = if path.starts_with("//") { "/" } else { path };
+        same(given, &self.token).then(|| match rest.is_empty() {
+            true => path.to_owned(),
+            false => format!("{path}?{}", rest.join("&")),
+        })
+    }
+}
+
+/// Compares without telling by the time it takes how much was right.
+fn same(a: &str, b: &str) -> bool {
+    a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
+}
+
+/// Lets a request through, or does not; and says on every answer what pages may do with it.
+pub(crate) async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    let form = Form::of(request.uri().path()).0;
+    let mut response = if let Some(problem) = guard.refuses(&request) {
+        problem.answer(form)
+    } else if let Some(to) = guard.token_taken(&request) {
+        let cookie = format!("{}={}; HttpOnly; SameSite=Strict; Path=/", guard.cookie_name(), guard.token);
+        (StatusCode::SEE_OTHER, [(header::LOCATION, to), (header::SET_COOKIE, cookie)]).into_response()
+    } else if !is_public(request.uri().path()) && !guard.has_cookie(request.headers()) {
+        let problem = Problem::new(StatusCode::UNAUTHORIZED, "This page needs its token");
+        problem.hint("Open the address that `threadline serve` printed; it ends in ?token=…").answer(form)
+    } else {
+        next.run(request).await
+    };
+    let headers = response.headers_mut();
+    let fixed = [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
+    headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Style and script hold nothing of anybody, and the page that asks for the token is set with them.
+fn is_public(path: &str) -> bool {
+    path.starts_with("/assets/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_ours() {
+        let guard = Guard::new(IpAddr::from([127, 0, 0, 1]), 4100, "t".to_owned());
+        for ours in ["127.0.0.1:4100", "localhost:4100", "LOCALHOST:4100", "[::1]:4100", "127.0.0.2:4100"] {
+            assert!(guard.is_ours(ours), "{ours}");
+        }
+        for foreign in [
+            "evil.example:4100",
+            "127.0.0.1",
+            "127.0.0.1:4101",
+            "localhost.evil.example:4100",
+            "",
+            ":4100",
+            "192.168.0.9:4100",
+        ] {
+            assert!(!guard.is_ours(foreign), "{foreign}");
+        }
+        let open = Guard::new(IpAddr::from([0, 0, 0, 0]), 4100, "t".to_owned());
+        assert!(open.is_ours("192.168.0.9:4100") && open.is_ours("localhost:4100"));
+        assert!(!open.is_ours("evil.example:4100"));
+    }
+}

@@ -1,0 +1,71 @@
+//! The pages, one file each.
+//!
+//! A page is `fn page(&State, &Ask) -> Result<Answer, Problem>`: plain, blocking code. [`page`] hangs it into the
+//! router, with its twins: `/usage`, `/usage.json` and `/usage.md` are one page in three forms. What varies in a path
+//! (`/s/{id}`) reaches the page as [`Ask::part`]. To add a page: write its file, and add a line in [`router`].
+
+mod asset;
+mod home;
+mod session;
+
+use axum::Router;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{OriginalUri, Query, RawPathParams};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+
+use crate::answer::{Answer, Problem};
+use crate::ask::{Ask, Form};
+use crate::state::State;
+
+/// A page.
+type Page = fn(&State, &Ask) -> Result<Answer, Problem>;
+
+pub(crate) fn router(state: State) -> Router {
+    let mut router = Router::new();
+    router = page(router, &state, "/", home::page);
+    router = page(router, &state, "/s/{id}", session::page);
+    router.route("/assets/{stamp}/{name}", get(asset::asset)).fallback(nowhere)
+}
+
+/// Adds a page with its twins. The twins of `/` are `/index.json` and `/index.md`.
+fn page(router: Router, state: &State, path: &'static str, page: Page) -> Router {
+    let state = state.clone();
+    let handler = get(
+        move |OriginalUri(uri): OriginalUri,
+              params: RawPathParams,
+              query: Result<Query<Vec<(String, String)>>, QueryRejection>| {
+            let mut parts: Vec<String> = params.iter().map(|(_, value)| value.to_owned()).collect();
+            let form = Form::of(uri.path()).0;
+            if let Some(last) = parts.last_mut() {
+                *last = Form::of(last).1.to_owned();
+            }
+            let ask = Ask { form, path: parts, query: query.map(|Query(query)| query).unwrap_or_default() };
+            run(state.clone(), page, ask)
+        },
+    );
+    let mut router = router.route(path, handler.clone());
+    if path == "/" {
+        router = router.route("/index.json", handler.clone()).route("/index.md", handler);
+    } else if !path.ends_with('}') {
+        router = router.route(&format!("{path}.json"), handler.clone()).route(&format!("{path}.md"), handler);
+    }
+    router
+}
+
+/// Runs a page where it may block. One that panics is one answer that failed.
+async fn run(state: State, page: Page, ask: Ask) -> Response {
+    let form = ask.form;
+    let done = tokio::task::spawn_blocking(move || page(&state, &ask)).await;
+    match done {
+        Ok(Ok(answer)) => answer.into_response(),
+        Ok(Err(problem)) => problem.answer(form),
+        Err(_) => Problem::failed("Something went wrong while this page was made")
+            .hint("That is a fault of threadline; the other pages go on.")
+            .answer(form),
+    }
+}
+
+async fn nowhere(OriginalUri(uri): OriginalUri) -> Response {
+    Problem::not_found("There is no such page").answer(Form::of(uri.path()).0)
+}

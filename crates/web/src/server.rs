@@ -1,0 +1,125 @@
+//! The server: from an address to answers, until somebody stops it.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use axum::Router;
+use jiff::tz::TimeZone;
+use threadline_store::Store;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Notify;
+
+use crate::guard::{self, Guard};
+use crate::pages;
+use crate::state::State;
+
+/// How to serve.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The address to listen at.
+    pub host: IpAddr,
+    /// The port; 0 for any that is free.
+    pub port: u16,
+    /// What a person must know to be let in: letters and digits.
+    pub token: String,
+    /// The zone that times are shown in.
+    pub zone: TimeZone,
+}
+
+/// A server that listens, and answers once it is [run](Server::run).
+pub struct Server {
+    runtime: Runtime,
+    listener: TcpListener,
+    router: Router,
+    guard: Guard,
+    stop: Arc<Notify>,
+}
+
+/// Stops a server from another thread.
+#[derive(Clone)]
+pub struct Stop(Arc<Notify>);
+
+impl Stop {
+    /// Lets the server finish what it is answering, and end.
+    pub fn stop(&self) {
+        self.0.notify_one();
+    }
+}
+
+impl Server {
+    /// Listens at the address. Nothing is answered yet.
+    ///
+    /// # Errors
+    ///
+    /// If the address is taken, or is none of this machine's.
+    pub fn bind(store: Store, options: Options) -> io::Result<Self> {
+        let listener = TcpListener::bind(SocketAddr::new(options.host, options.port))?;
+        listener.set_nonblocking(true)?;
+        let port = listener.local_addr()?.port();
+        let guard = Guard::new(options.host, port, options.token);
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(2)
+            .max_blocking_threads(8)
+            .thread_name("serve")
+            .enable_all()
+            .build()?;
+        let state = State::new(store, options.zone);
+        let router =
+            pages::router(state).layer(axum::middleware::from_fn_with_state(guard.clone(), guard::guard));
+        Ok(Self { runtime, listener, router, guard, stop: Arc::new(Notify::new()) })
+    }
+
+    /// The address to open, with the token.
+    pub fn address(&self) -> String {
+        self.guard.address()
+    }
+
+    /// The address without the token.
+    pub fn origin(&self) -> String {
+        self.guard.origin()
+    }
+
+    /// What stops it.
+    pub fn stop(&self) -> Stop {
+        Stop(Arc::clone(&self.stop))
+    }
+
+    /// Answers until it is stopped or interrupted.
+    ///
+    /// # Errors
+    ///
+    /// Those of the listening socket.
+    pub fn run(self) -> io::Result<()> {
+        let Self { runtime, listener, router, stop, .. } = self;
+        let served = runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            let ended = async move {
+                tokio::select! {
+                    () = stop.notified() => {}
+                    _ = tokio::signal::ctrl_c() => {}
+                }
+            };
+            let ended = Arc::new(tokio::sync::Mutex::new(Some(ended)));
+            let (tell, told) = tokio::sync::oneshot::channel::<()>();
+            let waiting = async move {
+                if let Some(ended) = ended.lock().await.take() {
+                    ended.await;
+                }
+                let _ = tell.send(());
+            };
+            let serving = axum::serve(listener, router).with_graceful_shutdown(waiting);
+            // Pages that follow a session never end by themselves: they are given a moment, and then cut.
+            let cut = async {
+                let _ = told.await;
+                tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+            };
+            tokio::select! {
+                served = serving.into_future() => served,
+                () = cut => Ok(()),
+            }
+        });
+        runtime.shutdown_background();
+        served
+    }
+}

@@ -1,0 +1,133 @@
+//! Who is let in, and what pages may do.
+
+use threadline_testkit::TestHome;
+
+use crate::support::Served;
+
+fn home() -> TestHome {
+    let home = TestHome::new();
+    home.session("one", "u1 user \"the warp is tangled\"\na1 <- u1 reply m1 text \"I see.\"");
+    home
+}
+
+#[test]
+fn the_token_is_traded_for_a_cookie_that_no_script_and_no_other_site_can_use() {
+    let home = home();
+    let served = Served::new(&home);
+    let reply = served.ask("GET", &format!("/?sort=cost&token={}", served.token), &[]);
+    assert_eq!((reply.status, reply.header("location")), (303, "/?sort=cost"));
+    let cookie = reply.header("set-cookie");
+    assert_eq!(cookie, format!("{}; HttpOnly; SameSite=Strict; Path=/", served.cookie()));
+    let page = served.get("/");
+    assert_eq!(page.status, 200);
+    assert!(page.body.contains("the warp is tangled"));
+}
+
+#[test]
+fn nobody_is_let_in_without_the_token() {
+    let home = home();
+    let served = Served::new(&home);
+    let wrong = format!("threadline-{}={}x", served.port, served.token);
+    let short = format!("threadline-{}={}", served.port, &served.token[1..]);
+    let other = format!("threadline-{}={}", served.port + 1, served.token);
+    for path in
+        ["/", "/index.json", "/s/x", "/s/x.md", "/nowhere", "/?token=", "/?token=wrong", "//evil.example/"]
+    {
+        for cookie in ["", &wrong, &short, &other] {
+            let reply = served.ask("GET", path, &[("Cookie", cookie)]);
+            assert_eq!(reply.status, 401, "{path} {cookie}");
+            assert!(!reply.body.contains("warp"), "{path}");
+        }
+    }
+    // Style and script are the same for everybody.
+    assert_eq!(served.ask("GET", "/assets/x/page.css", &[]).status, 200);
+}
+
+#[test]
+fn a_token_leads_nowhere_else() {
+    let home = home();
+    let served = Served::new(&home);
+    let reply = served.ask("GET", &format!("//evil.example/?token={}", served.token), &[]);
+    assert_eq!(reply.header("location"), "/");
+}
+
+#[test]
+fn another_name_is_refused_even_with_the_cookie() {
+    let home = home();
+    let served = Served::new(&home);
+    let cookie = served.cookie();
+    for host in
+        ["evil.example", "evil.example:80", &format!("evil.example:{}", served.port), "127.0.0.1", "", "[::1"]
+    {
+        let reply = served.ask("GET", "/", &[("Host", host), ("Cookie", &cookie)]);
+        assert!(matches!(reply.status, 400 | 421), "{host}: {}", reply.status);
+        assert!(!reply.body.contains("warp"), "{host}");
+        let reply = served.ask("GET", &format!("/?token={}", served.token), &[("Host", host)]);
+        assert!(matches!(reply.status, 400 | 421) && reply.header("set-cookie").is_empty(), "{host}");
+    }
+    for host in ["localhost", "[::1]", "127.0.0.1"] {
+        let reply =
+            served.ask("GET", "/", &[("Host", &format!("{host}:{}", served.port)), ("Cookie", &cookie)]);
+        assert_eq!(reply.status, 200, "{host}");
+    }
+}
+
+#[test]
+fn another_page_is_refused_even_with_the_cookie() {
+    let home = home();
+    let served = Served::new(&home);
+    let cookie = served.cookie();
+    let own = format!("http://127.0.0.1:{}", served.port);
+    let near = format!("http://127.0.0.1:{}", served.port + 1);
+    let secure = format!("https://127.0.0.1:{}", served.port);
+    for origin in ["http://evil.example", "null", "", &near, &secure, &format!("{own}.evil.example")] {
+        let reply = served.ask("GET", "/", &[("Origin", origin), ("Cookie", &cookie)]);
+        assert_eq!(reply.status, 403, "{origin}");
+    }
+    for (site, mode, status) in [
+        ("cross-site", "no-cors", 403),
+        ("same-site", "cors", 403),
+        ("cross-site", "navigate", 200),
+        ("same-origin", "cors", 200),
+    ] {
+        let headers = [("Sec-Fetch-Site", site), ("Sec-Fetch-Mode", mode), ("Cookie", &*cookie)];
+        assert_eq!(served.ask("GET", "/", &headers).status, status, "{site} {mode}");
+    }
+    assert_eq!(served.ask("GET", "/", &[("Origin", &own), ("Cookie", &cookie)]).status, 200);
+}
+
+#[test]
+fn nothing_can_be_changed() {
+    let home = home();
+    let served = Served::new(&home);
+    for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"] {
+        let headers = [("Cookie", &*served.cookie()), ("Content-Length", "0")];
+        assert_eq!(served.ask(method, "/", &headers).status, 405, "{method}");
+    }
+    assert_eq!(served.ask("HEAD", "/", &[("Cookie", &served.cookie())]).status, 200);
+}
+
+#[test]
+fn every_answer_says_what_may_be_done_with_it() {
+    let home = home();
+    let served = Served::new(&home);
+    for path in ["/", "/nowhere", "/s/none", "/s/none.json", "/assets/x/none"] {
+        let reply = served.get(path);
+        let policy = reply.header("content-security-policy");
+        assert!(policy.starts_with("default-src 'none'") && policy.contains("script-src 'self'"), "{path}");
+        assert!(!policy.contains("unsafe"), "{path}");
+        assert_eq!(reply.header("x-content-type-options"), "nosniff", "{path}");
+        assert_eq!(reply.header("referrer-policy"), "no-referrer", "{path}");
+        assert_eq!(reply.header("cache-control"), "no-store", "{path}");
+    }
+    let asset = served.get(&format!("/assets/{}/page.css", threadline_html::stamp()));
+    assert_eq!(asset.header("cache-control"), "public, max-age=31536000, immutable");
+    let page = served.get("/").body;
+    assert!(!page.contains("<style") && !page.contains("<script>") && !page.contains(" style=\""), "{page}");
+    assert!(
+        page.contains(&format!(
+            "<script defer src=\"/assets/{}/site.js\"></script>",
+            threadline_html::stamp()
+        ))
+    );
+}

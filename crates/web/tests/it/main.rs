@@ -1,0 +1,7 @@
+//! The server from outside: asked over loopback, as a browser or an attacker would.
+
+#![allow(clippy::unwrap_used, reason = "these are tests")]
+
+mod guard;
+mod pages;
+mod support;

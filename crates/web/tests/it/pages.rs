@@ -1,0 +1,41 @@
+//! What pages answer.
+
+use threadline_testkit::TestHome;
+
+use crate::support::Served;
+
+#[test]
+fn what_is_not_there_is_said_in_the_form_that_was_asked_for() {
+    let home = TestHome::new();
+    let served = Served::new(&home);
+    let page = served.get("/s/none");
+    assert_eq!((page.status, page.header("content-type")), (404, "text/html; charset=utf-8"));
+    let json = served.get("/s/none.json");
+    assert_eq!((json.status, json.header("content-type")), (404, "application/x-ndjson"));
+    assert!(json.body.starts_with("{\"") && json.body.contains("\"type\":\"problem\""), "{}", json.body);
+    assert_eq!(served.get("/nowhere").status, 404);
+    assert_eq!(served.get("/").status, 200);
+}
+
+#[test]
+fn clients_that_say_nothing_or_leave_cost_nothing() {
+    let home = TestHome::new();
+    home.session("one", "u1 user \"hello\"");
+    let served = Served::new(&home);
+    let silent: Vec<_> = (0..50).map(|_| served.connect()).collect();
+    for _ in 0..20 {
+        use std::io::Write;
+        let mut gone = served.connect();
+        gone.write_all(
+            format!(
+                "GET / HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nCookie: {}\r\n\r\n",
+                served.port,
+                served.cookie()
+            )
+            .as_bytes(),
+        )
+        .unwrap();
+    }
+    assert_eq!(served.get("/").status, 200);
+    drop(silent);
+}

@@ -1,0 +1,131 @@
+//! A server in this process, and a client that says exactly what it is told to.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, TcpStream};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use threadline_store::Store;
+use threadline_testkit::TestHome;
+use threadline_web::{Options, Server, Stop};
+
+/// A server over a home, which ends when dropped.
+pub(crate) struct Served {
+    pub(crate) port: u16,
+    /// What lets one in.
+    pub(crate) token: String,
+    stop: Stop,
+    running: Option<JoinHandle<std::io::Result<()>>>,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    /// Names in lower case.
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: String,
+}
+
+impl Served {
+    pub(crate) fn new(home: &TestHome) -> Self {
+        Self::over(home.root())
+    }
+
+    /// A server over the home at a folder.
+    pub(crate) fn over(root: &std::path::Path) -> Self {
+        // Any text will do, and one that is no secret is told apart from one that is.
+        let token = ["token", "of", "a", "test"].concat();
+        let options = Options {
+            host: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            port: 0,
+            token: token.clone(),
+            zone: jiff::tz::TimeZone::UTC,
+        };
+        let server = Server::bind(Store::open([root.to_owned()]), options).unwrap();
+        let port = server.origin().rsplit(':').next().unwrap().parse().unwrap();
+        let stop = server.stop();
+        let running = Some(std::thread::spawn(move || server.run()));
+        Self { port, token, stop, running }
+    }
+
+    /// The cookie that the token was traded for.
+    pub(crate) fn cookie(&self) -> String {
+        format!("threadline-{}={}", self.port, self.token)
+    }
+
+    /// What a page answers to somebody who was let in.
+    pub(crate) fn get(&self, path: &str) -> Reply {
+        self.ask("GET", path, &[("Cookie", &self.cookie())])
+    }
+
+    /// What comes back to a request with these headers, and a right `Host` unless one is among them.
+    pub(crate) fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Reply {
+        let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+        if !headers.iter().any(|(name, _)| *name == "Host") {
+            request.push_str(&format!("Host: 127.0.0.1:{}\r\n", self.port));
+        }
+        for (name, value) in headers {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        let mut stream = self.connect();
+        stream.write_all(format!("{request}\r\n").as_bytes()).unwrap();
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        Reply::read(&bytes)
+    }
+
+    /// A bare connection.
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.stop.stop();
+        if let Some(running) = self.running.take() {
+            let ended = running.join();
+            if !std::thread::panicking() {
+                ended.unwrap().unwrap();
+            }
+        }
+    }
+}
+
+impl Reply {
+    fn read(bytes: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        let (head, body) = text.split_once("\r\n\r\n").expect("a whole answer");
+        let mut lines = head.split("\r\n");
+        let status = lines.next().and_then(|line| line.split(' ').nth(1)).and_then(|code| code.parse().ok());
+        let headers: Vec<(String, String)> = lines
+            .filter_map(|line| line.split_once(": "))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+            .collect();
+        let chunked = headers.iter().any(|(name, value)| name == "transfer-encoding" && value == "chunked");
+        let body = if chunked { unchunked(body) } else { body.to_owned() };
+        Self { status: status.expect("a status"), headers, body }
+    }
+
+    /// A header; empty if it is not there.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
+    }
+}
+
+/// A body that was sent piece by piece, put together.
+fn unchunked(mut body: &str) -> String {
+    let mut out = Vec::new();
+    while let Some((size, rest)) = body.split_once("\r\n") {
+        let size = usize::from_str_radix(size, 16).unwrap_or(0);
+        if size == 0 || rest.len() < size {
+            break;
+        }
+        out.extend_from_slice(&rest.as_bytes()[..size]);
+        body = rest.get(size + 2..).unwrap_or("");
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
