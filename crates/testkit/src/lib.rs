@@ -68,9 +68,11 @@
 
 mod home;
 mod notation;
+mod secret;
 mod shared;
 mod token;
 
 pub use home::{TestHome, session_uuid, slug};
 pub use notation::{log, log_of};
+pub use secret::{Lot, Secret, harmless, secrets};
 pub use shared::{corpus, demo, shared, shared_logs};

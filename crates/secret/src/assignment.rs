@@ -1,0 +1,318 @@
+//! A value that is given to a name: `api_key = "…"`, `"password": "…"`, `DB_PASSWORD=…`, `--token …`.
+//!
+//! The name says that it is a secret, but code is full of such names; the value decides. It must look drawn by
+//! lot, unless it is a password in a line of an `.env` file, which people think up.
+
+use std::ops::Range;
+
+use crate::alphabet::Alphabet;
+use crate::look;
+
+/// What in a name makes its value a secret, with what may follow in the name.
+pub(crate) static NAMES: &[&str] = &[
+    "password",
+    "passwd",
+    "passphrase",
+    "pwd",
+    "_pass",
+    "secret",
+    "token",
+    "apikey",
+    "api_key",
+    "api-key",
+    "accesskey",
+    "access_key",
+    "access-key",
+    "privatekey",
+    "private_key",
+    "private-key",
+    "accountkey",
+    "account_key",
+    "credential",
+    "_key",
+    "_auth",
+];
+
+/// What follows in a name that is still the name of a secret: `SECRET_KEY_BASE`, `tokenValue`, `password2`.
+const SUFFIXES: &[&str] = &[
+    "key",
+    "base",
+    "base64",
+    "b64",
+    "token",
+    "value",
+    "string",
+    "prod",
+    "production",
+    "dev",
+    "staging",
+    "live",
+    "test",
+    "text",
+    "s3",
+];
+
+/// What makes the name one of something else: of a page, of a key that everybody may have.
+const OTHERS: &[&str] = &[
+    "next",
+    "page",
+    "continuation",
+    "cancel",
+    "csrf",
+    "xsrf",
+    "public",
+    "cache",
+    "sync",
+    "sort",
+    "partition",
+    "primary",
+    "foreign",
+    "unique",
+    "fake",
+    "mock",
+];
+
+/// The longest name, and the longest value.
+const LONGEST_NAME: usize = 64;
+const LONGEST_VALUE: usize = 512;
+
+/// The value given to the name that holds the word at `at`, if it is a secret.
+pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    // Cheap refusals first: most hits are words in prose and code.
+    let tail = name_run(&bytes[at.end..bytes.len().min(at.end + LONGEST_NAME)]);
+    let end = at.end + tail;
+    let value = value_start(bytes, end)?;
+    let start = at.start
+        - bytes[at.start.saturating_sub(LONGEST_NAME)..at.start]
+            .iter()
+            .rev()
+            .take_while(|byte| Alphabet::Dotted.has(**byte))
+            .count();
+    let mut name = Name::new(&text[start..end], &text[at.clone()], &text[at.end..end], value.plain_equals)?;
+    // A part of a connection string: `User Id=sa;Password=…`.
+    name.is_env |= value.plain_equals && start > 0 && bytes[start - 1] == b';';
+    if value.by_space && !text[start..end].starts_with("--") {
+        return None;
+    }
+    let range = value.range(text)?;
+    name.takes(&text[range.clone()], value.is_quoted).then_some(range)
+}
+
+fn name_run(bytes: &[u8]) -> usize {
+    bytes.iter().take_while(|byte| Alphabet::Url.has(**byte)).count()
+}
+
+/// Where a value begins behind a name.
+struct Value {
+    start: usize,
+    /// The quote before it, or nothing.
+    quote: Option<u8>,
+    is_quoted: bool,
+    /// Only an `=`, as in a shell.
+    plain_equals: bool,
+    /// Only a space, as behind a flag.
+    by_space: bool,
+}
+
+fn value_start(bytes: &[u8], end: usize) -> Option<Value> {
+    let get = |at: usize| bytes.get(at).copied().unwrap_or(b'\n');
+    let mut at = end;
+    let skip = |mut at: usize| {
+        let from = at;
+        while at - from < 8 && matches!(get(at), b' ' | b'\t') {
+            at += 1;
+        }
+        at
+    };
+    let quotes = |mut at: usize| {
+        while get(at) == b'\\' && matches!(get(at + 1), b'"' | b'\'' | b'\\') {
+            at += 1;
+        }
+        matches!(get(at), b'"' | b'\'' | b'`').then(|| (get(at), at + 1))
+    };
+    let closing = quotes(at);
+    if let Some((_, behind)) = closing {
+        at = behind;
+    }
+    if closing.is_some() && get(at) == b']' {
+        at += 1;
+    }
+    let before = at;
+    at = skip(at);
+    let spaced = at > before;
+    let plain_equals = get(at) == b'=' && get(at + 1) != b'=' && get(at + 1) != b'>';
+    let by_space = match (get(at), get(at + 1)) {
+        (b'=', b'=') => return None,
+        (b':' | b'=', b'=' | b'>') => {
+            at += 2;
+            false
+        }
+        (b'=' | b':', _) => {
+            at += 1;
+            false
+        }
+        (b'>', _) if closing.is_none() && !spaced => {
+            at += 1;
+            false
+        }
+        (b',', _) if closing.is_some() => {
+            at += 1;
+            false
+        }
+        _ if spaced && closing.is_none() => true,
+        _ => return None,
+    };
+    let spaced = spaced || matches!(get(at), b' ' | b'\t');
+    at = skip(at);
+    let opening = quotes(at);
+    let (quote, start) = opening.map_or((None, at), |(quote, behind)| (Some(quote), behind));
+    Some(Value {
+        start,
+        quote,
+        is_quoted: quote.is_some(),
+        plain_equals: plain_equals && closing.is_none() && !spaced,
+        by_space,
+    })
+}
+
+impl Value {
+    fn range(&self, text: &str) -> Option<Range<usize>> {
+        let rest = &text.as_bytes()[self.start..text.len().min(self.start + LONGEST_VALUE + 1)];
+        let length = match self.quote {
+            Some(quote) => rest.iter().position(|byte| *byte == quote || *byte == b'\n' || *byte == b'\\')?,
+            None => rest
+                .iter()
+                .position(|byte| {
+                    *byte <= b' '
+                        || *byte >= 0x7F
+                        || matches!(
+                            byte,
+                            b'"' | b'\''
+                                | b'`'
+                                | b','
+                                | b';'
+                                | b')'
+                                | b'}'
+                                | b']'
+                                | b'<'
+                                | b'>'
+                                | b'|'
+                                | b'&'
+                                | b'\\'
+                        )
+                })
+                .unwrap_or(rest.len()),
+        };
+        if length > LONGEST_VALUE || !text.is_char_boundary(self.start + length) {
+            return None;
+        }
+        let value = text[self.start..self.start + length].trim_end_matches('.');
+        Some(self.start..self.start + value.len())
+    }
+}
+
+/// What a name promises of its value.
+struct Name {
+    /// A password, which people think up.
+    is_password: bool,
+    /// A line of an `.env` file: `DB_PASSWORD=…`.
+    is_env: bool,
+    /// A name that may be of anything: `SORT_KEY`.
+    is_vague: bool,
+}
+
+impl Name {
+    fn new(name: &str, word: &str, tail: &str, plain_equals: bool) -> Option<Self> {
+        let mut rest = tail.to_ascii_lowercase();
+        while !rest.is_empty() {
+            let bare = rest
+                .trim_start_matches(|letter: char| letter.is_ascii_digit() || matches!(letter, '_' | '-'));
+            let suffix =
+                SUFFIXES.iter().filter(|suffix| bare.starts_with(*suffix)).max_by_key(|suffix| suffix.len());
+            match suffix {
+                Some(suffix) => rest = bare[suffix.len()..].to_owned(),
+                None if bare.is_empty() => break,
+                None => return None,
+            }
+        }
+        let lower = name.to_ascii_lowercase();
+        if OTHERS.iter().any(|other| lower.contains(other)) {
+            return None;
+        }
+        let word = word.to_ascii_lowercase();
+        let is_upper = name.bytes().all(|byte| !byte.is_ascii_lowercase());
+        let is_env = is_upper && plain_equals;
+        Some(Self {
+            is_password: word.contains("pass") || word == "pwd",
+            is_env,
+            is_vague: word == "_key" || word == "_auth",
+        })
+    }
+
+    /// Whether such a value is a secret under this name.
+    fn takes(&self, value: &str, is_quoted: bool) -> bool {
+        let bytes = value.as_bytes();
+        if value.len() < 8 || self.is_vague && !self.is_env {
+            return false;
+        }
+        if bytes.iter().any(|byte| *byte <= b' ' || *byte >= 0x7F)
+            || matches!(
+                bytes[0],
+                b'$' | b'{' | b'<' | b'%' | b'[' | b'(' | b'*' | b'~' | b'.' | b'@' | b'#' | b'&'
+            )
+            || ["${", "{{", "$(", "()", "://", "..", "=>", "->", "::", "/*", "##"]
+                .iter()
+                .any(|code| value.contains(code))
+            || ["sha1-", "sha256-", "sha384-", "sha512-", "sha256:", "arn:", "data:", "env:"]
+                .iter()
+                .any(|start| value.starts_with(start))
+            || look::is_stand_in(value)
+            || look::is_weak(value)
+        {
+            return false;
+        }
+        let is_base64 = value.len() >= 32 && Alphabet::Base64.run(bytes) == bytes.len();
+        if bytes[0] == b'/' && !is_base64 {
+            return false;
+        }
+        let is_uuid = value.len() == 36 && Alphabet::Hyphened.run(bytes) == 36;
+        if is_uuid {
+            return self.is_env && !self.is_vague;
+        }
+        if self.is_password {
+            // Thought up by a person: some of two kinds of characters.
+            let has = |kind: fn(&u8) -> bool| bytes.iter().any(kind);
+            let mixed =
+                has(u8::is_ascii_alphabetic) && (has(u8::is_ascii_digit) || has(u8::is_ascii_punctuation));
+            let strong = has(u8::is_ascii_digit)
+                && has(u8::is_ascii_alphabetic)
+                && !look::is_wordy(bytes)
+                && !is_code(value);
+            return if self.is_env {
+                mixed && !is_code(value)
+            } else {
+                is_quoted && strong || look::is_drawn(bytes) && !is_code(value)
+            };
+        }
+        let long_enough =
+            if bytes.iter().all(u8::is_ascii_hexdigit) { value.len() >= 24 } else { value.len() >= 16 };
+        long_enough && look::is_drawn(bytes) && !is_code(value)
+    }
+}
+
+/// Names put together by dots or underscores, calls and places in lists are code.
+fn is_code(value: &str) -> bool {
+    if value.contains(['(', ')', '{', '}', ' ']) {
+        return true;
+    }
+    let mut parts = value.split(['.', '_', '/', '-', ':']).filter(|part| !part.is_empty()).peekable();
+    let mut n = 0;
+    let all_words = parts.all(|part| {
+        n += 1;
+        part.len() <= 12
+            && (part.bytes().all(|byte| byte.is_ascii_alphabetic())
+                || part.bytes().all(|byte| byte.is_ascii_digit()))
+    });
+    all_words && n >= 2
+}

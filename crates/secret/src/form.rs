@@ -1,0 +1,129 @@
+//! A token that is known by how it begins, what it is made of, and how long it is.
+
+use crate::alphabet::Alphabet;
+use crate::look;
+
+/// The form of a token.
+pub(crate) struct Form {
+    pub(crate) kind: &'static str,
+    pub(crate) what: &'static str,
+    pub(crate) start: &'static str,
+    alphabet: Alphabet,
+    /// How many characters of the alphabet follow the start, at least and at most.
+    length: (usize, usize),
+}
+
+impl Form {
+    pub(crate) const fn new(
+        kind: &'static str,
+        what: &'static str,
+        start: &'static str,
+        alphabet: Alphabet,
+        length: (usize, usize),
+    ) -> Self {
+        Self { kind, what, start, alphabet, length }
+    }
+
+    /// Where a token of this form ends that begins at `at`, if there is one.
+    pub(crate) fn end(&self, text: &[u8], at: usize) -> Option<usize> {
+        let rest = text[at..].strip_prefix(self.start.as_bytes())?;
+        // A short start inside of a longer word is no start: `task-…` holds `sk-`.
+        if self.start.len() <= 8 && !begins_word(text, at) {
+            return None;
+        }
+        let length = self.alphabet.run(rest);
+        // The end of a sentence is no part of it.
+        let length = length - rest[..length].iter().rev().take_while(|byte| **byte == b'.').count();
+        if !(self.length.0..=self.length.1).contains(&length) {
+            return None;
+        }
+        // A longer word that begins like a token: only the alphabet is left, not the word.
+        if rest.get(length).is_some_and(|next| *next == b'_' || next.is_ascii_alphanumeric()) {
+            return None;
+        }
+        self.looks_real(&rest[..length]).then_some(at + self.start.len() + length)
+    }
+
+    /// Names have no digits, and stand-ins one character over and over.
+    fn looks_real(&self, token: &[u8]) -> bool {
+        if has_checksum(token, self.start) {
+            return true;
+        }
+        let is_mixed = token.iter().any(u8::is_ascii_digit) || self.alphabet == Alphabet::Letter;
+        let few = if token.len() < 12 { 5 } else { 8 };
+        let plain = token.iter().filter(|byte| !byte.is_ascii_alphanumeric()).count();
+        is_mixed && look::distinct(token) >= few && plain * 4 <= token.len() && !is_name(token)
+    }
+}
+
+/// Whether a word may begin here: nothing of a word stands before, or the end of an escape or of a colour.
+pub(crate) fn begins_word(text: &[u8], at: usize) -> bool {
+    let Some(before) = at.checked_sub(1).map(|before| text[before]) else { return true };
+    if !Alphabet::Url.has(before) {
+        return true;
+    }
+    let head = &text[..at];
+    match before {
+        // Text within text: `\nghp_…`.
+        b'n' | b'r' | b't' if head.ends_with(&[b'\\', before]) => true,
+        // A colour of a terminal: `ESC [32mghp_…`.
+        b'm' => {
+            let codes =
+                head[..at - 1].iter().rev().take_while(|byte| byte.is_ascii_digit() || **byte == b';');
+            let codes = codes.count();
+            head[..at - 1 - codes].ends_with(b"\x1b[")
+        }
+        // A part of an address: `%3Dghp_…`.
+        _ => at >= 3 && head[at - 3] == b'%' && head[at - 2..].iter().all(u8::is_ascii_hexdigit),
+    }
+}
+
+/// Words put together by `_`, `-` or `.`: names of files and functions, whatever they begin with.
+fn is_name(token: &[u8]) -> bool {
+    let mut parts = token.split(|byte| matches!(byte, b'_' | b'-' | b'.'));
+    let word = |part: &[u8]| {
+        let rest = &part[usize::from(!part.is_empty())..];
+        rest.iter().all(u8::is_ascii_lowercase) || part.iter().all(u8::is_ascii_digit)
+    };
+    parts.clone().count() >= 3 && parts.all(word) || look::is_wordy(token)
+}
+
+/// The tokens of GitHub and npm end in a checksum of what stands before; such a token is one whatever it looks like.
+fn has_checksum(token: &[u8], start: &str) -> bool {
+    if token.len() != 36 || !matches!(start, "ghp_" | "gho_" | "ghu_" | "ghs_" | "ghr_" | "npm_") {
+        return false;
+    }
+    let (body, sum) = token.split_at(30);
+    let mut value = 0_u64;
+    for byte in sum {
+        let digit = match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'A'..=b'Z' => byte - b'A' + 10,
+            b'a'..=b'z' => byte - b'a' + 36,
+            _ => return false,
+        };
+        value = value * 62 + u64::from(digit);
+    }
+    value == u64::from(crc32(body))
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    let mut crc = u32::MAX;
+    for byte in bytes {
+        crc ^= u32::from(*byte);
+        for _ in 0..8 {
+            crc = (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg());
+        }
+    }
+    !crc
+}
+
+#[cfg(test)]
+mod tests {
+    use super::crc32;
+
+    #[test]
+    fn the_checksum_is_the_one_of_the_standard() {
+        assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
+    }
+}

@@ -1,0 +1,411 @@
+//! Secrets that are known by more than their beginning: keys between rules, passwords in addresses, headers.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use regex::Regex;
+
+use crate::alphabet::Alphabet;
+use crate::form::begins_word;
+use crate::look;
+
+/// A secret with a shape: where the eye is caught, and how it is looked at from there.
+pub(crate) struct Shape {
+    pub(crate) kind: &'static str,
+    pub(crate) what: &'static str,
+    pub(crate) anchors: &'static [&'static str],
+    pub(crate) find: Find,
+}
+
+/// How a shape is found around an anchor.
+pub(crate) enum Find {
+    /// By looking at the text around the anchor.
+    By(fn(&str, Range<usize>) -> Option<Range<usize>>),
+    /// By a pattern at the beginning of the word that holds the anchor; its first group, if it has one, is the secret.
+    Word(Alphabet, LazyLock<Regex>),
+}
+
+/// The most that is looked at behind an anchor.
+const REACH: usize = 20_000;
+
+macro_rules! word {
+    ($alphabet:ident, $pattern:literal) => {
+        Find::Word(Alphabet::$alphabet, LazyLock::new(|| regex($pattern)))
+    };
+}
+
+#[expect(clippy::unwrap_used, reason = "the patterns are ours, and a test compiles every one of them")]
+fn regex(pattern: &str) -> Regex {
+    Regex::new(pattern).unwrap()
+}
+
+pub(crate) static SHAPES: [Shape; 27] = [
+    Shape {
+        kind: "private-key",
+        what: "a private key",
+        anchors: &["-----begin "],
+        find: Find::By(private_key),
+    },
+    Shape {
+        kind: "private-key",
+        what: "a private key",
+        anchors: &["private-lines: "],
+        find: Find::By(putty_key),
+    },
+    Shape { kind: "jwt", what: "a JSON web token", anchors: &["eyj"], find: Find::By(jwt) },
+    Shape { kind: "password", what: "a password in an address", anchors: &["://"], find: Find::By(address) },
+    Shape {
+        kind: "authorization",
+        what: "an Authorization header",
+        anchors: &["bearer ", "bearer%20"],
+        find: Find::By(bearer),
+    },
+    Shape {
+        kind: "authorization",
+        what: "an Authorization header",
+        anchors: &["basic "],
+        find: Find::By(basic),
+    },
+    Shape {
+        kind: "authorization",
+        what: "an Authorization header",
+        anchors: &["authorization: "],
+        find: word!(
+            Url,
+            r"(?i)^(?:proxy-)?authorization: (?:token|apikey|api-key|bot|ssws|key) ([A-Za-z0-9_.~+/=-]{20,})"
+        ),
+    },
+    Shape { kind: "password", what: "a password of curl", anchors: &["curl "], find: Find::By(curl) },
+    Shape {
+        kind: "password",
+        what: "a password of a .netrc",
+        anchors: &["machine "],
+        find: word!(Url, r"^machine\s+\S+\s+login\s+\S+\s+password\s+([^\s\[]{6,})"),
+    },
+    Shape {
+        kind: "password",
+        what: "a password of sshpass",
+        anchors: &["sshpass "],
+        find: word!(Url, r#"^sshpass\s+-p\s*['"]?([^\s'"$\[]{4,})"#),
+    },
+    Shape {
+        kind: "slack-webhook",
+        what: "a Slack webhook",
+        anchors: &["hooks.slack.com/"],
+        find: word!(Dotted, r"^hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9+/]{30,})"),
+    },
+    Shape {
+        kind: "discord-webhook",
+        what: "a Discord webhook",
+        anchors: &["/api/webhooks/"],
+        find: word!(Hex, r"^/api/webhooks/[0-9]{17,20}/([A-Za-z0-9_-]{60,80})"),
+    },
+    Shape {
+        kind: "teams-webhook",
+        what: "a Teams webhook",
+        anchors: &["webhook.office.com/"],
+        find: word!(Dotted, r"^[A-Za-z0-9.-]*webhook\.office\.com/webhookb2/([A-Za-z0-9@/-]{80,})"),
+    },
+    Shape {
+        kind: "telegram-token",
+        what: "a Telegram bot token",
+        anchors: &[":aa"],
+        find: word!(Alnum, r"^(?:bot)?([0-9]{8,10}:AA[A-Za-z0-9_-]{33})(?:[^A-Za-z0-9_-]|$)"),
+    },
+    Shape {
+        kind: "discord-token",
+        what: "a Discord bot token",
+        anchors: &["discord", "bot "],
+        find: Find::By(discord),
+    },
+    Shape {
+        kind: "azure-secret",
+        what: "an Azure client secret",
+        anchors: &["q~"],
+        find: word!(Header, r"^[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}(?:[^A-Za-z0-9_~.-]|$)"),
+    },
+    Shape {
+        kind: "azure-devops-token",
+        what: "an Azure DevOps token",
+        anchors: &["azdo"],
+        find: word!(Alnum, r"^([A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4})(?:[^A-Za-z0-9]|$)"),
+    },
+    Shape {
+        kind: "azure-signature",
+        what: "a signed Azure address",
+        anchors: &["sig="],
+        find: word!(Alnum, r"^sig=([A-Za-z0-9%+/]{43,60}(?:=|%3[dD])?)(?:[^A-Za-z0-9%+/=]|$)"),
+    },
+    Shape {
+        kind: "aws-signature",
+        what: "a signed AWS address",
+        anchors: &["x-amz-signature="],
+        find: word!(Url, r"^(?i:x-amz-signature)=([0-9a-f]{64})"),
+    },
+    Shape {
+        kind: "terraform-token",
+        what: "a Terraform token",
+        anchors: &[".atlasv1."],
+        find: word!(Dotted, r"^([A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,70})"),
+    },
+    Shape {
+        kind: "openai-key",
+        what: "an OpenAI key",
+        anchors: &["t3blbkfj"],
+        find: word!(Url, r"^(sk-[A-Za-z0-9_-]{16,}T3BlbkFJ[A-Za-z0-9_-]{16,})"),
+    },
+    Shape { kind: "mailchimp-key", what: "a Mailchimp key", anchors: &["-us"], find: Find::By(mailchimp) },
+    Shape { kind: "airtable-token", what: "an Airtable token", anchors: &["pat"], find: Find::By(airtable) },
+    Shape { kind: "resend-key", what: "a Resend key", anchors: &["re_"], find: Find::By(resend) },
+    Shape {
+        kind: "password-hash",
+        what: "the hash of a password",
+        anchors: &["$2a$", "$2b$", "$2y$"],
+        find: word!(Hex, r"^(\$2[aby]\$[0-9]{2}\$[./A-Za-z0-9]{53})(?:[^./A-Za-z0-9]|$)"),
+    },
+    Shape {
+        kind: "password-hash",
+        what: "the hash of a password",
+        anchors: &["$5$", "$6$"],
+        find: word!(
+            Hex,
+            r"^(\$[56]\$(?:rounds=[0-9]+\$)?[./A-Za-z0-9]{8,16}\$[./A-Za-z0-9]{43,86})(?:[^./A-Za-z0-9]|$)"
+        ),
+    },
+    Shape {
+        kind: "password-hash",
+        what: "the hash of a password",
+        anchors: &["$argon2"],
+        find: word!(
+            Hex,
+            r"^(\$argon2(?:id|i|d)\$v=[0-9]+\$[mtp=0-9,]+\$[A-Za-z0-9+/]{8,}\$[A-Za-z0-9+/]{16,})"
+        ),
+    },
+];
+
+impl Shape {
+    /// The secret around the anchor at `at`.
+    pub(crate) fn find(&self, text: &str, at: Range<usize>) -> Option<Range<usize>> {
+        match &self.find {
+            Find::By(find) => find(text, at),
+            Find::Word(alphabet, regex) => {
+                let start = word_start(text, at.start, *alphabet);
+                let found = regex.captures(reach(text, start))?;
+                let secret = found.get(1).or_else(|| found.get(0))?;
+                let range = start + secret.start()..start + secret.end();
+                let token = text[range.clone()].as_bytes();
+                (look::distinct(token) >= 6 && token.iter().any(u8::is_ascii_digit)
+                    || self.kind == "password")
+                    .then_some(range)
+            }
+        }
+    }
+}
+
+/// Where the word begins that holds `at`.
+fn word_start(text: &str, at: usize, alphabet: Alphabet) -> usize {
+    let word = text.as_bytes()[at.saturating_sub(120)..at].iter().rev();
+    at - word.take_while(|byte| alphabet.has(**byte)).count()
+}
+
+/// The text from `start` on, as far as a secret may reach.
+fn reach(text: &str, start: usize) -> &str {
+    let mut end = text.len().min(start + REACH);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[start..end]
+}
+
+/// `-----BEGIN … PRIVATE KEY-----`, base 64, `-----END … PRIVATE KEY-----`.
+///
+/// What stands between may be set in any way: escaped, quoted, with the numbers of lines. A key that was cut
+/// off ends with its last line.
+fn private_key(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    static HEAD: LazyLock<Regex> =
+        LazyLock::new(|| regex(r"^-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"));
+    static BODY: LazyLock<Regex> = LazyLock::new(|| {
+        regex(
+            r#"^(?:\s|\\[nrt]|["'`,+|>→-]|[0-9]{1,6}(?:→|\t|: )|[A-Za-z][A-Za-z-]*: [^\n\\]*|[A-Za-z0-9+/=]{1,})+"#,
+        )
+    });
+    let rest = reach(text, at.start);
+    let head = HEAD.find(rest)?.end();
+    let end = rest[head..].find("-----END ").and_then(|end| {
+        let tail = &rest[head + end + 9..];
+        let rule = tail.find("-----").filter(|rule| *rule < 50)?;
+        Some(head + end + 9 + rule + 5)
+    });
+    let end = end.or_else(|| Some(head + BODY.find(&rest[head..])?.end()))?;
+    let runs = rest.as_bytes()[head..end].split(|byte| !Alphabet::Base64.has(*byte) || *byte == b'=');
+    let body: usize = runs
+        .filter(|run| run.len() >= 16)
+        .map(|run| if look::distinct(run) >= 8 { run.len() } else { 0 })
+        .sum();
+    (body >= 48).then(|| at.start..at.start + end)
+}
+
+/// `Private-Lines: 14` and lines of base 64, as PuTTY writes keys.
+fn putty_key(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    static BODY: LazyLock<Regex> =
+        LazyLock::new(|| regex(r"^Private-Lines: [0-9]+((?:\s|\\[nr]|[A-Za-z0-9+/=]{20,})+)"));
+    let rest = reach(text, at.start);
+    let body = BODY.captures(rest)?.get(1)?;
+    (body.len() >= 60).then(|| at.start + body.start()..at.start + body.end())
+}
+
+/// Three or five parts of base 64, the first of them JSON that names an algorithm.
+fn jwt(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
+        regex(r"^(eyJ[A-Za-z0-9_-]{10,})\.([A-Za-z0-9_-]*)\.[A-Za-z0-9_-]{16,}(?:\.[A-Za-z0-9_-]+){0,2}")
+    });
+    if !begins_word(text.as_bytes(), at.start) || !text[at.clone()].starts_with("eyJ") {
+        return None;
+    }
+    let found = TOKEN.captures(reach(text, at.start))?;
+    let header = URL_SAFE_NO_PAD.decode(&found[1]).ok()?;
+    let names = |bytes: &[u8], name: &str| bytes.windows(name.len()).any(|part| part == name.as_bytes());
+    names(&header, "\"alg\"").then(|| at.start..at.start + found[0].len())
+}
+
+/// `scheme://user:password@host`, and `scheme://token@host`; the password alone is the secret.
+fn address(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    if at.start == 0 || !bytes[at.start - 1].is_ascii_alphanumeric() {
+        return None;
+    }
+    let rest = &bytes[at.end..bytes.len().min(at.end + 600)];
+    let stop = |byte: u8| {
+        byte <= b' ' || byte >= 0x7F || matches!(byte, b'"' | b'\'' | b'`' | b'<' | b'>' | b'\\' | b'|')
+    };
+    // A password may hold a slash, if it was not encoded; a path before the `@` means that there is none.
+    let length =
+        rest.iter().position(|byte| stop(*byte) || matches!(byte, b'/' | b'?' | b'#')).unwrap_or(rest.len());
+    let login = rest[..length].iter().rposition(|byte| *byte == b'@')?;
+    let host = &rest[login + 1..length];
+    if !host.first().is_some_and(u8::is_ascii_alphanumeric) {
+        return None;
+    }
+    let (user, secret) = match rest[..login].iter().position(|byte| *byte == b':') {
+        Some(colon) => (&text[at.end..at.end + colon], at.end + colon + 1..at.end + login),
+        None => ("", at.end..at.end + login),
+    };
+    let password = &text[secret.clone()];
+    let plain = password
+        .bytes()
+        .all(|byte| !matches!(byte, b'$' | b'{' | b'}' | b'(' | b')' | b'[' | b']' | b'*' | b','));
+    let real = if user.is_empty() && secret.start == at.end {
+        look::is_drawn(password.as_bytes()) && password.len() >= 20
+    } else {
+        let wordy =
+            look::is_wordy(password.as_bytes()) && !password.bytes().any(|byte| byte.is_ascii_digit());
+        password.len() >= 5
+            && password != user
+            && !look::is_weak(password)
+            && !look::is_stand_in(password)
+            && !(wordy && password.len() < 12)
+    };
+    (plain && real).then_some(secret)
+}
+
+/// `Bearer …` with something drawn by lot.
+fn bearer(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    let token = Alphabet::Header.run(&text.as_bytes()[at.end..]);
+    let range = at.end..at.end + token;
+    let token = text[range.clone()].trim_end_matches('.');
+    (token.len() >= 20 && look::is_drawn(token.as_bytes()) && !look::is_stand_in(token))
+        .then(|| range.start..range.start + token.len())
+}
+
+/// `Basic …`, where what follows is `user:password` in base 64.
+fn basic(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    let token = Alphabet::Base64.run(&text.as_bytes()[at.end..]);
+    let range = at.end..at.end + token;
+    if token < 8 {
+        return None;
+    }
+    let decoded = STANDARD.decode(&text[range.clone()]).ok()?;
+    let (user, password) = std::str::from_utf8(&decoded).ok()?.split_once(':')?;
+    let plain = decoded.iter().all(|byte| (b' '..0x7F).contains(byte));
+    (plain
+        && (!user.is_empty() || !password.is_empty())
+        && !look::is_weak(password)
+        && !look::is_stand_in(password))
+    .then_some(range)
+}
+
+/// `curl -u user:password`.
+fn curl(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    static USER: LazyLock<Regex> =
+        LazyLock::new(|| regex(r#"^curl [^\n]*?\s(?:-u|--user)[ =]?\s*['"]?[^\s'":$<{]*:([^\s'"$<{\[\]]+)"#));
+    let secret = USER.captures(reach(text, at.start))?.get(1)?;
+    let password = secret.as_str();
+    (password.len() >= 6 && !look::is_weak(password) && !look::is_stand_in(password))
+        .then(|| at.start + secret.start()..at.start + secret.end())
+}
+
+/// Three parts of base 64, the first of them a number, on a line that speaks of Discord.
+fn discord(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
+        regex(r"^[^\n]{0,80}?\b([MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38})")
+    });
+    let mut end = text.len().min(at.start + 200);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let secret = TOKEN.captures(&text[at.start..end])?.get(1)?;
+    let number = URL_SAFE_NO_PAD.decode(secret.as_str().split('.').next()?).ok()?;
+    number.iter().all(u8::is_ascii_digit).then(|| at.start + secret.start()..at.start + secret.end())
+}
+
+/// `[0-9a-f]{32}-us12`.
+fn mailchimp(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    let digits = bytes[at.end..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let start = at.start.checked_sub(32)?;
+    let token = Alphabet::Hex.run(&bytes[start..at.start]);
+    let ends = !bytes.get(at.end + digits).is_some_and(|byte| Alphabet::Word.has(*byte));
+    ((1..=2).contains(&digits) && token == 32 && begins_word(bytes, start) && ends)
+        .then(|| start..at.end + digits)
+}
+
+/// `pat`, 14 characters, a dot, 64 digits of base 16.
+fn airtable(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    if bytes.get(at.end + 14) != Some(&b'.') || !text[at.clone()].starts_with("pat") {
+        return None;
+    }
+    let id = Alphabet::Alnum.run(&bytes[at.end..]) == 14;
+    (id && Alphabet::Hex.run(&bytes[at.end + 15..]) == 64).then(|| at.start..at.end + 79)
+}
+
+/// `re_`, 8 characters, `_`, 24 characters.
+fn resend(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    if bytes.get(at.end + 8) != Some(&b'_') || !begins_word(bytes, at.start) {
+        return None;
+    }
+    let token = Alphabet::Alnum.run(&bytes[at.end + 9..]);
+    let id = Alphabet::Alnum.run(&bytes[at.end..]) == 8;
+    let secret = at.start..at.end + 33;
+    (id && token == 24
+        && text[secret.clone()].starts_with("re_")
+        && look::is_drawn(&bytes[at.end..at.end + 33]))
+    .then_some(secret)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Find, SHAPES};
+
+    #[test]
+    fn every_pattern_compiles() {
+        for shape in &SHAPES {
+            if let Find::Word(_, regex) = &shape.find {
+                assert!(regex.as_str().starts_with(['^', '(']), "{}", shape.kind);
+            }
+        }
+    }
+}

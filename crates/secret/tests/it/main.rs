@@ -1,0 +1,3 @@
+mod find;
+mod own;
+mod replace;

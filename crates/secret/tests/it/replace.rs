@@ -1,0 +1,94 @@
+//! Names in the place of secrets.
+
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use threadline_secret::{Replacer, Rules, mask};
+use threadline_testkit::secrets;
+
+#[test]
+fn the_same_secret_has_the_same_name() {
+    let rules = Rules::new();
+    let tokens: Vec<String> = (1..3)
+        .flat_map(secrets)
+        .filter(|secret| secret.kind == "npm-token")
+        .map(|secret| secret.secret)
+        .collect();
+    let mut replacer = Replacer::new(&rules);
+    assert_eq!(
+        replacer.replace(&format!("{} {}", tokens[0], tokens[1])),
+        "[secret:npm-token:1] [secret:npm-token:2]"
+    );
+    assert_eq!(replacer.replace(&format!("again {}", tokens[1])), "again [secret:npm-token:2]");
+    assert_eq!(replacer.replace("nothing"), "nothing");
+}
+
+#[test]
+fn names_that_stand_there_are_not_given_again() {
+    let rules = Rules::new();
+    let token = secrets(1).into_iter().find(|secret| secret.kind == "npm-token").unwrap().secret;
+    let mut replacer = Replacer::new(&rules);
+    replacer.reserve("[secret:npm-token:7], [secret:, [secret:npm-token:x]");
+    assert_eq!(replacer.replace(&token), "[secret:npm-token:8]");
+}
+
+#[test]
+fn what_is_shown_of_a_secret_does_not_tell_it() {
+    assert_eq!(mask("a-rather-long-secret-of-31-char"), "a-ra… (31 characters)");
+    assert_eq!(mask("short"), "… (5 characters)");
+}
+
+/// Pieces of text that secrets stand among, and that change what is one.
+const AROUND: &[&str] = &[
+    "",
+    " ",
+    "\n",
+    "=",
+    ":",
+    "\"",
+    "'",
+    "@",
+    "/",
+    "://",
+    "password=",
+    "TOKEN=",
+    "Bearer ",
+    "-",
+    "_",
+    "a",
+    "\\n",
+    "&",
+    ";",
+    "[secret:x:1]",
+];
+
+static ALL: LazyLock<Rules> = LazyLock::new(|| Rules::new().with_emails().with_paths());
+
+proptest! {
+    #[test]
+    fn nothing_is_found_in_what_was_replaced(
+        parts in proptest::collection::vec((0_usize..AROUND.len(), 0_usize..150, 0_usize..AROUND.len()), 1..6),
+        seed in 1_u64..50,
+    ) {
+        let rules = &*ALL;
+        let all = secrets(seed);
+        let mut text = String::new();
+        for (before, secret, behind) in &parts {
+            text.push_str(AROUND[*before]);
+            text.push_str(&all[secret % all.len()].text);
+            text.push_str(AROUND[*behind]);
+        }
+        let mut replacer = Replacer::new(rules);
+        let clean = replacer.replace(&text).into_owned();
+        prop_assert!(rules.find(&clean).is_empty(), "{clean}");
+        prop_assert_eq!(replacer.replace(&clean), clean.as_str());
+    }
+
+    #[test]
+    fn any_text_can_be_looked_at(text in "(\\PC|\n|ghp_|://|@|password=|eyJ|-----BEGIN |/home/|é|\u{1b}\\[0m){0,40}") {
+        let rules = &*ALL;
+        for found in rules.find(&text) {
+            prop_assert!(!text[found.range].is_empty());
+        }
+    }
+}

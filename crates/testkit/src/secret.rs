@@ -1,0 +1,339 @@
+//! Secrets to plant, made when asked so that none stands in a file of ours; and text that holds none.
+
+/// A secret of a kind, with the text around it that makes it one.
+#[derive(Clone, Debug)]
+pub struct Secret {
+    /// Its kind, as `threadline-secret` names it.
+    pub kind: &'static str,
+    /// The text with the secret in it.
+    pub text: String,
+    /// What may not be left of it.
+    pub secret: String,
+}
+
+/// Draws by lot, the same each time.
+#[derive(Clone, Debug)]
+pub struct Lot(u64);
+
+impl Lot {
+    /// Lots of this number.
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    /// A number below `limit`.
+    pub fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % limit
+    }
+
+    /// So many characters out of a set: `h` and `H` base 16, `l` a-z0-9, `u` A-Z0-9, `a` letters and digits,
+    /// `L` letters, `w` and `_`, `-` and `-`, `b` base 64, `9` digits.
+    pub fn text(&mut self, set: char, length: usize) -> String {
+        const ALL: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+        let set = match set {
+            '9' => &ALL[..10],
+            'h' => &ALL[..16],
+            'l' => &ALL[..36],
+            'u' => "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+            'L' => &ALL[10..],
+            'w' => "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_",
+            '-' => "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-",
+            'b' => "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+/",
+            _ => ALL,
+        };
+        loop {
+            let text: String = (0..length).map(|_| set.as_bytes()[self.below(set.len())] as char).collect();
+            // Real issuers draw so too: no token without a digit where there are any in the set.
+            let wants_digit = set.starts_with('0') && length >= 8;
+            let ends_well = !text.ends_with(['-', '_']) && !text.starts_with(['-', '_']);
+            if ends_well && (!wants_digit || text.bytes().any(|byte| byte.is_ascii_digit())) {
+                return text;
+            }
+        }
+    }
+
+    fn uuid(&mut self) -> String {
+        let parts: Vec<String> = [8, 4, 4, 4, 12].iter().map(|length| self.text('h', *length)).collect();
+        parts.join("-")
+    }
+}
+
+/// Kinds of tokens, how they begin, and what follows: a set and a length, or text between.
+const TOKENS: &[(&str, &str)] = &[
+    ("anthropic-key", "sk-ant-api03- -93 AA"),
+    ("anthropic-key", "sk-ant-oat01- -93 AA"),
+    ("anthropic-key", "sk-ant-admin01- -93 AA"),
+    ("openai-key", "sk-proj- -74 T3BlbkFJ -74"),
+    ("openai-key", "sk-svcacct- -74 T3BlbkFJ -74"),
+    ("openai-key", "sk- a20 T3BlbkFJ a20"),
+    ("openrouter-key", "sk-or-v1- h64"),
+    ("api-key", "sk- h32"),
+    ("api-key", "sk- a48"),
+    ("elevenlabs-key", "sk_ h48"),
+    ("groq-key", "gsk_ a52"),
+    ("xai-key", "xai- a80"),
+    ("perplexity-key", "pplx- a48"),
+    ("hugging-face-token", "hf_ L34"),
+    ("replicate-token", "r8_ a37"),
+    ("fireworks-key", "fw_ a22"),
+    ("together-key", "tgp_v1_ -43"),
+    ("nvidia-key", "nvapi- -64"),
+    ("cerebras-key", "csk- l48"),
+    ("voyage-key", "pa- -43"),
+    ("jina-key", "jina_ h32 -28"),
+    ("pinecone-key", "pcsk_ a6 _ a63"),
+    ("langsmith-key", "lsv2_pt_ h32 _ h10"),
+    ("tavily-key", "tvly- a32"),
+    ("firecrawl-key", "fc- h32"),
+    ("cursor-key", "key_ h64"),
+    ("e2b-key", "e2b_ h40"),
+    ("github-token", "ghp_ a36"),
+    ("github-token", "gho_ a36"),
+    ("github-token", "ghu_ a36"),
+    ("github-token", "ghs_ a36"),
+    ("github-token", "github_pat_ a22 _ a59"),
+    ("gitlab-token", "glpat- -20"),
+    ("gitlab-token", "glptt- h40"),
+    ("gitlab-token", "gldt- -20"),
+    ("bitbucket-token", "ATBB a32"),
+    ("atlassian-token", "ATATT3xFfGF0 -180 = u8"),
+    ("npm-token", "npm_ a36"),
+    ("pypi-token", "pypi-AgEIcHlwaS5vcmc -160"),
+    ("rubygems-key", "rubygems_ h48"),
+    ("crates-token", "cio a32"),
+    ("nuget-key", "oy2 l43"),
+    ("clojars-token", "CLOJARS_ l60"),
+    ("packagist-token", "packagist_ort_ h48"),
+    ("docker-token", "dckr_pat_ -27"),
+    ("artifactory-token", "AKCp a69"),
+    ("buildkite-token", "bkua_ h40"),
+    ("circleci-token", "CCIPAT_ a22 _ h40"),
+    ("sonar-token", "sqp_ h40"),
+    ("snyk-token", "snyk_uat. h8 . -60"),
+    ("aws-key-id", "AKIA u16"),
+    ("aws-key-id", "ASIA u16"),
+    ("aws-bedrock-key", "ABSK b120"),
+    ("aws-session-token", "IQoJb3JpZ2luX2Vj b300"),
+    ("google-key", "AIza -35"),
+    ("google-oauth", "ya29. -120"),
+    ("google-oauth", "GOCSPX- -28"),
+    ("alibaba-key", "LTAI a20"),
+    ("tencent-key", "AKID a32"),
+    ("yandex-key", "AQVN -36"),
+    ("digitalocean-token", "dop_v1_ h64"),
+    ("heroku-key", "HRKU-AA -58"),
+    ("netlify-token", "nfp_ a36"),
+    ("vercel-token", "vcp_ a56"),
+    ("fly-token", "fm2_ b120"),
+    ("render-key", "rnd_ a32"),
+    ("supabase-key", "sbp_ h40"),
+    ("planetscale-token", "pscale_tkn_ -43"),
+    ("neon-key", "napi_ l64"),
+    ("databricks-token", "dapi h32"),
+    ("cloudflare-key", "v1.0- h24 - h146"),
+    ("tailscale-key", "tskey-auth- a12 - a32"),
+    ("scaleway-key", "SCW u17"),
+    ("vault-token", "hvs. -95"),
+    ("doppler-token", "dp.pt. a43"),
+    ("pulumi-token", "pul- h40"),
+    ("onepassword-token", "ops_eyJ b400"),
+    ("age-key", "AGE-SECRET-KEY-1 u58"),
+    ("grafana-token", "glsa_ a32 _ h8"),
+    ("new-relic-key", "NRAK- u27"),
+    ("sentry-token", "sntryu_ h64"),
+    ("dynatrace-token", "dt0c01. u24 . u64"),
+    ("honeycomb-key", "hcaik_ l58"),
+    ("posthog-key", "phx_ a43"),
+    ("segment-token", "sgp_ a64"),
+    ("stripe-key", "sk_live_ a24"),
+    ("stripe-key", "rk_live_ a99"),
+    ("stripe-key", "whsec_ a32"),
+    ("square-token", "sq0atp- -22"),
+    ("shopify-token", "shpat_ h32"),
+    ("razorpay-key", "rzp_live_ a14"),
+    ("flutterwave-key", "FLWSECK- h32 -X"),
+    ("braintree-token", "access_token$production$ l16 $ h32"),
+    ("plaid-token", "access-production- U"),
+    ("shippo-token", "shippo_live_ h40"),
+    ("easypost-key", "EZAK a54"),
+    ("duffel-token", "duffel_live_ -43"),
+    ("polar-token", "polar_oat_ a43"),
+    ("slack-token", "xoxb- 912 - 912 - a24"),
+    ("slack-token", "xoxp- 912 - 912 - 912 - h32"),
+    ("slack-token", "xapp-1-A u10 - 913 - h64"),
+    ("sendgrid-key", "SG. -22 . -43"),
+    ("mailgun-key", "key- h32"),
+    ("brevo-key", "xkeysib- h64 - a16"),
+    ("mailersend-key", "mlsn. h64"),
+    ("resend-key", "re_ a8 _ a24"),
+    ("twilio-key", "SK h32"),
+    ("facebook-token", "EAAG a150"),
+    ("intercom-token", "dG9rO b55 ="),
+    ("linear-key", "lin_api_ a40"),
+    ("notion-token", "secret_ a43"),
+    ("notion-token", "ntn_ 911 a35"),
+    ("figma-token", "figd_ -40"),
+    ("airtable-token", "pat a14 . h64"),
+    ("postman-key", "PMAK- h24 - h34"),
+    ("contentful-token", "CFPAT- -43"),
+    ("typeform-token", "tfp_ a44"),
+    ("readme-key", "rdme_ l70"),
+    ("prefect-key", "pnu_ a36"),
+    ("infracost-key", "ico- a32"),
+    ("mapbox-token", "sk.eyJ a60 . a22"),
+    ("tinybird-token", "p.eyJ a80 . a43"),
+    ("frameio-token", "fio-u- -64"),
+    ("mongodb-secret", "mdb_sa_sk_ -40"),
+    ("launchdarkly-key", "sdk- U"),
+    ("langfuse-key", "sk-lf- U"),
+    ("telegram-token", "910 :AA -33"),
+    ("azure-secret", "a3 8Q~ a34"),
+    ("azure-devops-token", "a76 AZDO a4"),
+    ("terraform-token", "a14 .atlasv1. a67"),
+    ("mailchimp-key", "h32 -us14"),
+    ("password-hash", "$2b$12$ a53"),
+    ("password-hash", "$6$ a16 $ a86"),
+    ("password-hash", "$argon2id$v=19$m=65536,t=3,p=4$ b22 $ b43"),
+];
+
+/// Shapes: the kind, what stands before, the secret in the notation of [`TOKENS`], what stands behind.
+const SHAPES: &[(&str, &str, &str, &str)] = &[
+    ("password", "DATABASE_URL=postgres://weaver:", "a16", "@db.loom.internal:5432/cloth"),
+    ("password", "mongodb+srv://weaver:", "a14", "@cluster0.loom.mongodb.net/?retryWrites=true"),
+    ("password", "redis://:", "a20", "@cache.loom.internal:6379/0"),
+    ("password", "git clone https://weaver:", "a24", "@git.loom.internal/cloth.git"),
+    ("password", "amqp://loom:", "a12", "@queue:5672/"),
+    ("password", "git remote add origin https://", "a36", "@git.loom.internal/cloth.git"),
+    ("password", "curl -s -u weaver:", "a12", " https://loom.internal/api"),
+    ("password", "machine loom.internal login weaver password ", "a14", "\n"),
+    ("password", "sshpass -p '", "a10", "' ssh weaver@loom"),
+    ("authorization", "curl -H 'Authorization: Bearer ", "a40", "' https://loom.internal"),
+    ("authorization", "Authorization: token ", "h40", "\n"),
+    ("slack-webhook", "https://hooks.slack.com/services/", "T u10 / B u10 / a24", " is the hook"),
+    ("discord-webhook", "https://discord.com/api/webhooks/102938475610293847/", "-68", ""),
+    ("teams-webhook", "https://loom.webhook.office.com/webhookb2/", "U @ U /IncomingWebhook/ h32 / U", ""),
+    ("azure-signature", "?sv=2022-11-02&se=2026-01-01&sig=", "a43 %3D", "&sp=r"),
+    ("aws-signature", "?X-Amz-Expires=900&X-Amz-Signature=", "h64", "&x-id=GetObject"),
+    ("assignment", "api_key = \"", "a32", "\""),
+    ("assignment", "aws_secret_access_key = ", "b40", "\n"),
+    ("assignment", "{\"clientSecret\": \"", "a40", "\"}"),
+    ("assignment", "{\\\"apiKey\\\":\\\"", "a32", "\\\"}"),
+    ("assignment", "DB_PASSWORD=", "a12", "\nDB_PORT=5432"),
+    ("assignment", "export LOOM_TOKEN='", "a40", "'"),
+    ("assignment", "SECRET_KEY_BASE=", "h128", "\n"),
+    ("assignment", "password: '", "a14", "'"),
+    ("assignment", "x-api-key: ", "a40", "\n"),
+    ("assignment", "loom deploy --token ", "a40", " --all"),
+    ("assignment", "https://loom.internal/v1?access_token=", "a40", "&page=2"),
+    ("assignment", "AccountName=loom;AccountKey=", "b86 ==", ";EndpointSuffix=core.windows.net"),
+    ("assignment", "Server=db;User Id=sa;Password=", "a16", ";Encrypt=True"),
+    ("assignment", "PRIVATE_KEY=0x", "h64", "\n"),
+    ("assignment", "<add key=\"x\" apiKey=\"", "a32", "\" />"),
+    ("assignment", "ENCRYPTION_KEY=", "a44", "\n"),
+];
+
+fn make(notation: &str, lot: &mut Lot) -> String {
+    let part = |part: &str, lot: &mut Lot| {
+        let mut letters = part.chars();
+        let set = letters.next().unwrap_or_default();
+        match letters.as_str().parse::<usize>() {
+            Ok(length) if "hHluaLw-b9".contains(set) && part != "8Q~" => lot.text(set, length),
+            _ if part == "U" => lot.uuid(),
+            _ => part.to_owned(),
+        }
+    };
+    notation.split(' ').map(|notation| part(notation, lot)).collect()
+}
+
+/// Secrets of every kind, `seed` for other ones.
+pub fn secrets(seed: u64) -> Vec<Secret> {
+    let mut lot = Lot::new(seed);
+    let mut all = Vec::new();
+    for (kind, notation) in TOKENS {
+        let secret = make(notation, &mut lot);
+        all.push(Secret { kind, text: format!("it is {secret}, keep it"), secret });
+    }
+    for (kind, before, notation, behind) in SHAPES {
+        let secret = make(notation, &mut lot);
+        all.push(Secret { kind, text: format!("{before}{secret}{behind}"), secret });
+    }
+    for name in ["RSA ", "EC ", "OPENSSH ", ""] {
+        let lines: Vec<String> = (0..12).map(|_| lot.text('b', 64)).collect();
+        let rule = |end: &str| format!("-----{end} {name}PRIVATE {}-----", "KEY");
+        let text = format!("{}\n{}\n{}\n", rule("BEGIN"), lines.join("\n"), rule("END"));
+        all.push(Secret { kind: "private-key", text, secret: lines[5].clone() });
+    }
+    let header = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9";
+    let jwt = format!("{header}.eyJ{}.{}", lot.text('-', 60), lot.text('-', 43));
+    all.push(Secret { kind: "jwt", text: format!("cookie: {jwt}; path=/"), secret: jwt });
+    let discord = format!("MTA5{}.G{}.{}", "ODc2NTQzMjEwOTg3NjU0", lot.text('a', 5), lot.text('a', 38));
+    all.push(Secret { kind: "discord-token", text: format!("discord.login({discord})"), secret: discord });
+    let putty: Vec<String> = (0..8).map(|_| lot.text('b', 64)).collect();
+    let text = format!("Private-Lines: 8\n{}\nPrivate-MAC: 00", putty.join("\n"));
+    all.push(Secret { kind: "private-key", text, secret: putty[3].clone() });
+    all
+}
+
+/// Text that looks like secrets and holds none: hashes, ids, base 64, code, names, talk of secrets.
+pub fn harmless(seed: u64) -> Vec<String> {
+    let mut lot = Lot::new(seed);
+    let mut all = Vec::new();
+    for _ in 0..40 {
+        let (sha, long, base) = (lot.text('h', 40), lot.text('h', 64), lot.text('b', 86));
+        let (id, other, word) = (lot.uuid(), lot.uuid(), lot.text('a', 24));
+        all.push(format!("commit {sha}\nindex {}..{} 100644", &sha[..7], &long[..7]));
+        all.push(format!("sha256:{long}  loom.tar.gz\n{long}"));
+        all.push(format!("\"integrity\": \"sha512-{base}==\",\n\"resolved\": \"https://packages.example.org/left-pad/-/left-pad-1.3.0.tgz\""));
+        all.push(format!(
+            "checksum = \"{long}\"\nsource = \"registry+https://github.com/rust-lang/crates.io-index\""
+        ));
+        all.push(format!("{{\"sessionId\":\"{id}\",\"uuid\":\"{other}\",\"requestId\":\"req_{word}\",\"id\":\"msg_{word}\"}}"));
+        all.push(format!("toolu_{word} call_{word} resp_{sha}"));
+        all.push(format!("data:image/png;base64,iVBORw0KGgo{}", lot.text('b', 2000)));
+        all.push(lot.text('b', 3000));
+        all.push(format!(
+            "!function(e,t){{var n={{}};e.exports=t(n),e._key=t.token,e.password=n.b}}({},\"{}\")",
+            lot.text('9', 6),
+            lot.text('a', 9)
+        ));
+        all.push(format!("etag: \"{}\"\nx-request-id: {id}\ncache-key: {sha}", &long[..32]));
+        all.push(format!("<a href=\"https://loom.example/{word}?v={}&page=2\">", &sha[..12]));
+        all.push(format!("docker pull loom@sha256:{long}"));
+        all.push(format!("<script src=\"app.{}.js\" integrity=\"sha384-{}\">", &sha[..8], lot.text('b', 64)));
+        all.push(format!("next_page_token: \"{}\", csrfToken: \"{}\"", lot.text('b', 40), lot.text('a', 32)));
+        all.push(format!("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{} weaver@loom", lot.text('b', 43)));
+        all.push(format!("pk_live_{word} is public, and so is phc_{}", lot.text('a', 43)));
+    }
+    all.extend(TALK.iter().map(|text| (*text).to_owned()));
+    all
+}
+
+/// People and code that talk of secrets.
+const TALK: &[&str] = &[
+    "set ANTHROPIC_API_KEY to sk-ant-api03-… and go on",
+    "export GITHUB_TOKEN=ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+    "-----BEGIN PRIVATE KEY----- starts a key, and -----END PRIVATE KEY----- ends it",
+    "npm_config_registry_of_this_very_machine_is_long",
+    "let password = readPassword(prompt); const token = await getToken(user);",
+    "password: string; apiKey?: string; token: tokens[i], secret: process.env.SECRET_KEY",
+    "API_KEY=${API_KEY} PASSWORD=$(cat file) TOKEN=<your-token-here> SECRET=changeme",
+    "postgres://postgres:postgres@localhost:5432/app and redis://localhost:6379",
+    "https://user:password@example.com and https://${USER}:${PASS}@host/x",
+    "Authorization: Bearer $TOKEN, Bearer <token>, Bearer YOUR_API_KEY",
+    "input_tokens=1024 max_tokens: 4096, tokens_before = 120000",
+    "DB_PASSWORD=password AWS_SECRET_ACCESS_KEY=your-secret-access-key-here",
+    "token = lexer.next_token_or_end_of_file_2(); key = sort_key_by_name_1",
+    "git@github.com:loom/cloth.git https://github.com/loom/cloth.git",
+    "tests/test_password_reset_token_generator.py::test_token_is_valid_for_24_hours",
+    "secret_santa_list_of_2024_for_the_whole_company_dot_com",
+    "PWD=/home/ada/projects/loom2024 OLDPWD=/home/ada",
+    "task-runner-for-everything-that-is-long-enough-to-be-2-tokens-of-a-key",
+    "risk-assessment-of-32-characters-or-more-0123",
+    "password = \"correct-horse-battery\"",
+    "const SECRET_NAME = \"my-app/production/database-credentials\"",
+    "kubectl create secret generic db-user-pass --from-file=./username.txt",
+    "the bearer of this letter, a basic understanding of the token ring",
+];
