@@ -3,9 +3,12 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use etcetera::BaseStrategy;
 use threadline_entry::{Lines, parse_line};
 use threadline_session::{Agent, Family, Session, Spawn};
 use threadline_store::{AgentFile, Candidate, FindError, SessionFile};
+use threadline_usage::Book;
+use threadline_view::Spending;
 
 use crate::context::Context;
 use crate::error::CommandError;
@@ -61,6 +64,25 @@ pub(crate) fn family(file: &SessionFile) -> Result<Family, CommandError> {
 /// Reads the sub-agents of a session.
 pub(crate) fn agents(file: &SessionFile) -> Result<Vec<Agent>, CommandError> {
     file.agents().found.iter().map(agent).collect()
+}
+
+/// The price book: the one that comes with the program, with the person's own laid over it. Without a name, theirs is
+/// looked for where configuration lies.
+pub(crate) fn book(named: Option<&Path>) -> Result<Book, CommandError> {
+    let file = named.map(Path::to_owned).or_else(|| {
+        let config = etcetera::choose_base_strategy().map(|base| base.config_dir()).ok();
+        config.map(|config| config.join("threadline/prices.json")).filter(|file| file.is_file())
+    });
+    let Some(file) = file else { return Ok(Book::embedded()) };
+    let could_not =
+        |error: &dyn std::fmt::Display| CommandError::new(format!("cannot read {}: {error}", file.display()));
+    let json = std::fs::read_to_string(&file).map_err(|error| could_not(&error))?;
+    Book::embedded().with(&json).map_err(|error| could_not(&error))
+}
+
+/// What the calls of a session cost, by the price book that holds here.
+pub(crate) fn spending(family: &Family) -> Result<Spending, CommandError> {
+    Ok(Spending::of(family, &book(None)?))
 }
 
 /// Reads output that was kept in a file of its own. The log names the path that it had when it was

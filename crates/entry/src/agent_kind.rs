@@ -14,6 +14,16 @@ pub enum AgentKind {
 }
 
 impl AgentKind {
+    /// Its name in our JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Task => "task",
+            Self::Workflow => "workflow",
+            Self::Compaction => "compaction",
+            Self::SideQuestion => "side_question",
+        }
+    }
+
     /// What an agent's id tells, and whether its file lies in the folder of a workflow.
     pub fn of(id: &str, in_workflow: bool) -> Self {
         if id.starts_with("acompact-") {

@@ -299,7 +299,7 @@ fn agent(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView, name: &str) {
 }
 
 /// What a sub-agent did, turn by turn.
-fn work(sheet: &mut Sheet<'_>, out: &mut Markup, agent: &AgentView, call: &str) {
+pub(crate) fn work(sheet: &mut Sheet<'_>, out: &mut Markup, agent: &AgentView, call: &str) {
     sheet.agents.push((agent.id.clone(), call.to_owned()));
     let mut body = Markup::new();
     body.lit("<div class=\"agent\">");
@@ -312,6 +312,10 @@ fn work(sheet: &mut Sheet<'_>, out: &mut Markup, agent: &AgentView, call: &str) 
     let mut summary = Markup::new();
     summary.lit("<span class=\"tool\">Work</span><span class=\"subject\">");
     summary.text(agent.description.as_deref().or(agent.agent_type.as_deref()).unwrap_or(&agent.id));
-    summary.lit("</span><span class=\"gist\">").text(&words::plural(calls, "call")).lit("</span>");
+    summary.lit("</span><span class=\"gist\">").text(&words::plural(calls, "call"));
+    if agent.spent.calls > 0 {
+        summary.lit(" · ").text(&agent.spent.short_cost());
+    }
+    summary.lit("</span>");
     sheet.fold(out, None, &summary, &body);
 }

@@ -1,6 +1,6 @@
 //! Turns, and what happened in them.
 
-use threadline_view::{Attached, Body, CallView, Card, Input, Item, Outcome, TurnView};
+use threadline_view::{Attached, Body, CallView, Card, Input, Item, Outcome, Totals, TurnView};
 
 use crate::markup::Markup;
 use crate::page::Images;
@@ -250,10 +250,26 @@ fn margin(sheet: &Sheet<'_>, out: &mut Markup, turn: &TurnView) {
             .text(&words::count(tokens.output))
             .lit(" out</dd>");
     }
+    if turn.spent.calls > 0 {
+        out.lit("<dt>Cost</dt><dd title=\"").text(&spent_words(&turn.spent));
+        if turn.spent_by_agents.calls > 0 {
+            out.lit("; of it sub-agents ").text(&turn.spent_by_agents.short_cost());
+        }
+        out.lit("\">").text(&turn.spent.short_cost()).lit("</dd>");
+    }
     if turn.open {
         out.lit("<dt>State</dt><dd>unfinished</dd>");
     }
     out.lit("</dl>");
+}
+
+/// How many calls there were, and why they cost more than is known.
+pub(crate) fn spent_words(spent: &Totals) -> String {
+    let calls = words::plural(usize::try_from(spent.calls).unwrap_or(usize::MAX), "call");
+    match spent.caveat() {
+        Some(caveat) => format!("{calls}; {caveat}"),
+        None => calls,
+    }
 }
 
 /// `opus-4-5` for `claude-opus-4-5-20251101`.
@@ -366,6 +382,11 @@ fn open_item(
 }
 
 fn close_item(out: &mut Markup, item: &Item, place: Place<'_>) {
+    if let Some(spent) = &item.spent {
+        out.lit("<span class=\"cost\">").text(&words::count(spent.tokens.context()));
+        out.lit(" in · ").text(&words::count(spent.tokens.output)).lit(" out · ");
+        out.text(&spent.short_cost()).lit("</span>");
+    }
     out.lit("<a class=\"at\" href=\"#")
         .text(&place.name(&item.anchor))
         .lit("\">")

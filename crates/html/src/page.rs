@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 
 use jiff::tz::TimeZone;
-use threadline_view::{OutlineLine, Transcript, TurnView, outline};
+use threadline_view::{Money, OutlineLine, Transcript, TurnView, outline};
 
 use crate::asset;
+use crate::card;
 use crate::item::{self, Place};
 use crate::markup::Markup;
 use crate::pack::{self, Pack};
@@ -149,6 +150,7 @@ impl<'a> Page<'a> {
         to.write_all(out.as_str().as_bytes())?;
         to.write_all(std::mem::take(&mut self.turns).as_str().as_bytes())?;
         let mut out = Markup::new();
+        strays(&mut self.sheet, &mut out, transcript);
         branches(&mut self.sheet, &mut out, transcript);
         out.lit("</main>\n");
         self.rail(&mut out, transcript);
@@ -204,6 +206,9 @@ impl Page<'_> {
         if output + input > 0 {
             facts.push(format!("{} tokens in, {} out", words::count(input), words::count(output)));
         }
+        if transcript.spent.calls > 0 {
+            facts.push(transcript.spent.short_cost());
+        }
         facts.extend(transcript.version.clone().map(|version| format!("Claude Code {version}")));
         for (i, fact) in facts.iter().enumerate() {
             out.lit(if i > 0 { " <span>·</span> " } else { "" }).text(fact);
@@ -211,6 +216,9 @@ impl Page<'_> {
         out.lit("</p>");
         if let Some(id) = &transcript.id {
             out.lit("<p class=\"facts id\">").text(id).lit("</p>");
+        }
+        if let Some(caveat) = transcript.spent.caveat() {
+            out.lit("<p class=\"facts\">It cost more than that: ").text(&caveat).lit("</p>");
         }
         if errors > 0 {
             out.lit("<p class=\"wrong\">")
@@ -238,7 +246,12 @@ impl Page<'_> {
         out.lit("<aside class=\"side\" aria-label=\"Find your way\">\n")
             .lit(include_str!("../assets/controls.html"));
         out.lit("<nav class=\"rail\" id=\"rail\" aria-label=\"Outline\">");
-        let fresh = |line: &OutlineLine| line.tokens.input + line.tokens.cache_write + line.tokens.output;
+        // What a turn cost, in millionths of a dollar; where nothing is known of cost, its tokens.
+        let priced = self.outline.iter().any(|line| line.spent.cost > Money::ZERO);
+        let fresh = |line: &OutlineLine| match priced {
+            true => (line.spent.cost.to_f64() * 1e6) as u64,
+            false => line.tokens.input + line.tokens.cache_write + line.tokens.output,
+        };
         let most = self.outline.iter().map(fresh).max().unwrap_or(0).max(1);
         for (i, stretch) in self.outline.chunks(OUTLINE_STRETCH).enumerate() {
             let mut drawn = Markup::new();
@@ -308,6 +321,21 @@ fn title(transcript: &Transcript, lines: &[OutlineLine]) -> String {
     words::first_words(title, 120)
 }
 
+/// Sub-agents that no call started.
+fn strays(sheet: &mut Sheet<'_>, out: &mut Markup, transcript: &Transcript) {
+    if transcript.agents.is_empty() {
+        return;
+    }
+    out.lit(
+        "<section class=\"branches\" aria-label=\"Beside the conversation\"><h2>Beside the conversation</h2>",
+    );
+    out.lit("<p class=\"note\">sub-agents that no call started</p>");
+    for agent in &transcript.agents {
+        card::work(sheet, out, agent, "");
+    }
+    out.lit("</section>\n");
+}
+
 /// What the conversation left behind.
 fn branches(sheet: &mut Sheet<'_>, out: &mut Markup, transcript: &Transcript) {
     let branches: Vec<_> = transcript.branches.iter().filter(|branch| !branch.turns.is_empty()).collect();
@@ -361,7 +389,7 @@ fn outline_line(out: &mut Markup, line: &OutlineLine, percent: u64) {
             " compactions",
         ),
     ];
-    if marks.iter().any(|(count, ..)| *count > 0) || line.open {
+    if marks.iter().any(|(count, ..)| *count > 0) || line.open || line.spent.calls > 0 {
         out.lit("<span class=\"marks\">");
         for (count, open, word) in marks {
             if count > 0 {
@@ -370,6 +398,9 @@ fn outline_line(out: &mut Markup, line: &OutlineLine, percent: u64) {
         }
         if line.open {
             out.lit("<span class=\"m\">unfinished</span>");
+        }
+        if line.spent.calls > 0 {
+            out.lit("<span class=\"m sum\">").text(&line.spent.short_cost()).lit("</span>");
         }
         out.lit("</span>");
     }

@@ -13,6 +13,8 @@ pub struct Family {
     pub main: Session,
     /// Its sub-agents, whatever depth they were started at.
     pub agents: Vec<Agent>,
+    /// So many of them, the first ones, have logs of their own.
+    n_logged: usize,
 }
 
 /// A sub-agent and what it did.
@@ -49,10 +51,11 @@ impl Family {
     /// `agent_progress` lines, which repeat what an agent said. Where there is a log, those are not
     /// looked at, so that nothing counts twice.
     pub fn new(main: Session, mut agents: Vec<Agent>) -> Self {
+        let n_logged = agents.len();
         agents.extend(inline_agents(&main));
         let logged: Vec<String> = agents.iter().map(|agent| agent.id.clone()).collect();
         agents.extend(progress_agents(&main, &logged));
-        let mut family = Self { main, agents };
+        let mut family = Self { main, agents, n_logged };
         family.find_spawns();
         family
     }
@@ -60,6 +63,11 @@ impl Family {
     /// The session of an agent, or the main one.
     pub fn session(&self, agent: Option<usize>) -> &Session {
         agent.map_or(&self.main, |agent| &self.agents[agent].session)
+    }
+
+    /// Whether an agent has a log of its own. The lines of the others stand in that of the session.
+    pub fn has_log(&self, agent: usize) -> bool {
+        agent < self.n_logged
     }
 
     /// The agents that a call started.

@@ -21,6 +21,7 @@ pub fn render_outline(lines: &[OutlineLine], page: Page) -> String {
         number("read"),
         number("said"),
         number("time"),
+        number("cost"),
         Column { name: "", align: Align::Left, gives_way: false },
     ];
     let some = |count: usize| if count == 0 { String::new() } else { count.to_string() };
@@ -43,6 +44,7 @@ pub fn render_outline(lines: &[OutlineLine], page: Page) -> String {
                 short_count(line.tokens.context()),
                 short_count(line.tokens.output),
                 duration(line.timing.model + line.timing.tools),
+                if line.spent.calls > 0 { line.spent.short_cost() } else { String::new() },
                 format!("{}{compacted}{open}", line.anchor),
             ]
         })

@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 use jiff::tz::TimeZone;
 use threadline_view::{
-    AgentView, Body, BranchView, CallView, Input, Item, Level, Outcome, Transcript, TurnView,
+    AgentView, Body, BranchView, CallView, Input, Item, Level, Outcome, Totals, Transcript, TurnView,
 };
+use unicode_width::UnicodeWidthStr;
 
 use crate::card::card_lines;
 use crate::page::{Label, Page, cut};
@@ -20,15 +21,25 @@ pub struct Style {
     pub zone: TimeZone,
 }
 
+/// How wide the column of costs is.
+const COST: usize = 10;
+
 /// How many lines of a failed call are shown where results are not.
 const ERROR_LINES: usize = 6;
 
 /// Writes a transcript.
 pub fn render_transcript(transcript: &Transcript, page: Page, style: &Style) -> String {
-    let mut writer = Writer { page, style, out: String::new() };
+    let mut writer = Writer { page, style, out: String::new(), day: None };
     writer.heading(transcript);
     for turn in &transcript.turns {
         writer.turn(turn, 0);
+    }
+    if !transcript.agents.is_empty() {
+        writer.gap();
+        writer.line(0, Some(Label::Warning), "╌╌ sub-agents that no call started");
+        for agent in &transcript.agents {
+            writer.agent(agent, 2);
+        }
     }
     for branch in &transcript.branches {
         writer.branch(branch);
@@ -36,9 +47,38 @@ pub fn render_transcript(transcript: &Transcript, page: Page, style: &Style) -> 
     writer.out
 }
 
+/// Writes what a turn took and cost, as a follower does once it has ended.
+pub fn render_end(turn: &TurnView, page: Page) -> String {
+    let text = figures(turn, true).into_iter().chain(cost(&turn.spent)).collect::<Vec<_>>().join(" · ");
+    if text.is_empty() { text } else { page.paint(Label::Dim, &format!("── {text}")) + "\n" }
+}
+
+/// What a turn took: how long, and how many tokens.
+fn figures(turn: &TurnView, split: bool) -> Vec<String> {
+    let mut figures = Vec::new();
+    if let Some((start, end)) = turn.span {
+        let tools = if split && turn.timing.tools > 999 {
+            format!(" ({} in tools)", duration(turn.timing.tools))
+        } else {
+            String::new()
+        };
+        figures.push(format!("{}{tools}", duration(end - start)));
+    }
+    if turn.tokens.output > 0 {
+        let (read, said) = (turn.tokens.context(), turn.tokens.output);
+        figures.push(format!("{} in, {} out", short_count(read), short_count(said)));
+    }
+    figures
+}
+
+/// What calls cost, if there were any.
+fn cost(spent: &Totals) -> Option<String> {
+    (spent.calls > 0).then(|| spent.short_cost())
+}
+
 /// Writes some items, as a follower does that has shown what came before.
 pub fn render_items(items: &[Item], page: Page, style: &Style) -> String {
-    let mut writer = Writer { page, style, out: String::new() };
+    let mut writer = Writer { page, style, out: String::new(), day: None };
     for item in items {
         writer.item(item, 0);
     }
@@ -49,6 +89,8 @@ struct Writer<'a> {
     page: Page,
     style: &'a Style,
     out: String,
+    /// The day of the last turn, which the next one need not name again.
+    day: Option<jiff::civil::Date>,
 }
 
 impl Writer<'_> {
@@ -59,12 +101,16 @@ impl Writer<'_> {
         let mut about: Vec<String> =
             parts.into_iter().flatten().map(|part| visible(part).into_owned()).collect();
         about.push(plural(transcript.turns.len(), "turn"));
+        about.extend(cost(&transcript.spent));
         if !transcript.branches.is_empty() {
             about.push(format!("{} left behind", plural(transcript.branches.len(), "branch")));
         }
         let _ = writeln!(self.out, "{title}");
         for line in self.page.wrap(&about.join(" · "), 0) {
             self.line(0, Some(Label::Dim), &line);
+        }
+        if let Some(caveat) = transcript.spent.caveat() {
+            self.paragraph(0, Some(Label::Dim), &format!("≥ {caveat}"));
         }
         if !transcript.findings.is_empty() {
             let text = format!("{} (threadline check)", plural(transcript.findings.len(), "finding"));
@@ -101,39 +147,53 @@ impl Writer<'_> {
         }
     }
 
+    /// A turn: who and when on the left; how long, how much and for how much in the margin.
     fn turn(&mut self, turn: &TurnView, indent: usize) {
-        let mut about = Vec::new();
-        if let Some((start, end)) = turn.span {
-            about.push(self.moment(start));
-            let tools = if turn.timing.tools > 999 {
-                format!(" ({} in tools)", duration(turn.timing.tools))
-            } else {
-                String::new()
-            };
-            about.push(format!("{}{tools}", duration(end - start)));
-        }
+        let mut about = vec![turn.anchor.clone()];
+        about.extend(turn.span.map(|(start, _)| self.moment(start)));
         about.extend(turn.models.iter().map(|model| visible(short_model(model)).into_owned()));
-        if turn.tokens.output > 0 {
-            let (read, said) = (turn.tokens.context(), turn.tokens.output);
-            about.push(format!("{} in, {} out", short_count(read), short_count(said)));
-        }
         if turn.open {
             about.push("unfinished".to_owned());
         }
         self.gap();
         let number = format!("── {} ", turn.number);
-        let about =
-            cut(&format!("{} · {}", turn.anchor, about.join(" · ")), self.page.room(indent + number.len()));
-        let (number, about) = (self.page.paint(Label::Strong, &number), self.page.paint(Label::Dim, &about));
-        self.line(indent, None, &format!("{number}{about}"));
+        let about = about.join(" · ");
+        let room = self.page.column(indent);
+        let figures = figures(turn, room > 90).join(" · ");
+        let cost = cost(&turn.spent).unwrap_or_default();
+        let line = if self.page.width.is_none() {
+            let parts = [about, figures, cost];
+            let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            self.page.paint(Label::Strong, &number) + &self.page.paint(Label::Dim, &parts.join(" · "))
+        } else {
+            let margin = format!("{figures}{cost:>COST$}");
+            let about = cut(&about, room.saturating_sub(number.width() + margin.width() + 2).max(12));
+            let gap = room.saturating_sub(number.width() + about.width() + margin.width()).max(2);
+            let rest = cut(&format!("{about}{:gap$}{margin}", ""), room.saturating_sub(number.width()));
+            self.page.paint(Label::Strong, &number) + &self.page.paint(Label::Dim, &rest)
+        };
+        self.line(indent, None, &line);
         for item in &turn.items {
+            self.reply_cost(item, indent);
             self.item(item, indent);
         }
     }
 
-    fn moment(&self, millis: i64) -> String {
+    /// What the reply cost that begins here, in the margin, where everything is shown.
+    fn reply_cost(&mut self, item: &Item, indent: usize) {
+        let Some(spent) = item.spent.as_deref().filter(|_| self.style.level >= Level::Full) else { return };
+        let (read, said) = (short_count(spent.tokens.context()), short_count(spent.tokens.output));
+        let text = format!("{read} in, {said} out{:>COST$}", spent.short_cost());
+        let room = if self.page.width.is_some() { self.page.column(indent) } else { 0 };
+        self.line(indent, Some(Label::Dim), &format!("{text:>room$}"));
+    }
+
+    /// When a turn began: the day too, unless the turn before began on it.
+    fn moment(&mut self, millis: i64) -> String {
         let moment = jiff::Timestamp::from_millisecond(millis).unwrap_or_default();
-        moment.to_zoned(self.style.zone.clone()).strftime("%Y-%m-%d %H:%M").to_string()
+        let moment = moment.to_zoned(self.style.zone.clone());
+        let again = self.day.replace(moment.date()) == Some(moment.date());
+        moment.strftime(if again { "%H:%M" } else { "%Y-%m-%d %H:%M" }).to_string()
     }
 
     fn item(&mut self, item: &Item, indent: usize) {
@@ -157,6 +217,7 @@ impl Writer<'_> {
                     self.line(indent, Some(Label::Dim), &text);
                 }
             }
+            Body::Text(text) if text.trim().is_empty() => {}
             Body::Text(text) => {
                 self.gap();
                 self.prose(indent, text);
@@ -290,7 +351,8 @@ impl Writer<'_> {
     fn agent(&mut self, agent: &AgentView, indent: usize) {
         let parts = [agent.agent_type.as_deref(), agent.description.as_deref()];
         let about: Vec<_> = parts.into_iter().flatten().map(visible).collect();
-        let text = format!("╭ sub-agent {} {}", visible(&agent.id), about.join(": "));
+        let spent = cost(&agent.spent).map(|cost| format!(" · {cost}")).unwrap_or_default();
+        let text = format!("╭ sub-agent {} {}{spent}", visible(&agent.id), about.join(": "));
         self.line(indent, Some(Label::Tool), &cut(&text, self.page.room(indent)));
         for turn in &agent.turns {
             self.turn(turn, indent + 2);

@@ -80,6 +80,33 @@ impl AddAssign<&Self> for Totals {
 }
 
 impl Totals {
+    /// Whether the calls cost more than `cost` says: some have no price, or a log that tells of less than they used.
+    pub fn is_least(&self) -> bool {
+        self.unpriced_calls > 0 || self.under_reported > 0
+    }
+
+    /// The cost in short, for people: `$0.42`; `≥ $0.42` where it was more; `no price` where nothing has one.
+    pub fn short_cost(&self) -> String {
+        if self.unpriced_calls == self.calls && self.calls > 0 && self.cost == Money::ZERO {
+            return "no price".to_owned();
+        }
+        format!("{}{}", if self.is_least() { "≥ " } else { "" }, self.cost.short())
+    }
+
+    /// Why the calls cost more than `cost` says, in a sentence or two; nothing where they do not.
+    pub fn caveat(&self) -> Option<String> {
+        let calls = |count: u64| if count == 1 { "1 call".to_owned() } else { format!("{count} calls") };
+        let mut reasons = Vec::new();
+        if self.unpriced_calls > 0 {
+            let names: Vec<&str> = self.unpriced.iter().map(|name| &**name).collect();
+            reasons.push(format!("{} without a price ({})", calls(self.unpriced_calls), names.join(", ")));
+        }
+        if self.under_reported > 0 {
+            reasons.push(format!("{} with more output than the log says", calls(self.under_reported)));
+        }
+        (!reasons.is_empty()).then(|| reasons.join("; "))
+    }
+
     /// A call as a sum of one.
     pub(crate) fn of(call: &Call<'_>, book: &Book) -> Self {
         Self::by_prices(call, book, book.prices(call.model))

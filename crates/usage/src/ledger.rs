@@ -7,6 +7,7 @@ use threadline_entry::{AgentKind, Millis};
 
 use crate::book::Book;
 use crate::explain::{Explained, Reason, Verdict};
+use crate::group::Totals;
 use crate::key::Key;
 use crate::model::model;
 use crate::names::{NameId, Names};
@@ -313,6 +314,20 @@ impl Calls {
             regional: row.has(REGIONAL),
             under_reported: row.has(UNDER_REPORTED),
         }
+    }
+
+    /// What each call used and cost, with the log that it belongs to, counted as they were taken, and the first of
+    /// its lines there. The scans must have kept the records.
+    pub fn placed<'a>(&'a self, book: &'a Book) -> impl Iterator<Item = (usize, u64, Totals)> + 'a {
+        let mut seen = vec![false; self.rows.len()];
+        self.records.iter().filter_map(move |record| {
+            let (place, _) = record.found.as_ref().ok()?;
+            let row = &self.rows[*place as usize];
+            if row.file != record.file || std::mem::replace(&mut seen[*place as usize], true) {
+                return None;
+            }
+            Some((record.file as usize, record.at.line_no, Totals::of(&self.call(row), book)))
+        })
     }
 
     /// Every record that tells of a call, by log and line, with what became of it.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use threadline_entry::lens::{FromJson, Iteration, Moment};
+use threadline_entry::lens::{FromJson, Iteration, Lens, Moment};
 use threadline_entry::{Entry, Json, Millis, walk};
 
 use crate::explain::Reason;
@@ -142,9 +142,20 @@ impl<'a> Top<'a> {
         Some(Self { line: values, message, more: None, data: data.and_then(|([data], [])| data) })
     }
 
-    /// The values of an entry.
+    /// The values of an entry, which knows where those of its message stand.
     pub(crate) fn of(entry: &'a Entry) -> Self {
-        Self::known(|key| entry.get(key))
+        let message = entry.message().map(Lens::object);
+        Self {
+            line: LINE_KEYS.map(|key| entry.get(key)),
+            message: MESSAGE_KEYS.map(|key| message.and_then(|message| message.get(key))),
+            data: entry.get("data"),
+            more: Some(More {
+                content: message.and_then(|message| message.get("content")),
+                request_id: text(entry.get("requestId")),
+                session_id: text(entry.get("sessionId")),
+                uuid: text(entry.get("uuid")),
+            }),
+        }
     }
 
     /// The values of an object that is known whole.

@@ -202,6 +202,19 @@ impl Scan {
         }
     }
 
+    /// Reads the next entry of a log that is in memory.
+    pub fn entry(&mut self, entry: &Entry) {
+        if !self.head.done {
+            self.out.first_at = self.out.first_at.or_else(|| entry.timestamp());
+            self.head.lines += 1;
+            self.head.done = self.out.first_at.is_some() || self.head.lines >= HEAD_LINES;
+        }
+        if matches!(entry.kind(), Kind::Assistant | Kind::Progress) {
+            let line = Line { bytes: entry.as_bytes(), ending: entry.ending(), at: entry.at() };
+            self.seen(Top::of(entry).see(), &line);
+        }
+    }
+
     /// What the log holds.
     pub fn finish(mut self) -> Scanned {
         if self.out.source.session.is_none() {
@@ -247,7 +260,8 @@ impl Scan {
                     self.out.n_broken += 1;
                     self.reject(line, None, Reason::Broken);
                 }
-                _ => self.seen(Top::of(entry).see(), line),
+                // Each object of a line is a record of its own.
+                _ => self.seen(Top::of(entry).see(), &Line { bytes: entry.as_bytes(), ..*line }),
             }
         }
     }

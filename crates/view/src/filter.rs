@@ -44,6 +44,10 @@ impl Filter {
         for branch in &mut transcript.branches {
             self.keep(&mut branch.turns);
         }
+        for agent in &mut transcript.agents {
+            self.keep(&mut agent.turns);
+        }
+        transcript.agents.retain(|agent| !agent.turns.is_empty());
     }
 
     fn keep(&self, turns: &mut Vec<TurnView>) {

@@ -1,7 +1,8 @@
 //! Plain data for showing: what a person wants to see of a session, without width, colour or markup.
 //!
-//! [`transcript()`] is a session as a conversation, [`outline()`] is a line a turn, [`changes()`] is what became
-//! of the files, [`Inventory`] is what the lines hold, and [`wire`] is our public JSON.
+//! A [`Telling`] is what a session is told from, as a conversation: [`Telling::transcript`]. [`outline()`] is a line a
+//! turn, [`Spending`] is what it cost, [`changes()`] is what became of the files, [`Inventory`] is what the lines
+//! hold, and [`wire`] is our public JSON.
 
 #![warn(missing_docs)]
 
@@ -14,6 +15,7 @@ mod markdown;
 mod outline;
 mod selection;
 mod session_card;
+mod spending;
 mod transcript;
 mod usage_board;
 pub mod wire;
@@ -27,11 +29,12 @@ pub use markdown::markdown;
 pub use outline::{OutlineLine, outline};
 pub use selection::{Choices, Chosen, PAGE, Selection, SortBy, When};
 pub use session_card::{Figures, SessionCard, Tally};
+pub use spending::Spending;
 pub use threadline_entry::{Finding, Severity};
 pub use threadline_session::{Input, Outcome, Round};
 pub use threadline_usage::{Explained, Money, Totals, Verdict, Window};
 pub use transcript::{
-    AgentView, Attached, Body, BranchView, CallView, Item, Kept, Timing, Tokens, Transcript, TurnView,
-    anchor, each_turn, transcript,
+    AgentView, Attached, Body, BranchView, CallView, Item, Kept, Telling, Timing, Tokens, Transcript,
+    TurnView, anchor, each_turn, transcript,
 };
 pub use usage_board::{DayUse, UsageBoard};

@@ -18,11 +18,23 @@ pub fn markdown(transcript: &Transcript, level: Level) -> String {
     let title = transcript.title.as_deref().or(transcript.id.as_deref()).unwrap_or("Session");
     let _ = writeln!(writer.out, "# {}\n", one_line(title));
     let about = [&transcript.id, &transcript.cwd, &transcript.git_branch];
-    let about: Vec<String> = about.into_iter().flatten().map(|fact| one_line(fact)).collect();
+    let mut about: Vec<String> = about.into_iter().flatten().map(|fact| one_line(fact)).collect();
+    if transcript.spent.calls > 0 {
+        let caveat = transcript.spent.caveat().map(|caveat| format!(" ({})", one_line(&caveat)));
+        about.push(format!("{}{}", transcript.spent.short_cost(), caveat.unwrap_or_default()));
+    }
     if !about.is_empty() {
         let _ = writeln!(writer.out, "{}\n", about.join(" · "));
     }
     writer.turns(&transcript.turns);
+    for agent in &transcript.agents {
+        let wanted = agent.turns.iter().any(|turn| turn.items.iter().any(|item| writer.wants(item)));
+        if wanted {
+            let about = agent.description.as_deref().or(agent.agent_type.as_deref()).unwrap_or(&agent.id);
+            let _ = writeln!(writer.out, "# Sub-agent that no call started: {}\n", one_line(about));
+            writer.turns(&agent.turns);
+        }
+    }
     for branch in &transcript.branches {
         let wanted = branch.turns.iter().any(|turn| turn.items.iter().any(|item| writer.wants(item)));
         if wanted {

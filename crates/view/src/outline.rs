@@ -1,6 +1,7 @@
 //! The outline: a line a turn.
 
 use threadline_session::Outcome;
+use threadline_usage::Totals;
 
 use crate::card::{Card, first_line};
 use crate::diff::Hunk;
@@ -27,6 +28,8 @@ pub struct OutlineLine {
     pub compactions: usize,
     /// What it used.
     pub tokens: Tokens,
+    /// What it cost, with the sub-agents that it started.
+    pub spent: Totals,
     /// What the time went to.
     pub timing: Timing,
     /// Whether the model has not finished.
@@ -56,6 +59,7 @@ fn line(turn: &TurnView) -> OutlineLine {
         lines: (0, 0),
         compactions: 0,
         tokens: turn.tokens,
+        spent: turn.spent.clone(),
         timing: turn.timing,
         open: turn.open,
     };

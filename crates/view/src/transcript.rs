@@ -1,15 +1,19 @@
 //! A session as a conversation: turns, and in each turn what was asked, said and done.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 
+use rustc_hash::FxHashSet;
 use threadline_entry::lens::{
     ApiError, AttachmentLine, Block, FrameLink, ModelRefusalFallback, PrLink, Progress, StopHookSummary,
     System, TurnDuration, Usage,
 };
-use threadline_entry::{Entry, Finding, Json, Kind, Millis, Severity};
+use threadline_entry::{AgentKind, Entry, Finding, Json, Kind, Millis, Severity};
 use threadline_session::{Agent, Compaction, Family, Input, Outcome, Round, Session, Thread, ToolCall, Turn};
+use threadline_usage::Totals;
 
 use crate::card::{Call, Card, text_of};
+use crate::spending::Spending;
 
 /// A session as a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,8 +32,12 @@ pub struct Transcript {
     pub turns: Vec<TurnView>,
     /// What the conversation left behind: rewinds and retries.
     pub branches: Vec<BranchView>,
+    /// Sub-agents that no call of the conversation started.
+    pub agents: Vec<AgentView>,
     /// What is wrong with the session.
     pub findings: Vec<Finding>,
+    /// What all of it cost. Here and below: no calls, if nobody asked what they cost.
+    pub spent: Totals,
 }
 
 /// A path that the conversation left.
@@ -56,6 +64,10 @@ pub struct TurnView {
     pub models: Vec<String>,
     /// What it used.
     pub tokens: Tokens,
+    /// What it cost, with the sub-agents that it started.
+    pub spent: Totals,
+    /// What those sub-agents cost.
+    pub spent_by_agents: Totals,
     /// Whether the model has not finished.
     pub open: bool,
     /// How it continues the turn before.
@@ -94,6 +106,8 @@ pub struct Item {
     pub line_no: u64,
     /// When.
     pub at: Option<Millis>,
+    /// What the reply cost that begins here.
+    pub spent: Option<Box<Totals>>,
     /// What.
     pub body: Body,
 }
@@ -206,6 +220,10 @@ pub struct AgentView {
     pub agent_type: Option<String>,
     /// What it was asked to do, in a few words.
     pub description: Option<String>,
+    /// What it was started for.
+    pub kind: AgentKind,
+    /// What it cost, with the sub-agents that it started itself.
+    pub spent: Totals,
     /// What it did.
     pub turns: Vec<TurnView>,
 }
@@ -213,43 +231,76 @@ pub struct AgentView {
 /// Reads output that was kept in a file of its own, given the path that the log names.
 pub type Kept<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// The conversation of a session and, inside the calls that started them, those of its sub-agents.
-pub fn transcript(family: &Family, kept: Kept<'_>) -> Transcript {
-    let mut turns = Vec::new();
-    let told = each_turn(family, kept, &mut |_, turn| turns.push(turn));
-    Transcript { turns, ..told }
+/// What a conversation is told from.
+#[derive(Clone, Copy)]
+pub struct Telling<'a> {
+    /// The session and its sub-agents.
+    pub family: &'a Family,
+    /// How to read output that was kept in a file of its own.
+    pub kept: Kept<'a>,
+    /// What its calls cost, if that is to be told.
+    pub spending: Option<&'a Spending>,
 }
 
-/// Tells a conversation turn by turn, so that a large one need not be in memory twice.
-///
-/// Each turn goes to `sink` with everything else there is to say of the session, which also comes back.
+/// The conversation of a session, without what it cost. See [`Telling::transcript`].
+pub fn transcript(family: &Family, kept: Kept<'_>) -> Transcript {
+    Telling { family, kept, spending: None }.transcript()
+}
+
+/// A conversation turn by turn, without what it cost. See [`Telling::each_turn`].
 pub fn each_turn(family: &Family, kept: Kept<'_>, sink: &mut dyn FnMut(&Transcript, TurnView)) -> Transcript {
-    let session = &family.main;
-    let last = |key: &str| {
-        let found = session.entries().iter().rev().find_map(|entry| entry.get(key)?.as_str());
-        found.filter(|text| !text.is_empty()).map(Cow::into_owned)
-    };
-    let teller = Teller { family, agent: None, depth: 0, kept };
-    let branches = session.branches().into_iter().map(|branch| BranchView {
-        fork: branch.fork.map(|idx| anchor(session.entries()[idx].at().line_no, 0)),
-        turns: teller.turns_of(&Thread { leaf: branch.entries.last().copied(), entries: branch.entries }),
-    });
-    let told = Transcript {
-        id: session.id().map(Cow::into_owned),
-        title: session.title().map(Cow::into_owned),
-        cwd: session.entries().iter().find_map(|entry| entry.get("cwd")?.as_str()).map(Cow::into_owned),
-        git_branch: last("gitBranch"),
-        version: last("version"),
-        turns: Vec::new(),
-        branches: branches.collect(),
-        findings: session
-            .findings()
-            .into_iter()
-            .filter(|finding| finding.severity > Severity::Note)
-            .collect(),
-    };
-    teller.each_turn_of(&teller.thread(), &mut |turn| sink(&told, turn));
-    told
+    Telling { family, kept, spending: None }.each_turn(sink)
+}
+
+impl<'a> Telling<'a> {
+    /// A telling that reads no files and names no cost.
+    pub fn new(family: &'a Family) -> Self {
+        Self { family, kept: &|_| None, spending: None }
+    }
+
+    /// The conversation of a session and, inside the calls that started them, those of its sub-agents.
+    pub fn transcript(self) -> Transcript {
+        let mut turns = Vec::new();
+        let told = self.each_turn(&mut |_, turn| turns.push(turn));
+        Transcript { turns, ..told }
+    }
+
+    /// Tells a conversation turn by turn, so that a large one need not be in memory twice.
+    ///
+    /// Each turn goes to `sink` with what there is to say of the session, which also comes back; the sub-agents that
+    /// no call started are known only then.
+    pub fn each_turn(self, sink: &mut dyn FnMut(&Transcript, TurnView)) -> Transcript {
+        let session = &self.family.main;
+        let last = |key: &str| {
+            let found = session.entries().iter().rev().find_map(|entry| entry.get(key)?.as_str());
+            found.filter(|text| !text.is_empty()).map(Cow::into_owned)
+        };
+        let met = RefCell::default();
+        let teller = Teller { telling: self, agent: None, depth: 0, met: &met };
+        let branches = session.branches().into_iter().map(|branch| BranchView {
+            fork: branch.fork.map(|idx| anchor(session.entries()[idx].at().line_no, 0)),
+            turns: teller.turns_of(&Thread { leaf: branch.entries.last().copied(), entries: branch.entries }),
+        });
+        let mut told = Transcript {
+            id: session.id().map(Cow::into_owned),
+            title: session.title().map(Cow::into_owned),
+            cwd: session.entries().iter().find_map(|entry| entry.get("cwd")?.as_str()).map(Cow::into_owned),
+            git_branch: last("gitBranch"),
+            version: last("version"),
+            turns: Vec::new(),
+            branches: branches.collect(),
+            agents: Vec::new(),
+            findings: session
+                .findings()
+                .into_iter()
+                .filter(|finding| finding.severity > Severity::Note)
+                .collect(),
+            spent: self.spending.map(|spending| spending.total().clone()).unwrap_or_default(),
+        };
+        teller.each_turn_of(&teller.thread(), &mut |turn| sink(&told, turn));
+        told.agents = teller.strays();
+        told
+    }
 }
 
 /// The name of the `block_idx`th block of a line. Logs only grow, so a line keeps its name.
@@ -261,16 +312,40 @@ pub fn anchor(line_no: u64, block_idx: usize) -> String {
 const DEPTH: usize = 100;
 
 /// Tells what happened in one session of a family.
+#[derive(Clone, Copy)]
 struct Teller<'f> {
-    family: &'f Family,
+    telling: Telling<'f>,
     agent: Option<usize>,
     depth: usize,
-    kept: Kept<'f>,
+    /// The agents that were told of.
+    met: &'f RefCell<FxHashSet<usize>>,
 }
 
 impl<'f> Teller<'f> {
     fn session(&self) -> &'f Session {
-        self.family.session(self.agent)
+        self.telling.family.session(self.agent)
+    }
+
+    /// What the calls cost that begin on this line.
+    fn spent_on(&self, entry: &Entry) -> Option<&'f Totals> {
+        let spending = self.telling.spending.filter(|_| entry.kind() == Kind::Assistant)?;
+        spending.on(self.telling.family, self.agent, entry.at().line_no)
+    }
+
+    /// The agents that nothing told of: first those that nobody started, then what is left.
+    fn strays(&self) -> Vec<AgentView> {
+        let agents = &self.telling.family.agents;
+        let mut order: Vec<usize> = (0..agents.len()).collect();
+        order.sort_by_key(|&agent| agents[agent].spawn.is_some());
+        let untold = |agent: &usize| !self.met.borrow().contains(agent);
+        let mut found: Vec<(usize, AgentView)> = Vec::new();
+        for agent in order {
+            if untold(&agent) {
+                found.push((agent, self.agent(agent)));
+            }
+        }
+        found.sort_by_key(|(agent, _)| *agent);
+        found.into_iter().map(|(_, told)| told).collect()
     }
 
     /// The active conversation, with the lines around it that are worth telling.
@@ -315,6 +390,17 @@ impl<'f> Teller<'f> {
         }
         let first = turn.prompt.or(turn.entries.first().copied());
         let span = turn.span(session);
+        let items: Vec<Item> = turn.entries.iter().flat_map(|&idx| self.items(idx, compactions)).collect();
+        let (mut spent, mut spent_by_agents) = (Totals::default(), Totals::default());
+        for totals in turn.entries.iter().filter_map(|&idx| self.spent_on(&session.entries()[idx])) {
+            spent += totals;
+        }
+        for item in &items {
+            if let Body::Call(call) = &item.body {
+                call.agents.iter().for_each(|agent| spent_by_agents += &agent.spent);
+            }
+        }
+        spent += &spent_by_agents;
         TurnView {
             number: turn.number,
             anchor: anchor(first.map_or(0, |idx| session.entries()[idx].at().line_no), 0),
@@ -322,20 +408,32 @@ impl<'f> Teller<'f> {
             span,
             models,
             tokens,
+            spent,
+            spent_by_agents,
             open: turn.is_open(session),
             round: turn.round,
-            items: turn.entries.iter().flat_map(|&idx| self.items(idx, compactions)).collect(),
+            items,
         }
     }
 
-    /// What one line tells.
+    /// What one line tells. What its call cost is told by the first item.
     fn items(&self, entry_idx: usize, compactions: &[Compaction]) -> Vec<Item> {
+        let mut items = self.items_of(entry_idx, compactions);
+        if let Some(item) = items.first_mut() {
+            let spent = self.spent_on(&self.session().entries()[entry_idx]);
+            item.spent = spent.map(|spent| Box::new(spent.clone()));
+        }
+        items
+    }
+
+    fn items_of(&self, entry_idx: usize, compactions: &[Compaction]) -> Vec<Item> {
         let session = self.session();
         let entry = &session.entries()[entry_idx];
         let item = |block_idx: usize, body: Body| Item {
             anchor: anchor(entry.at().line_no, block_idx),
             line_no: entry.at().line_no,
             at: session.timestamp(entry_idx),
+            spent: None,
             body,
         };
         let one = |body: Option<Body>| body.map(|body| item(0, body)).into_iter().collect();
@@ -412,15 +510,16 @@ impl<'f> Teller<'f> {
         let data = call.results.first().and_then(|at| session.entries()[at.entry_idx].tool_use_result());
         let failed = outcome != Outcome::Ok;
         let input = block.input();
-        let mut told = Call { name: &call.name, input, data, text: &text, failed, kept: self.kept }.told();
+        let mut told =
+            Call { name: &call.name, input, data, text: &text, failed, kept: self.telling.kept }.told();
         if let Some(inside) =
             session.entries()[call.entry_idx].get("cwd").and_then(|cwd| below(&told.subject, &cwd.as_str()?))
         {
             told.subject = inside;
         }
         let agents = if self.depth < DEPTH {
-            let spawned = self.family.spawned_by(self.agent, &call.id);
-            spawned.map(|agent| self.agent(agent, &self.family.agents[agent])).collect()
+            let spawned = self.telling.family.spawned_by(self.agent, &call.id);
+            spawned.map(|agent| self.agent(agent)).collect()
         } else {
             Vec::new()
         };
@@ -439,13 +538,23 @@ impl<'f> Teller<'f> {
         }
     }
 
-    fn agent(&self, idx: usize, agent: &Agent) -> AgentView {
+    fn agent(&self, idx: usize) -> AgentView {
+        self.met.borrow_mut().insert(idx);
+        let agent: &Agent = &self.telling.family.agents[idx];
         let below = Teller { agent: Some(idx), depth: self.depth + 1, ..*self };
+        let turns = below.turns_of(&below.thread());
+        let mut spent = Totals::default();
+        for totals in agent.session.entries().iter().filter_map(|entry| below.spent_on(entry)) {
+            spent += totals;
+        }
+        turns.iter().for_each(|turn| spent += &turn.spent_by_agents);
         AgentView {
             id: agent.id.clone(),
             agent_type: agent.agent_type.clone(),
             description: agent.description.clone(),
-            turns: below.turns_of(&below.thread()),
+            kind: agent.kind,
+            spent,
+            turns,
         }
     }
 

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use serde_json::value::RawValue;
 use threadline_entry::{Finding, Millis};
 use threadline_session::ReplayMessage;
+use threadline_usage::Totals;
 
 use crate::inventory::{Counts, Drift, Inventory};
-use crate::transcript::{Body, CallView, Item, Timing, Tokens, Transcript, TurnView};
+use crate::transcript::{AgentView, Body, CallView, Item, Timing, Tokens, Transcript, TurnView};
 
 /// The version of the shapes below.
 pub const SCHEMA: u32 = 1;
@@ -218,6 +220,20 @@ pub enum ShowObject<'a> {
         version: Option<&'a str>,
         turns: usize,
         branches: usize,
+        spent: Option<SpentObject<'a>>,
+    },
+    Branch {
+        number: usize,
+        fork: Option<&'a str>,
+    },
+    Agent {
+        id: &'a str,
+        parent: Option<&'a str>,
+        call: Option<&'a str>,
+        kind: &'static str,
+        agent_type: Option<&'a str>,
+        description: Option<&'a str>,
+        spent: Option<SpentObject<'a>>,
     },
     Turn {
         agent: Option<&'a str>,
@@ -228,6 +244,8 @@ pub enum ShowObject<'a> {
         ended_at: Option<String>,
         models: &'a [String],
         tokens: TokensObject,
+        spent: Option<SpentObject<'a>>,
+        spent_by_agents: Option<SpentObject<'a>>,
         timing: TimingObject,
         open: bool,
     },
@@ -238,6 +256,8 @@ pub enum ShowObject<'a> {
         line: u64,
         at: Option<String>,
         kind: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        spent: Option<SpentObject<'a>>,
         #[serde(flatten)]
         body: BodyObject<'a>,
     },
@@ -251,6 +271,28 @@ pub struct TokensObject {
     pub output: u64,
     pub cache_read: u64,
     pub cache_write: u64,
+}
+
+/// What calls cost.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct SpentObject<'a> {
+    pub calls: u64,
+    pub cost_usd: Option<Box<RawValue>>,
+    pub at_least: bool,
+    pub unpriced_models: Vec<&'a str>,
+}
+
+impl<'a> SpentObject<'a> {
+    /// What was spent, if anything was.
+    pub fn of(totals: &'a Totals) -> Option<Self> {
+        (totals.calls > 0).then(|| Self {
+            calls: totals.calls,
+            cost_usd: RawValue::from_string(totals.cost.to_string()).ok(),
+            at_least: totals.is_least(),
+            unpriced_models: totals.unpriced.iter().map(|name| &**name).collect(),
+        })
+    }
 }
 
 /// What the time of a turn went to.
@@ -287,7 +329,7 @@ pub enum BodyObject<'a> {
         tool: &'a str,
         subject: &'a str,
         gist: &'a str,
-        input: Option<Box<serde_json::value::RawValue>>,
+        input: Option<Box<RawValue>>,
         outcome: &'static str,
         duration_ms: Option<Millis>,
         result: &'a str,
@@ -314,7 +356,8 @@ pub enum BodyObject<'a> {
     },
 }
 
-/// Calls `sink` with every line of `show --json`, sub-agents behind the call that started them.
+/// Calls `sink` with every line of `show --json`: the conversation with sub-agents behind the call that started them,
+/// then sub-agents that no call started, then the branches that it left.
 pub fn show<'a>(transcript: &'a Transcript, sink: &mut dyn FnMut(ShowObject<'a>)) {
     sink(ShowObject::Session {
         schema: SCHEMA,
@@ -325,8 +368,16 @@ pub fn show<'a>(transcript: &'a Transcript, sink: &mut dyn FnMut(ShowObject<'a>)
         version: transcript.version.as_deref(),
         turns: transcript.turns.len(),
         branches: transcript.branches.len(),
+        spent: SpentObject::of(&transcript.spent),
     });
     show_turns(&transcript.turns, None, sink);
+    for agent in &transcript.agents {
+        show_agent(agent, None, None, sink);
+    }
+    for (i, branch) in transcript.branches.iter().enumerate() {
+        sink(ShowObject::Branch { number: i + 1, fork: branch.fork.as_deref() });
+        show_turns(&branch.turns, None, sink);
+    }
 }
 
 fn show_turns<'a>(turns: &'a [TurnView], agent: Option<&'a str>, sink: &mut dyn FnMut(ShowObject<'a>)) {
@@ -340,18 +391,38 @@ fn show_turns<'a>(turns: &'a [TurnView], agent: Option<&'a str>, sink: &mut dyn 
             ended_at: turn.span.map(|(_, end)| moment(end)),
             models: &turn.models,
             tokens: turn.tokens.into(),
+            spent: SpentObject::of(&turn.spent),
+            spent_by_agents: SpentObject::of(&turn.spent_by_agents),
             timing: turn.timing.into(),
             open: turn.open,
         });
         for item in &turn.items {
             sink(item_object(item, turn.number, agent));
             if let Body::Call(call) = &item.body {
-                for agent in &call.agents {
-                    show_turns(&agent.turns, Some(&agent.id), sink);
+                for below in &call.agents {
+                    show_agent(below, agent, Some(&call.id), sink);
                 }
             }
         }
     }
+}
+
+fn show_agent<'a>(
+    agent: &'a AgentView,
+    parent: Option<&'a str>,
+    call: Option<&'a str>,
+    sink: &mut dyn FnMut(ShowObject<'a>),
+) {
+    sink(ShowObject::Agent {
+        id: &agent.id,
+        parent,
+        call,
+        kind: agent.kind.name(),
+        agent_type: agent.agent_type.as_deref(),
+        description: agent.description.as_deref(),
+        spent: SpentObject::of(&agent.spent),
+    });
+    show_turns(&agent.turns, Some(&agent.id), sink);
 }
 
 fn item_object<'a>(item: &'a Item, turn: usize, agent: Option<&'a str>) -> ShowObject<'a> {
@@ -378,7 +449,8 @@ fn item_object<'a>(item: &'a Item, turn: usize, agent: Option<&'a str>) -> ShowO
         Body::Unknown { kind, raw } => ("unknown", BodyObject::Unknown { entry_type: kind.as_deref(), raw }),
     };
     let (anchor, line, at) = (&*item.anchor, item.line_no, item.at.map(moment));
-    ShowObject::Item { agent, turn, anchor, line, at, kind, body }
+    let spent = item.spent.as_deref().and_then(SpentObject::of);
+    ShowObject::Item { agent, turn, anchor, line, at, kind, spent, body }
 }
 
 fn call_object(call: &CallView) -> BodyObject<'_> {
@@ -387,7 +459,7 @@ fn call_object(call: &CallView) -> BodyObject<'_> {
         tool: &call.name,
         subject: &call.subject,
         gist: &call.gist,
-        input: serde_json::value::RawValue::from_string(call.input.clone()).ok(),
+        input: RawValue::from_string(call.input.clone()).ok(),
         outcome: call.outcome.name(),
         duration_ms: call.duration,
         result: &call.result,

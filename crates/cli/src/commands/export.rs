@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use threadline_html::{Images, Listed, Options, Page, RawLines, RawLog};
 use threadline_session::Family;
 use threadline_store::{Glance, SessionFile};
-use threadline_view::{Filter, Level, Transcript, each_turn, markdown, transcript, wire};
+use threadline_view::{Filter, Level, Telling, Transcript, markdown, wire};
 
 use super::show::LevelChoice;
 use crate::context::Context;
@@ -118,7 +118,9 @@ pub(crate) fn run(cx: &Context, command: &ExportCommand) -> Result<Outcome, Comm
 
 fn told(file: &SessionFile) -> Result<Transcript, CommandError> {
     let family = load::family(file)?;
-    Ok(transcript(&family, &|path| load::kept_output(file, path)))
+    let spending = load::spending(&family)?;
+    let kept = |path: &str| load::kept_output(file, path);
+    Ok(Telling { family: &family, kept: &kept, spending: Some(&spending) }.transcript())
 }
 
 fn json(told: &Transcript, out: &mut dyn Write) -> Result<(), CommandError> {
@@ -152,13 +154,16 @@ fn html(file: &SessionFile, args: &HtmlArgs, out: &mut dyn Write) -> Result<(), 
     let family = load::family(file)?;
     let (level, options) = (args.level(), args.options());
     let filter = Filter::level(level);
+    let spending = load::spending(&family)?;
+    let kept = |path: &str| load::kept_output(file, path);
     // The lines are compressed while the conversation is told.
     let (raw, (page, told)) = rayon::join(
         || if level == Level::Raw { raw(&family) } else { RawLines::default() },
         || {
             let mut page = Page::new(&options);
             let mut one = Transcript::default();
-            let mut told = each_turn(&family, &|path| load::kept_output(file, path), &mut |told, turn| {
+            let telling = Telling { family: &family, kept: &kept, spending: Some(&spending) };
+            let mut told = telling.each_turn(&mut |told, turn| {
                 one.turns.push(turn);
                 filter.apply(&mut one);
                 for turn in one.turns.drain(..) {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use threadline_session::Family;
 use threadline_store::{Change, Follower, SessionFile};
-use threadline_term::{Style, render_items, render_outline, render_transcript};
-use threadline_view::{Filter, Item, Level, Transcript, TurnView, changes, outline, patch, transcript, wire};
+use threadline_term::{Style, render_end, render_items, render_outline, render_transcript};
+use threadline_view::{Filter, Item, Level, Telling, Transcript, TurnView, changes, outline, patch, wire};
 
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
@@ -97,7 +97,7 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<Outcome, CommandError
     if args.patch {
         return show_patch(cx, &family);
     }
-    let mut transcript = view(&family, &file, args);
+    let mut transcript = view(&family, &file, args)?;
     if let Some(range) = args.turns {
         let count = transcript.turns.len();
         transcript.turns.retain(|turn| range.contains(turn.number, count));
@@ -132,8 +132,10 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<Outcome, CommandError
     Ok(Outcome::Done)
 }
 
-fn view(family: &Family, file: &SessionFile, args: &ShowArgs) -> Transcript {
-    let mut transcript = transcript(family, &|path| load::kept_output(file, path));
+fn view(family: &Family, file: &SessionFile, args: &ShowArgs) -> Result<Transcript, CommandError> {
+    let spending = load::spending(family)?;
+    let kept = |path: &str| load::kept_output(file, path);
+    let mut transcript = Telling { family, kept: &kept, spending: Some(&spending) }.transcript();
     let filter = Filter {
         level: args.level.into(),
         tools: args.tool.clone(),
@@ -141,7 +143,7 @@ fn view(family: &Family, file: &SessionFile, args: &ShowArgs) -> Transcript {
         role: args.role.clone(),
     };
     filter.apply(&mut transcript);
-    transcript
+    Ok(transcript)
 }
 
 fn style(args: &ShowArgs) -> Style {
@@ -189,6 +191,8 @@ fn follow(cx: &Context, args: &ShowArgs, file: &SessionFile) -> Result<Outcome, 
     let mut follower = Follower::open(&file.path);
     let mut shown: HashSet<String> = HashSet::new();
     let mut turns = 0;
+    // The last turn whose end was told, and how many calls it had then.
+    let mut ended = (0, 0);
     loop {
         let mut main = std::mem::take(&mut family.main);
         let mut fresh = Vec::new();
@@ -197,6 +201,7 @@ fn follow(cx: &Context, args: &ShowArgs, file: &SessionFile) -> Result<Outcome, 
             main = threadline_session::Session::with_id(&*file.id);
             shown.clear();
             turns = 0;
+            ended = (0, 0);
             cx.ui.note("the log was replaced; showing it from its start");
         }
         for (entry, findings) in fresh {
@@ -204,7 +209,7 @@ fn follow(cx: &Context, args: &ShowArgs, file: &SessionFile) -> Result<Outcome, 
         }
         family = Family::new(main, load::agents(file)?);
         if matches!(change, Change::Appended | Change::Replaced) {
-            let mut transcript = view(&family, file, args);
+            let mut transcript = view(&family, file, args)?;
             let mut answer = cx.ui.answer();
             for turn in &mut transcript.turns {
                 let items: Vec<Item> =
@@ -214,6 +219,10 @@ fn follow(cx: &Context, args: &ShowArgs, file: &SessionFile) -> Result<Outcome, 
                     writeln!(answer, "\n── {} · {}", turn.number, turn.anchor)?;
                 }
                 answer.write_all(render_items(&items, cx.ui.page(), &style(args)).as_bytes())?;
+                if !turn.open && turn.spent.calls > 0 && (turn.number, turn.spent.calls) > ended {
+                    ended = (turn.number, turn.spent.calls);
+                    answer.write_all(render_end(turn, cx.ui.page()).as_bytes())?;
+                }
             }
             match answer.finish() {
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Outcome::Done),

@@ -5,7 +5,6 @@ mod statusline;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use etcetera::BaseStrategy;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
@@ -101,19 +100,7 @@ impl Pricing {
     }
 
     fn book(&self) -> Result<Book, CommandError> {
-        let file = match &self.prices {
-            Some(file) => Some(file.clone()),
-            None => {
-                let config = etcetera::choose_base_strategy().map(|base| base.config_dir()).ok();
-                config.map(|config| config.join("threadline/prices.json")).filter(|file| file.is_file())
-            }
-        };
-        let Some(file) = file else { return Ok(Book::embedded()) };
-        let could_not = |error: &dyn std::fmt::Display| {
-            CommandError::new(format!("cannot read {}: {error}", file.display()))
-        };
-        let json = std::fs::read_to_string(&file).map_err(|error| could_not(&error))?;
-        Book::embedded().with(&json).map_err(|error| could_not(&error))
+        load::book(self.prices.as_deref())
     }
 }
 

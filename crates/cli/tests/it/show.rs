@@ -6,7 +6,7 @@ use std::process::Stdio;
 use insta::assert_snapshot;
 use threadline_testkit::TestHome;
 
-use crate::run::{at_home, command};
+use crate::run::{at_home, command, threadline};
 
 const TALK: &str = r#"
 u1        user   "why is it slow?"
@@ -26,9 +26,9 @@ fn a_conversation_reads_from_top_to_bottom() {
     home.session("slow", TALK);
     assert_snapshot!(at_home(&home, &["show", "last"]).out.replace(&threadline_testkit::session_uuid("slow"), "[id]"), @r"
     (no title)
-    [id] · /home/ada/loom · main · 2.1.197 · 2 turns
+    [id] · /home/ada/loom · main · 2.1.197 · 2 turns · $0.0002
 
-    ── 1 m1 · 2026-01-01 10:00 · 5.0 s (1.0 s in tools) · opus-4-8 · 10 in, 5 out
+    ── 1 m1 · 2026-01-01 10:00 · opus-4-8 · 5.0 s (1.0 s in tools) · 10 in, 5 out · $0.0002
 
     > why is it slow?
     ~ Perhaps a sleep.
@@ -39,7 +39,7 @@ fn a_conversation_reads_from_top_to_bottom() {
 
     A `sleep` on **line 9**.
 
-    ── 2 m7 · 2026-01-01 10:00 · 2.0 s (1.0 s in tools) · opus-4-8 · unfinished
+    ── 2 m7 · 10:00 · opus-4-8 · unfinished · 2.0 s (1.0 s in tools) · $0.00
 
     > take it out
     ✗ Bash  sed -i 9d src/main.rs  error · 1.0 s
@@ -169,4 +169,34 @@ fn following_shows_what_is_written_and_nothing_twice() {
     assert!(rest.iter().all(|line| !line.contains("first")), "{rest:?}");
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+/// What `show` says that a session cost is what `usage` says, and its turns, strays and branches add up to it.
+#[test]
+fn costs_are_those_of_usage() {
+    // Debug runs are slow: the small ones are enough there.
+    let most = if cfg!(debug_assertions) { 300_000 } else { u64::MAX };
+    for path in threadline_testkit::shared_logs() {
+        let is_agent = path.file_name().unwrap().to_str().unwrap().starts_with("agent-");
+        if is_agent || std::fs::metadata(&path).unwrap().len() > most {
+            continue;
+        }
+        let path = path.to_str().unwrap();
+        let shown = threadline(["show", path, "--level", "full", "--json"]).json_lines();
+        let used = threadline(["usage", path, "--by", "session", "--json"]).json_lines();
+        let figures = |value: &serde_json::Value| {
+            (value["calls"].as_u64().unwrap_or(0), value["cost_usd"].as_f64().unwrap_or(0.0))
+        };
+        let told = figures(&shown[0]["spent"]);
+        let counted = used.first().map_or((0, 0.0), figures);
+        let close = |a: (u64, f64), b: (u64, f64)| a.0 == b.0 && (a.1 - b.1).abs() < 1e-9;
+        assert!(close(told, counted), "{path}: {told:?} in show, {counted:?} in usage");
+        let is_part = |line: &&serde_json::Value| {
+            (line["type"] == "turn" && line["agent"].is_null())
+                || (line["type"] == "agent" && line["call"].is_null())
+        };
+        let parts = shown.iter().filter(is_part).map(|line| figures(&line["spent"]));
+        let sum = parts.fold((0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
+        assert!(close(told, sum), "{path}: {told:?} for the session, {sum:?} for its parts");
+    }
 }

@@ -4,4 +4,5 @@
 
 mod cards;
 mod changes;
+mod spending;
 mod transcript;

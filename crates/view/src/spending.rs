@@ -1,0 +1,55 @@
+//! Spending: what the calls of a session cost, and where they stand.
+
+use rustc_hash::FxHashMap;
+use threadline_session::Family;
+use threadline_usage::{Book, Ledger, Scan, Source, Totals, Wants};
+
+/// What the calls of a session and its sub-agents cost, each counted once.
+///
+/// The figures are those of `usage`, made by the same ledger. A session is looked at by itself: what a fork copied
+/// from another session is in its log, and so is counted.
+#[derive(Clone, Debug, Default)]
+pub struct Spending {
+    /// By log (the session's own is the first, those of agents follow) and line.
+    lines: FxHashMap<(usize, u64), Totals>,
+    total: Totals,
+}
+
+impl Spending {
+    /// Adds up what the entries of a family tell of.
+    pub fn of(family: &Family, book: &Book) -> Self {
+        let id = family.main.id().unwrap_or_default();
+        let source = Source::session("", &id);
+        let mut ledger = Ledger::default();
+        let agents = family.agents.iter().take_while({
+            let mut at = 0..;
+            move |_| at.next().is_some_and(|at| family.has_log(at))
+        });
+        let logs = agents.map(|agent| (source.clone().agent(&agent.id, agent.kind), &agent.session));
+        for (source, session) in std::iter::once((source.clone(), &family.main)).chain(logs) {
+            let mut scan = Scan::new(source, Wants { records: true, ..Wants::default() });
+            for entry in session.entries() {
+                scan.entry(entry);
+            }
+            ledger.absorb(scan.finish());
+        }
+        let calls = ledger.settle();
+        let mut spending = Self::default();
+        for (log, line_no, totals) in calls.placed(book) {
+            spending.total += &totals;
+            *spending.lines.entry((log, line_no)).or_default() += &totals;
+        }
+        spending
+    }
+
+    /// What all of it cost.
+    pub fn total(&self) -> &Totals {
+        &self.total
+    }
+
+    /// What the calls cost whose first line this is, in the log of an agent or of the session itself.
+    pub(crate) fn on(&self, family: &Family, agent: Option<usize>, line_no: u64) -> Option<&Totals> {
+        let log = agent.filter(|agent| family.has_log(*agent)).map_or(0, |agent| agent + 1);
+        self.lines.get(&(log, line_no))
+    }
+}

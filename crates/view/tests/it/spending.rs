@@ -1,0 +1,101 @@
+//! What a session cost, and where: by reply, turn, sub-agent, branch.
+
+use threadline_session::{Agent, Family, Session};
+use threadline_testkit::log;
+use threadline_usage::Book;
+use threadline_view::{Spending, Telling, Totals, Transcript, markdown};
+
+fn told(main: &str, agents: &[(&str, &str)]) -> Transcript {
+    let agents = agents.iter().map(|(id, notation)| Agent {
+        session: Session::from_bytes(&log(notation)),
+        ..Agent::bare((*id).to_owned())
+    });
+    let family = Family::new(Session::from_bytes(&log(main)), agents.collect());
+    let spending = Spending::of(&family, &Book::embedded());
+    Telling { spending: Some(&spending), ..Telling::new(&family) }.transcript()
+}
+
+fn words(spent: &Totals) -> String {
+    format!("{} calls, {}", spent.calls, spent.short_cost())
+}
+
+/// One hundred thousand tokens out, of a model that takes 25 dollars for a million.
+const USED: &str = r#"usage={"input_tokens":0,"output_tokens":100000}"#;
+
+#[test]
+fn a_reply_costs_once_however_many_lines_it_has() {
+    let told = told(
+        &format!(
+            r#"
+u1        user   "why?"
+a1 <- u1  reply  m1 thinking "Hm." {USED}
+a2 <- a1  reply  m1 text "Because." {USED}
+u2 <- a2  user   "really?"
+a3 <- u2  reply  m2 text "Yes." {USED}
+"#
+        ),
+        &[],
+    );
+    let turns: Vec<String> = told.turns.iter().map(|turn| words(&turn.spent)).collect();
+    assert_eq!(turns, ["1 calls, $2.50", "1 calls, $2.50"]);
+    let items: Vec<bool> = told.turns[0].items.iter().map(|item| item.spent.is_some()).collect();
+    assert_eq!(items, [false, true, false]);
+    assert_eq!(words(&told.spent), "2 calls, $5.00");
+    assert!(markdown(&told, threadline_view::Level::Chat).contains("s1 · /home/ada/loom · main · $5.00\n"));
+}
+
+#[test]
+fn sub_agents_count_with_the_turn_that_started_them_and_strays_by_themselves() {
+    let main = format!(
+        r#"
+u1        user   "dig"
+a1 <- u1  reply  m1 tool t1 Agent {{"prompt":"deeper"}} {USED}
+r1 <- a1  result t1 "found" {{"agentId":"x1"}}
+"#
+    );
+    let deeper = format!("u1 user \"deeper\" sidechain\na1 <- u1 reply n1 text \"Down.\" sidechain {USED}");
+    let stray = format!("u1 user \"tidy\" sidechain\na1 <- u1 reply n2 text \"Done.\" sidechain {USED}");
+    let told = told(&main, &[("x1", &deeper), ("x2", &stray)]);
+    assert_eq!(words(&told.turns[0].spent), "2 calls, $5.00");
+    assert_eq!(words(&told.turns[0].spent_by_agents), "1 calls, $2.50");
+    let strays: Vec<(&str, String)> =
+        told.agents.iter().map(|agent| (&*agent.id, words(&agent.spent))).collect();
+    assert_eq!(strays, [("x2", "1 calls, $2.50".to_owned())]);
+    assert_eq!(words(&told.spent), "3 calls, $7.50");
+}
+
+#[test]
+fn what_is_not_known_is_said() {
+    let told = told(
+        r#"
+u1        user   "why?"
+a1 <- u1  reply  m1 text "Because." model=loom-9 usage={"input_tokens":9,"output_tokens":9}
+u2 <- a1  user   "really?"
+a2 <- u2  reply  m2 text "Yes." version=2.0.1 usage={"input_tokens":9,"output_tokens":100000}
+"#,
+        &[],
+    );
+    let turns: Vec<String> = told.turns.iter().map(|turn| words(&turn.spent)).collect();
+    assert_eq!(turns, ["1 calls, no price", "1 calls, ≥ $2.50"]);
+    let caveat = told.spent.caveat().unwrap();
+    assert_eq!(caveat, "1 call without a price (loom-9); 1 call with more output than the log says");
+}
+
+#[test]
+fn branches_have_their_own_cost() {
+    let told = told(
+        &format!(
+            r#"
+u1        user   "why?"
+a1 <- u1  reply  m1 text "Because." {USED}
+u2 <- u1  user   "once more"
+a2 <- u2  reply  m2 text "So." {USED}
+"#
+        ),
+        &[],
+    );
+    let branch: Vec<String> =
+        told.branches.iter().flat_map(|branch| &branch.turns).map(|turn| words(&turn.spent)).collect();
+    assert_eq!(branch, ["1 calls, $2.50"]);
+    assert_eq!(words(&told.spent), "2 calls, $5.00");
+}
