@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
-use threadline_store::Store;
+use threadline_store::{Operations, Store};
 
 use crate::error::CommandError;
 use crate::ui::{ColorChoice, Ui};
@@ -51,6 +51,16 @@ impl Context {
         let roots = if args.demo { vec![demo::home()?] } else { roots(&args.home)? };
         let ui = Ui::new(args.color, !args.no_pager && !args.json, args.quiet);
         Ok(Self { store: Store::open(roots), ui, json: args.json })
+    }
+}
+
+impl Context {
+    /// The receipts of what was done, in `$XDG_STATE_HOME/threadline`.
+    pub(crate) fn operations(&self) -> Result<Operations, CommandError> {
+        let base = etcetera::choose_base_strategy()
+            .map_err(|_| CommandError::new("cannot tell where your home folder is").hint("set HOME"))?;
+        let state = base.state_dir().unwrap_or_else(|| base.data_dir());
+        Ok(Operations::at(state.join("threadline").join("operations")))
     }
 }
 

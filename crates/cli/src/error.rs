@@ -39,6 +39,12 @@ impl CommandError {
         Self { message: message.into(), causes: Vec::new(), hints: Vec::new(), closed_pipe: false }
     }
 
+    /// Adds why it could not be done.
+    pub(crate) fn cause(mut self, cause: impl Into<String>) -> Self {
+        self.causes.push(cause.into());
+        self
+    }
+
     /// Adds something that the reader can type or do.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());

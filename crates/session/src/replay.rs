@@ -70,6 +70,14 @@ impl Session {
         Some(request::messages(self, &graph.path(leaf)?))
     }
 
+    /// The lines that a resume reads, oldest first: from the root or the last compaction to the leaf, with
+    /// what hangs beside the way. `None` if Claude Code would refuse.
+    pub fn resumed_lines(&self) -> Option<Vec<usize>> {
+        let graph = path::Graph::new(self);
+        let leaf = graph.leaf().filter(|&leaf| graph.timestamp(leaf).is_some())?;
+        graph.path(leaf)
+    }
+
     /// The entry that a resume would go on from.
     pub fn active_leaf(&self) -> Option<usize> {
         let graph = path::Graph::new(self);

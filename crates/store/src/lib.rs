@@ -3,7 +3,8 @@
 //! A [`Store`] is one or more homes such as `~/.claude`. It lists [`SessionFile`]s, takes a quick
 //! [`Glance`] at each, and [finds](Store::find) the one a person means. A [`Follower`] reads a file
 //! while it grows. Logs are written in two ways only: [`append`] adds whole lines, [`replace`] swaps
-//! the whole file; nothing is ever cut off or overwritten in place.
+//! the whole file; nothing is ever cut off or overwritten in place. What edits do goes through
+//! [`Operations`], which keep a [`Receipt`] of each, so that it can be undone.
 //!
 //! The caller says where the homes are: nothing here reads the environment or the clock.
 //!
@@ -28,7 +29,9 @@ mod home;
 mod identity;
 mod leading;
 mod listing;
+mod live;
 mod log_file;
+mod op;
 mod project;
 mod prompt;
 mod reference;
@@ -45,7 +48,9 @@ pub use glance::{Glance, glance, glance_all};
 pub use home::{Home, Store};
 pub use identity::FileId;
 pub use listing::Listing;
+pub use live::is_live;
 pub use log_file::{LogFile, SessionLogs, logs_below};
+pub use op::{Action, FileDigest, OpError, Operations, Receipt, ReceiptFile, State, Step, Undone};
 pub use project::{encode_project, folder_matches, worktrees};
 pub use reference::{Candidate, FindError};
 pub use replace::{ReplaceError, Replaced, replace};

@@ -169,7 +169,7 @@ impl Carry {
 }
 
 /// Copies the whole file to a name that nothing has yet, and waits until it is on disk.
-fn copy_to(old: &mut fs_err::File, backup: &Path) -> io::Result<()> {
+pub(crate) fn copy_to(old: &mut fs_err::File, backup: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]

@@ -191,6 +191,23 @@ impl<'a> FindingObject<'a> {
     }
 }
 
+/// The plan of an edit, or what it did.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct EditObject<'a> {
+    pub operation: &'a str,
+    pub source: &'a str,
+    pub target: &'a str,
+    pub path: &'a str,
+    pub lines_removed: u64,
+    pub lines_changed: u64,
+    pub lines_added: u64,
+    pub tokens_before: u64,
+    pub tokens_after: u64,
+    pub receipt: Option<&'a str>,
+    pub findings: Vec<FindingObject<'a>>,
+}
+
 /// The answer of `replay`: `{"schema":1,"session":…,"messages":[…]}`.
 ///
 /// Blocks are written as they stand in the log, byte for byte, so this is text and no value.

@@ -1,9 +1,11 @@
 //! The commands, one file each: its arguments, its help, its work.
 
 mod check;
+mod edit;
 mod export;
 mod inspect;
 mod list;
+mod op;
 mod replay;
 mod restore;
 mod search;
@@ -27,6 +29,10 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Export(export::ExportCommand),
     Usage(usage::UsageArgs),
+    #[command(subcommand)]
+    Edit(edit::EditCommand),
+    #[command(subcommand)]
+    Op(op::OpCommand),
 }
 
 impl Command {
@@ -42,6 +48,8 @@ impl Command {
             Self::Restore(args) => restore::run(cx, &args),
             Self::Export(command) => export::run(cx, &command),
             Self::Usage(args) => usage::run(cx, &args),
+            Self::Edit(command) => edit::run(cx, &command),
+            Self::Op(command) => op::run(cx, &command),
         }
     }
 }

@@ -33,6 +33,7 @@ fn every_json_field_is_documented() {
         &["usage", "--by", "tool"],
         &["usage", "--blocks"],
         &["usage", "--explain"],
+        &["edit", "clone", "last"],
     ] {
         let run = threadline([&["--demo", "--json"], command].concat());
         for line in run.json_lines() {

@@ -4,6 +4,7 @@
 
 mod check;
 mod docs;
+mod edit;
 mod export;
 mod inspect;
 mod list;

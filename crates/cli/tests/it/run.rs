@@ -37,6 +37,7 @@ pub(crate) fn command(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Comm
     let mut command = Command::new(env!("CARGO_BIN_EXE_threadline"));
     let nowhere = Path::new(env!("CARGO_TARGET_TMPDIR"));
     command.args(args).env_clear().env("HOME", nowhere.join("nobody")).env("TZ", "UTC");
+    command.env("XDG_STATE_HOME", nowhere.join("state"));
     command.env("XDG_CACHE_HOME", nowhere.join("cache")).stdin(Stdio::null());
     command
 }

@@ -29,6 +29,26 @@ use crate::kind::Kind;
 use crate::timestamp::{self, Millis};
 use crate::{Entry, Items};
 
+/// The names under which a line refers to others by their uuids, at any depth outside of messages.
+pub const REFERENCES: &[&str] = &[
+    "uuid",
+    "parentUuid",
+    "logicalParentUuid",
+    "leafUuid",
+    "messageId",
+    "messageUuid",
+    "snapshotMessageId",
+    "sourceToolAssistantUUID",
+    "refusedUserMessageUuid",
+    "headUuid",
+    "anchorUuid",
+    "tailUuid",
+    "uuids",
+    "allUuids",
+    "clearedAttachmentUUIDs",
+    "source_uuid",
+];
+
 /// An object to look at. A line and its message know where their members stand.
 #[derive(Clone, Copy, Debug)]
 pub struct Object<'a> {

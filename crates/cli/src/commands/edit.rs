@@ -1,0 +1,33 @@
+//! `edit`: changes to sessions. Each operation says what it wants in a file of its own; what they have in common,
+//! from finding the session to writing the result, is in `job` and `report`.
+
+mod clone;
+mod diff;
+mod job;
+mod label;
+mod report;
+
+pub(crate) use job::told;
+
+use crate::context::Context;
+use crate::error::{CommandError, Outcome};
+
+/// Change sessions: first a plan, and with --apply the change
+///
+/// Every edit is a plan first: what lines go, change or come, and what that saves. Nothing is written without --apply.
+/// Most edits make a new session and leave the old one as it is; --in-place changes the session itself. What was
+/// done is kept: `threadline op log` lists it, and `threadline op undo` brings back what was before.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum EditCommand {
+    Clone(clone::CloneArgs),
+    Title(label::TitleArgs),
+    Tag(label::TagArgs),
+}
+
+pub(crate) fn run(cx: &Context, command: &EditCommand) -> Result<Outcome, CommandError> {
+    match command {
+        EditCommand::Clone(args) => clone::run(cx, args),
+        EditCommand::Title(args) => label::run_title(cx, args),
+        EditCommand::Tag(args) => label::run_tag(cx, args),
+    }
+}

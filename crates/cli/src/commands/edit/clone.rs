@@ -1,0 +1,36 @@
+use threadline_edit::Cut;
+
+use super::job::{Job, WriteArgs, new_session};
+use crate::context::Context;
+use crate::error::{CommandError, Outcome};
+
+/// Copy a session, or its beginning, into a new one
+///
+/// The new session has an id of its own, and so has every line in it; sub-agents, kept tool output and file history
+/// come with it. It holds the active conversation; branches that it left stay behind.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CloneArgs {
+    /// Session id, unique prefix, title, `last`, or path to a log
+    session: String,
+
+    /// End with this turn, by its number, or with the line that has this uuid
+    #[arg(long, value_name = "TURN|UUID")]
+    to: Option<String>,
+
+    /// The title of the new session; by default that of the old one with “(fork)” behind it
+    #[arg(long)]
+    title: Option<String>,
+
+    #[command(flatten)]
+    write: WriteArgs,
+}
+
+pub(crate) fn run(cx: &Context, args: &CloneArgs) -> Result<Outcome, CommandError> {
+    let job = Job::open(cx, &args.session)?;
+    let mut draft = job.draft();
+    let to = args.to.as_ref().map(|to| to.parse().map_or_else(|_| Cut::Uuid(to.clone()), Cut::Turn));
+    threadline_edit::clone(&mut draft, to.as_ref(), args.title.as_deref()).map_err(|error| {
+        CommandError::new(error.to_string()).hint("`threadline show --outline` lists the turns")
+    })?;
+    job.finish(cx, &args.write, "clone", draft, new_session())
+}

@@ -1,0 +1,84 @@
+//! The plan line by line: what each line was, and what it will be.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use threadline_edit::{ChangeKind, Plan};
+use threadline_entry::Entry;
+use threadline_term::{Label, Page, visible};
+
+use super::report::describe;
+
+/// So many characters are shown around what differs.
+const AROUND: usize = 24;
+/// So many characters of a difference are shown.
+const LONGEST: usize = 160;
+
+pub(super) fn write(out: &mut impl Write, page: Page, plan: &Plan<'_>) -> std::io::Result<()> {
+    writeln!(out)?;
+    let entries = plan.session().entries();
+    let mut by_line: HashMap<u64, usize> = HashMap::new();
+    for (idx, entry) in entries.iter().enumerate() {
+        by_line.entry(entry.at().line_no).or_insert(idx);
+    }
+    for change in plan.changes().filter(|change| change.kind == ChangeKind::Removed) {
+        let entry = change.line_no.and_then(|line| by_line.get(&line)).map(|&idx| &entries[idx]);
+        let what = entry.map(describe).unwrap_or_default();
+        let line = format!("- {:>6}  {what}", change.line_no.unwrap_or_default());
+        writeln!(out, "{}  {}", page.paint(Label::Removed, &line), why(page, &change.why))?;
+    }
+    let mut changes = plan.changes().filter(|change| change.kind != ChangeKind::Removed).peekable();
+    let mut rendered = Vec::new();
+    for at in 0..plan.len() {
+        let source = plan.source_of(at).map(|idx| &entries[idx]);
+        let Some(next) = changes.peek() else { break };
+        if next.line_no != source.map(|entry| entry.at().line_no) {
+            continue;
+        }
+        let Some(change) = changes.next() else { break };
+        rendered.clear();
+        plan.render(at, &mut rendered);
+        let (entry, _) = Entry::parse(&rendered);
+        match source {
+            None => {
+                let line = format!("+         {}", describe(&entry));
+                writeln!(out, "{}  {}", page.paint(Label::Added, &line), why(page, &change.why))?;
+            }
+            Some(source) => {
+                let line = format!("~ {:>6}  {}", source.at().line_no, describe(source));
+                writeln!(out, "{}  {}", page.paint(Label::Warning, &line), why(page, &change.why))?;
+                let (before, after) = difference(source.text(), entry.text());
+                writeln!(out, "          {}", page.paint(Label::Removed, &format!("- {before}")))?;
+                writeln!(out, "          {}", page.paint(Label::Added, &format!("+ {after}")))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn why(page: Page, why: &[std::borrow::Cow<'_, str>]) -> String {
+    page.paint(Label::Dim, &format!("({})", visible(&why.join("; "))))
+}
+
+/// The part in which two texts differ, with a little around it.
+fn difference(before: &str, after: &str) -> (String, String) {
+    let same_start = before.bytes().zip(after.bytes()).take_while(|(a, b)| a == b).count();
+    let rest = before.len().min(after.len()) - same_start;
+    let same_end =
+        before.bytes().rev().zip(after.bytes().rev()).take(rest).take_while(|(a, b)| a == b).count();
+    let piece = |text: &str| {
+        let start = floor(text, same_start.saturating_sub(AROUND));
+        let end = floor(text, (text.len() - same_end + AROUND).min(text.len()));
+        let piece = &text[start..end.max(start)];
+        let cut: String = piece.chars().take(LONGEST).collect();
+        let dots = |hidden: bool| if hidden { "…" } else { "" };
+        let tail = dots(end < text.len() || cut.len() < piece.len());
+        visible(&format!("{}{cut}{tail}", dots(start > 0))).into_owned()
+    };
+    (piece(before), piece(after))
+}
+
+/// The nearest boundary of a character at or before `at`.
+fn floor(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
+}

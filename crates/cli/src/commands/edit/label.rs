@@ -1,0 +1,46 @@
+use threadline_edit::Target;
+
+use super::job::{Job, WriteArgs};
+use crate::context::Context;
+use crate::error::{CommandError, Outcome};
+
+/// Give a session a title
+///
+/// Adds a line to the session itself; of several titles the last one counts. For a new session with a title, see
+/// `edit clone --title`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TitleArgs {
+    /// Session id, unique prefix, title, `last`, or path to a log
+    session: String,
+    /// The title
+    title: String,
+    #[command(flatten)]
+    write: WriteArgs,
+}
+
+/// Give a session a tag
+///
+/// Adds a line to the session itself; of several tags the last one counts.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TagArgs {
+    /// Session id, unique prefix, title, `last`, or path to a log
+    session: String,
+    /// The tag
+    tag: String,
+    #[command(flatten)]
+    write: WriteArgs,
+}
+
+pub(crate) fn run_title(cx: &Context, args: &TitleArgs) -> Result<Outcome, CommandError> {
+    let job = Job::open(cx, &args.session)?;
+    let mut draft = job.draft();
+    threadline_edit::title(&mut draft, &args.title);
+    job.finish(cx, &args.write, "title", draft, Target::AsItStands)
+}
+
+pub(crate) fn run_tag(cx: &Context, args: &TagArgs) -> Result<Outcome, CommandError> {
+    let job = Job::open(cx, &args.session)?;
+    let mut draft = job.draft();
+    threadline_edit::tag(&mut draft, &args.tag);
+    job.finish(cx, &args.write, "tag", draft, Target::AsItStands)
+}

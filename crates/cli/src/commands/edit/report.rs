@@ -1,0 +1,272 @@
+//! How a plan is shown: what goes, changes and comes, and what that saves.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+
+use threadline_edit::{ChangeKind, Plan, SideFile, Target};
+use threadline_entry::{Entry, Kind};
+use threadline_term::{Align, Column, Label, Page, bytes, count, short_count, table, visible};
+use threadline_view::wire::{EditObject, FindingObject};
+
+use crate::context::Context;
+use crate::error::CommandError;
+
+/// So many turns and findings are shown unless all are asked for.
+const SHOWN: usize = 12;
+
+/// Shows a plan, or what it did.
+pub(super) fn show(
+    cx: &Context,
+    plan: &Plan<'_>,
+    path: &Path,
+    receipt: Option<&str>,
+    diff: bool,
+) -> Result<(), CommandError> {
+    if cx.json {
+        return json(cx, plan, path, receipt);
+    }
+    let page = cx.ui.page();
+    let mut out = if diff { cx.ui.long_answer() } else { cx.ui.answer() };
+    write_head(&mut out, page, plan)?;
+    write_turns(&mut out, page, plan, diff)?;
+    write_reasons(&mut out, page, plan)?;
+    write_side_files(&mut out, page, plan)?;
+    write_findings(&mut out, page, plan, diff)?;
+    if diff {
+        super::diff::write(&mut out, page, plan)?;
+    }
+    out.finish()?;
+    Ok(())
+}
+
+fn json(cx: &Context, plan: &Plan<'_>, path: &Path, receipt: Option<&str>) -> Result<(), CommandError> {
+    let [lines_removed, lines_changed, lines_added] = plan.counts();
+    let source = plan.session().id().unwrap_or_default();
+    let target = plan.target_id().unwrap_or_default();
+    let path = path.to_string_lossy();
+    let mut answer = cx.ui.answer();
+    answer.json(&EditObject {
+        operation: plan.shape().operation,
+        source: &source,
+        target: &target,
+        path: &path,
+        lines_removed,
+        lines_changed,
+        lines_added,
+        tokens_before: plan.tokens_before(),
+        tokens_after: plan.tokens_after(),
+        receipt,
+        findings: plan.findings().iter().map(|finding| FindingObject::new(finding, &path)).collect(),
+    })?;
+    answer.finish()?;
+    Ok(())
+}
+
+/// In a few words, what a plan does.
+pub(super) fn summary(plan: &Plan<'_>) -> String {
+    let counts = plan.counts();
+    let words = ["removed", "changed", "added"];
+    let told: Vec<String> = counts
+        .iter()
+        .zip(words)
+        .filter(|(n, _)| **n > 0)
+        .map(|(n, word)| format!("{} {word}", count(*n)))
+        .collect();
+    let lines =
+        if told.is_empty() { "no line changed".to_owned() } else { format!("lines {}", told.join(", ")) };
+    format!("{lines}; tokens ≈{} → ≈{}", short_count(plan.tokens_before()), short_count(plan.tokens_after()))
+}
+
+fn write_head(out: &mut impl Write, page: Page, plan: &Plan<'_>) -> std::io::Result<()> {
+    let session = plan.session();
+    let source = session.id().unwrap_or_default();
+    let title = session.title().map(|title| format!(" “{}”", one_line(&title, 60))).unwrap_or_default();
+    let where_to = match &plan.shape().target {
+        Target::New(id) => format!("a new session {id}"),
+        Target::InPlace | Target::AsItStands => "in place".to_owned(),
+    };
+    let name = page.paint(Label::Title, &format!("{} {source}{title}", plan.shape().operation));
+    writeln!(out, "{name} {}", page.paint(Label::Dim, &format!("→ {where_to}")))?;
+    let [removed, changed, added] = plan.counts();
+    let lines =
+        |n: u64, word: &str, label| (n > 0).then(|| page.paint(label, &format!("{} {word}", count(n))));
+    let told: Vec<String> = [
+        lines(removed, "removed", Label::Removed),
+        lines(changed, "changed", Label::Warning),
+        lines(added, "added", Label::Added),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let told = if told.is_empty() { String::new() } else { format!("  ({})", told.join(", ")) };
+    let entries = session.entries().len() as u64;
+    writeln!(out, "  lines   {} → {}{told}", count(entries), count(plan.len() as u64))?;
+    let (before, after) = (plan.tokens_before(), plan.tokens_after());
+    writeln!(out, "  tokens  ≈{} → ≈{}{}", count(before), count(after), share(page, before, after))?;
+    let (before, after) = (plan.bytes_before(), plan.digest().length);
+    writeln!(out, "  size    {} → {}{}", bytes(before), bytes(after), share(page, before, after))
+}
+
+/// How much less it is.
+fn share(page: Page, before: u64, after: u64) -> String {
+    if before == 0 || before == after {
+        return String::new();
+    }
+    let share = (after as f64 / before as f64 - 1.0) * 100.0;
+    page.paint(Label::Dim, &format!("  ({share:+.0} %)"))
+}
+
+fn write_turns(out: &mut impl Write, page: Page, plan: &Plan<'_>, all: bool) -> std::io::Result<()> {
+    let turns = plan.turns();
+    if turns.is_empty() {
+        return Ok(());
+    }
+    let right = |name| Column { name, align: Align::Right, gives_way: false };
+    let columns = [
+        right("turn"),
+        right("lines"),
+        right("tokens"),
+        right("bytes"),
+        Column { name: "prompt", align: Align::Left, gives_way: true },
+    ];
+    let shown = if all { turns.len() } else { SHOWN };
+    let pair = |(before, after): (u64, u64), told: fn(u64) -> String| {
+        if before == after { told(before) } else { format!("{} → {}", told(before), told(after)) }
+    };
+    let rows: Vec<Vec<String>> = turns
+        .iter()
+        .take(shown)
+        .map(|turn| {
+            vec![
+                turn.number.to_string(),
+                pair(turn.lines, count),
+                pair(turn.tokens, short_count),
+                pair(turn.bytes, bytes),
+                one_line(&turn.prompt, 80),
+            ]
+        })
+        .collect();
+    writeln!(out)?;
+    write!(out, "{}", table(page, &columns, &rows))?;
+    more(out, page, turns.len(), shown, "turns")
+}
+
+/// Says how many are not shown.
+fn more(out: &mut impl Write, page: Page, all: usize, shown: usize, what: &str) -> std::io::Result<()> {
+    if all <= shown {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "{}",
+        page.paint(Label::Dim, &format!("  and {} more {what}; --diff shows all", all - shown))
+    )
+}
+
+/// What happens, by reason: how many lines, and which.
+fn write_reasons(out: &mut impl Write, page: Page, plan: &Plan<'_>) -> std::io::Result<()> {
+    let mut reasons: BTreeMap<(ChangeKind, String), (u64, Vec<u64>)> = BTreeMap::new();
+    for change in plan.changes() {
+        for why in &change.why {
+            let (n, lines) = reasons.entry((change.kind, why.to_string())).or_default();
+            *n += 1;
+            if lines.len() < 4 {
+                lines.extend(change.line_no);
+            }
+        }
+    }
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    for ((kind, why), (n, lines)) in reasons {
+        let (sign, label) = match kind {
+            ChangeKind::Removed => ("-", Label::Removed),
+            ChangeKind::Changed => ("~", Label::Warning),
+            ChangeKind::Added => ("+", Label::Added),
+        };
+        let named: Vec<String> = lines.iter().map(u64::to_string).collect();
+        let dots = if n > lines.len() as u64 && !lines.is_empty() { ", …" } else { "" };
+        let word = if lines.len() == 1 && n == 1 { "line" } else { "lines" };
+        let place =
+            if lines.is_empty() { String::new() } else { format!(" ({word} {}{dots})", named.join(", ")) };
+        let head = page.paint(label, &format!("  {sign} {:>6}", count(n)));
+        writeln!(out, "{head}  {}{}", visible(&why), page.paint(Label::Dim, &place))?;
+    }
+    Ok(())
+}
+
+fn write_side_files(out: &mut impl Write, page: Page, plan: &Plan<'_>) -> std::io::Result<()> {
+    let mut told: BTreeMap<(&str, String), u64> = BTreeMap::new();
+    for side in plan.side_files() {
+        let (what, path) = match side {
+            SideFile::Copy { to, .. } | SideFile::CopyLog { to, .. } => ("copied", to),
+            SideFile::Change { path, .. } => ("changed", path),
+            SideFile::Create { path, .. } => ("made", path),
+            SideFile::Remove { path } => ("removed", path),
+        };
+        let folder = path.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
+        *told.entry((what, folder)).or_default() += 1;
+    }
+    for ((what, folder), n) in told {
+        let files = if n == 1 { "1 file".to_owned() } else { format!("{} files", count(n)) };
+        writeln!(out, "  {files} {what} in {}", page.paint(Label::Dim, &visible(&folder)))?;
+    }
+    Ok(())
+}
+
+fn write_findings(out: &mut impl Write, page: Page, plan: &Plan<'_>, all: bool) -> std::io::Result<()> {
+    let findings = plan.findings();
+    if findings.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n  {}", page.paint(Label::Warning, "odd about the session"))?;
+    let shown = if all { findings.len() } else { SHOWN };
+    for finding in findings.iter().take(shown) {
+        let place = finding.at.map_or(String::new(), |at| format!("line {}: ", at.line_no));
+        writeln!(out, "    {place}{}: {}", finding.code, visible(&finding.message))?;
+    }
+    more(out, page, findings.len(), shown, "findings")
+}
+
+/// What a line is, in a few words.
+pub(super) fn describe(entry: &Entry) -> String {
+    let kind = entry.type_name().unwrap_or_else(|| "?".into()).into_owned();
+    let message = entry.message();
+    let block = message.and_then(|message| message.blocks().next());
+    let (what, text) = match block {
+        Some(block) => {
+            let kind = block.kind().unwrap_or_default().into_owned();
+            let text = match &*kind {
+                "tool_use" => block.name().unwrap_or_default().into_owned(),
+                "tool_result" => {
+                    block.content().map(|content| content.text().into_owned()).unwrap_or_default()
+                }
+                "thinking" => block.thinking().unwrap_or_default().into_owned(),
+                _ => block.text().unwrap_or_default().into_owned(),
+            };
+            (kind, text)
+        }
+        None if entry.kind() == Kind::Bad => (String::new(), entry.text().to_owned()),
+        None => {
+            let text =
+                message.and_then(|message| message.content()).map(|content| content.text().into_owned());
+            let told = ["customTitle", "aiTitle", "tag", "summary", "subtype", "operation", "lastPrompt"];
+            let told = || told.iter().find_map(|key| entry.get(key)?.as_str()).map(Into::into);
+            (String::new(), text.or_else(told).unwrap_or_default())
+        }
+    };
+    format!("{kind} {what} {}", one_line(&text, 72)).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Text as a line, no longer than `width`.
+pub(super) fn one_line(text: &str, width: usize) -> String {
+    let line = text.split_whitespace().take(width).collect::<Vec<_>>().join(" ");
+    let line = visible(&line);
+    if line.chars().count() <= width {
+        line.into_owned()
+    } else {
+        line.chars().take(width - 1).chain(['…']).collect()
+    }
+}

@@ -1,0 +1,237 @@
+use std::io::Write;
+
+use serde::Serialize;
+use threadline_store::{Receipt, State};
+use threadline_term::{Align, Column, Label, table, visible};
+
+use crate::commands::edit::told;
+use crate::context::Context;
+use crate::error::{CommandError, Outcome};
+
+/// What edits did, and back again
+///
+/// Every edit that is applied leaves a receipt in $XDG_STATE_HOME/threadline, with the files as they were before.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum OpCommand {
+    /// List what was done, the newest first
+    Log,
+    /// Show what an operation did to which files
+    Show(OneArgs),
+    /// Bring back what was before an operation, byte for byte
+    ///
+    /// Refuses if one of the files has changed since: nothing is lost, and nothing is done.
+    Undo(OneArgs),
+    /// Throw away receipts and the files they keep; those operations cannot be undone any more
+    Forget(ForgetArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct OneArgs {
+    /// The operation's id, or the beginning of it; `last` is the newest that is not undone
+    #[arg(value_name = "ID", default_value = "last")]
+    id: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ForgetArgs {
+    /// The operation's id, or the beginning of it (can be repeated)
+    #[arg(value_name = "ID", required_unless_present = "all")]
+    ids: Vec<String>,
+    /// All of them
+    #[arg(long)]
+    all: bool,
+}
+
+/// A receipt as our JSON has it.
+#[derive(Serialize)]
+struct ReceiptObject<'a> {
+    id: &'a str,
+    operation: &'a str,
+    state: &'a str,
+    made_at: &'a str,
+    source: &'a str,
+    target: &'a str,
+    summary: &'a str,
+    command: &'a [String],
+    files: Vec<FileObject<'a>>,
+}
+
+#[derive(Serialize)]
+struct FileObject<'a> {
+    path: String,
+    action: &'a str,
+    backup: Option<String>,
+    bytes_before: Option<u64>,
+    bytes_after: Option<u64>,
+}
+
+pub(crate) fn run(cx: &Context, command: &OpCommand) -> Result<Outcome, CommandError> {
+    match command {
+        OpCommand::Log => log(cx),
+        OpCommand::Show(args) => show(cx, args),
+        OpCommand::Undo(args) => undo(cx, args),
+        OpCommand::Forget(args) => forget(cx, args),
+    }
+}
+
+fn log(cx: &Context) -> Result<Outcome, CommandError> {
+    let operations = cx.operations()?;
+    let listing = operations.list();
+    let mut answer = if cx.json { cx.ui.answer() } else { cx.ui.long_answer() };
+    if cx.json {
+        for receipt in &listing.found {
+            answer.json(&object(cx, receipt)?)?;
+        }
+    } else if !listing.found.is_empty() {
+        let left = |name, gives_way| Column { name, align: Align::Left, gives_way };
+        let columns = [
+            left("id", false),
+            left("operation", false),
+            left("state", false),
+            left("session", false),
+            left("what", true),
+        ];
+        let rows: Vec<Vec<String>> = listing
+            .found
+            .iter()
+            .map(|receipt| {
+                vec![
+                    receipt.id.clone(),
+                    receipt.operation.clone(),
+                    receipt.state.name().to_owned(),
+                    short(&receipt.source),
+                    visible(&receipt.summary).into_owned(),
+                ]
+            })
+            .collect();
+        write!(answer, "{}", table(cx.ui.page(), &columns, &rows))?;
+    }
+    answer.finish()?;
+    for error in &listing.unread {
+        cx.ui.warn(&error.to_string());
+    }
+    if listing.found.is_empty() {
+        cx.ui.note("nothing was done yet");
+    }
+    Ok(match (listing.unread.is_empty(), listing.found.is_empty()) {
+        (false, _) => Outcome::Partly,
+        (true, true) => Outcome::No,
+        (true, false) => Outcome::Done,
+    })
+}
+
+fn show(cx: &Context, args: &OneArgs) -> Result<Outcome, CommandError> {
+    let operations = cx.operations()?;
+    let receipt = operations.find(&args.id).map_err(not_found)?;
+    let mut answer = cx.ui.answer();
+    if cx.json {
+        answer.json(&object(cx, &receipt)?)?;
+        answer.finish()?;
+        return Ok(Outcome::Done);
+    }
+    let page = cx.ui.page();
+    let title = format!("{} {}", receipt.operation, receipt.id);
+    writeln!(
+        answer,
+        "{} {}",
+        page.paint(Label::Title, &title),
+        page.paint(Label::Dim, receipt.state.name())
+    )?;
+    writeln!(answer, "  at       {}", receipt.made_at)?;
+    writeln!(answer, "  session  {}", receipt.source)?;
+    if receipt.target != receipt.source {
+        writeln!(answer, "  made     {}", receipt.target)?;
+    }
+    writeln!(answer, "  what     {}", visible(&receipt.summary))?;
+    writeln!(answer, "  command  {}", visible(&receipt.command.join(" ")))?;
+    for file in object(cx, &receipt)?.files {
+        let label = match file.action {
+            "create" => Label::Added,
+            "remove" => Label::Removed,
+            _ => Label::Warning,
+        };
+        let size = |size: Option<u64>| size.map_or_else(|| "–".to_owned(), threadline_term::bytes);
+        let sizes = format!("{} → {}", size(file.bytes_before), size(file.bytes_after));
+        let action = page.paint(label, &format!("{:<8}", file.action));
+        writeln!(answer, "  {action} {}  {}", visible(&file.path), page.paint(Label::Dim, &sizes))?;
+        if let Some(backup) = file.backup {
+            writeln!(
+                answer,
+                "           {}",
+                page.paint(Label::Dim, &format!("kept as {}", visible(&backup)))
+            )?;
+        }
+    }
+    answer.finish()?;
+    if receipt.state == State::Begun {
+        cx.ui.note(&format!(
+            "the process died on the way; `threadline op undo {}` makes all as it was",
+            receipt.id
+        ));
+    }
+    Ok(Outcome::Done)
+}
+
+fn undo(cx: &Context, args: &OneArgs) -> Result<Outcome, CommandError> {
+    let operations = cx.operations()?;
+    let receipt = operations.find(&args.id).map_err(not_found)?;
+    let undone = operations.undo(&receipt).map_err(|error| {
+        told(error).hint(format!("`threadline op show {}` says where the old files are kept", receipt.id))
+    })?;
+    let receipt = Receipt { state: State::Undone, ..receipt };
+    if cx.json {
+        let mut answer = cx.ui.answer();
+        answer.json(&object(cx, &receipt)?)?;
+        answer.finish()?;
+    }
+    let files = if undone.files == 1 { "1 file".to_owned() } else { format!("{} files", undone.files) };
+    cx.ui.note(&format!("{} of {} is undone: {files} as before", receipt.operation, short(&receipt.source)));
+    Ok(Outcome::Done)
+}
+
+fn forget(cx: &Context, args: &ForgetArgs) -> Result<Outcome, CommandError> {
+    let operations = cx.operations()?;
+    let receipts = if args.all {
+        operations.list().found
+    } else {
+        args.ids.iter().map(|id| operations.find(id).map_err(not_found)).collect::<Result<Vec<_>, _>>()?
+    };
+    for receipt in &receipts {
+        operations.forget(receipt).map_err(told)?;
+    }
+    cx.ui.note(&match receipts.len() {
+        1 => "1 receipt forgotten".to_owned(),
+        n => format!("{n} receipts forgotten"),
+    });
+    Ok(if receipts.is_empty() { Outcome::No } else { Outcome::Done })
+}
+
+fn object<'a>(cx: &Context, receipt: &'a Receipt) -> Result<ReceiptObject<'a>, CommandError> {
+    let folder = cx.operations()?.folder(&receipt.id);
+    let files = receipt.files.iter().map(|file| FileObject {
+        path: file.path.to_string_lossy().into_owned(),
+        action: &file.action,
+        backup: file.backup.as_ref().map(|name| folder.join(name).to_string_lossy().into_owned()),
+        bytes_before: file.length_before,
+        bytes_after: file.length_after,
+    });
+    Ok(ReceiptObject {
+        id: &receipt.id,
+        operation: &receipt.operation,
+        state: receipt.state.name(),
+        made_at: &receipt.made_at,
+        source: &receipt.source,
+        target: &receipt.target,
+        summary: &receipt.summary,
+        command: &receipt.command,
+        files: files.collect(),
+    })
+}
+
+fn not_found(error: threadline_store::OpError) -> CommandError {
+    CommandError::new(error.to_string()).hint("`threadline op log` lists what was done")
+}
+
+fn short(id: &str) -> String {
+    id.chars().take(8).collect()
+}

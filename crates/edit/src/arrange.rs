@@ -1,0 +1,395 @@
+//! Arranging: in which order the lines of the result stand, and what each continues.
+//!
+//! Claude Code writes parallel results as a fork, and its versions read that back differently: some lose one of
+//! them. A result that every version reads alike has one straight chain: each line of the conversation continues
+//! the one before it in the file, the lines of a reply stand together with their results behind them, and time
+//! never stands still.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use threadline_entry::{Entry, Kind, Millis};
+use threadline_session::{Input, Session};
+
+use crate::draft::{Body, Draft};
+
+/// A line of the result.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placed {
+    pub(crate) from: From,
+    pub(crate) link: Link,
+    /// When it is said to have been made, where that changes.
+    pub(crate) time: Option<Millis>,
+    /// Whether it gets a uuid that it did not have.
+    pub(crate) renamed: bool,
+    /// Whether it is a part of the conversation that a resume goes on with.
+    pub(crate) chained: bool,
+}
+
+/// Where a line of the result comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum From {
+    /// A line of the log.
+    Source(u32),
+    /// One of the lines that come.
+    Added(u32),
+}
+
+/// What a line of the result continues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// What it did.
+    Keep,
+    /// Nothing.
+    Root,
+    /// The line at this place of the result.
+    To(u32),
+}
+
+/// How the lines are to be arranged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// As they stand; only what hung on a line that goes is hung elsewhere.
+    AsTheyStand,
+    /// The conversation in a straight chain; branches that it left stay.
+    Straight,
+    /// The conversation in a straight chain, and nothing else of the tree.
+    ConversationOnly,
+}
+
+pub(crate) const GONE: u32 = u32::MAX;
+
+/// The lines of the result, and where each line of the log has come to stand ([`GONE`] if nowhere).
+pub(crate) struct Arranged {
+    pub(crate) lines: Vec<Placed>,
+    pub(crate) place: Vec<u32>,
+}
+
+pub(crate) fn arrange(draft: &mut Draft<'_>, order: Order, now: Millis) -> Arranged {
+    let chain = match order {
+        Order::AsTheyStand => Vec::new(),
+        Order::Straight | Order::ConversationOnly => chain(draft.session),
+    };
+    let parts = roles(draft.session, &chain);
+    leave_out(draft, &parts, &chain, order);
+    let mut arranged = place(draft, &parts, &chain, order);
+    link(draft, &mut arranged, order, now);
+    arranged
+}
+
+/// The lines of the conversation in the order in which they stand in a result.
+pub(crate) fn chain(session: &Session) -> Vec<usize> {
+    group_replies(session, conversation(session))
+}
+
+/// The reply whose calls a line answers.
+pub(crate) fn answered_reply(session: &Session, idx: usize) -> Option<usize> {
+    let blocks = session.entries()[idx].message().into_iter().flat_map(|message| message.blocks());
+    let mut results = blocks.filter(|block| block.is("tool_result"));
+    results.find_map(|block| session.tool_call(&block.tool_use_id()?)).map(|call| call.reply)
+}
+
+/// What a line of the log is to the conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// In the chain.
+    Chain,
+    /// Beside the chain: it hangs on a line of it and nothing hangs on it.
+    Beside,
+    /// No part of it.
+    Other,
+}
+
+/// The lines that a reader of the conversation goes through, in order: across compactions, with the lines that a
+/// resume reads in the order it reads them.
+fn conversation(session: &Session) -> Vec<usize> {
+    let thread = session.thread().entries;
+    let Some(resumed) = session.resumed_lines() else {
+        return thread.into_iter().filter(|&idx| !session.entries()[idx].is_glued_behind()).collect();
+    };
+    let mut in_resumed = vec![false; session.entries().len()];
+    for &idx in &resumed {
+        in_resumed[idx] = true;
+    }
+    let start = resumed.first().copied().filter(|&idx| session.is_boundary(idx)).unwrap_or(0);
+    // What came before the last compaction is not sent any more; it stands as it was written.
+    let earlier = thread.iter().copied().filter(|&idx| idx < start && !in_resumed[idx]);
+    let mut chain: Vec<usize> = earlier.filter(|&idx| !session.entries()[idx].is_glued_behind()).collect();
+    let n_earlier = chain.len();
+    chain.extend(&resumed);
+    // Progress is no line of a request, but older versions go through it on their way up.
+    let progress = thread
+        .into_iter()
+        .filter(|&idx| idx >= start && !in_resumed[idx] && session.entries()[idx].kind() == Kind::Progress);
+    let mut behind: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
+    let mut sorted: Vec<usize> = resumed;
+    sorted.sort_unstable();
+    let mut before_all = Vec::new();
+    for idx in progress {
+        match sorted.partition_point(|&other| other < idx).checked_sub(1) {
+            Some(at) => behind.entry(sorted[at]).or_default().push(idx),
+            None => before_all.push(idx),
+        }
+    }
+    if behind.is_empty() && before_all.is_empty() {
+        return chain;
+    }
+    let mut full = chain[..n_earlier].to_vec();
+    full.append(&mut before_all);
+    for &idx in &chain[n_earlier..] {
+        full.push(idx);
+        full.extend(behind.remove(&idx).into_iter().flatten());
+    }
+    full
+}
+
+/// Lets the lines of a reply stand together, and behind them the results of its calls.
+fn group_replies(session: &Session, chain: Vec<usize>) -> Vec<usize> {
+    let mut groups: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
+    // The replies that may still go on: a prompt ends them.
+    let mut open: FxHashMap<usize, usize> = FxHashMap::default();
+    for idx in chain {
+        let entry = &session.entries()[idx];
+        if let Some(reply) = session.reply_of(idx) {
+            if let Some(&group) = open.get(&reply) {
+                groups[group].0.push(idx);
+                continue;
+            }
+            open.insert(reply, groups.len());
+        } else if entry.kind() == Kind::User {
+            if let Some(&group) = answered_reply(session, idx).and_then(|reply| open.get(&reply)) {
+                groups[group].1.push(idx);
+                continue;
+            }
+            if session.input(idx) != Some(Input::ToolResult) {
+                open.clear();
+            }
+        } else if session.is_boundary(idx) {
+            open.clear();
+        }
+        groups.push((vec![idx], Vec::new()));
+    }
+    groups.into_iter().flat_map(|(lines, results)| lines.into_iter().chain(results)).collect()
+}
+
+fn roles(session: &Session, chain: &[usize]) -> Vec<Part> {
+    let mut parts = vec![Part::Other; session.entries().len()];
+    if chain.is_empty() {
+        return parts;
+    }
+    for &idx in &session.thread().entries {
+        let entry = &session.entries()[idx];
+        let silent = !matches!(entry.kind(), Kind::User | Kind::Assistant);
+        if silent && !session.is_sidechain(idx) {
+            parts[idx] = Part::Beside;
+        }
+    }
+    for &idx in chain {
+        parts[idx] = Part::Chain;
+    }
+    parts
+}
+
+/// Takes out what has no place in the result.
+fn leave_out(draft: &mut Draft<'_>, parts: &[Part], chain: &[usize], order: Order) {
+    if order == Order::AsTheyStand {
+        return;
+    }
+    let session = draft.session;
+    let end = chain.iter().copied().max();
+    for (idx, &part) in parts.iter().enumerate() {
+        if part == Part::Chain || draft.fates[idx].goes {
+            continue;
+        }
+        let entry = &session.entries()[idx];
+        let is_tree = is_tree(entry);
+        let why = if is_tree && !session.in_tree(idx) {
+            Some("a copy of another line")
+        } else if order == Order::ConversationOnly {
+            match entry.kind() {
+                Kind::Bad => Some("no line that anything can be read from"),
+                Kind::Blank => Some("a blank line"),
+                _ if is_tree && session.is_sidechain(idx) => Some("a sub-agent's, inside the log"),
+                _ if is_tree && entry.is_glued_behind() => {
+                    Some("glued behind another line, where Claude Code does not see it")
+                }
+                _ if is_tree && part == Part::Other => Some("of a branch that the conversation left"),
+                _ => None,
+            }
+        } else {
+            // Whoever looks for the newest line, or the last, would take these for the conversation.
+            let left_behind = is_tree
+                && part == Part::Other
+                && !session.is_sidechain(idx)
+                && !entry.is_glued_behind()
+                && end.is_some_and(|end| idx > end);
+            left_behind.then_some("of a branch that the conversation left")
+        };
+        if let Some(why) = why {
+            draft.remove(idx, why);
+        }
+    }
+}
+
+/// Whether a line is, by its fields, a line of the tree.
+pub(crate) fn is_tree(entry: &Entry) -> bool {
+    match entry.kind() {
+        Kind::User | Kind::Assistant | Kind::System | Kind::Progress | Kind::Attachment => true,
+        Kind::Unknown | Kind::Untyped => entry.uuid().is_some() && entry.get("parentUuid").is_some(),
+        _ => false,
+    }
+}
+
+/// Puts the lines in order.
+fn place(draft: &Draft<'_>, parts: &[Part], chain: &[usize], order: Order) -> Arranged {
+    let n = parts.len();
+    let mut added_behind: FxHashMap<Option<usize>, Vec<u32>> = FxHashMap::default();
+    for (i, added) in draft.added.iter().enumerate() {
+        added_behind.entry(added.after).or_default().push(i as u32);
+    }
+    // Each line that is not in the chain follows the line of the chain that it followed in the log.
+    let mut followers: FxHashMap<Option<usize>, Vec<usize>> = FxHashMap::default();
+    let sequence: Vec<usize> = if order == Order::AsTheyStand {
+        (0..n).collect()
+    } else {
+        let mut last = None;
+        for (idx, part) in parts.iter().enumerate() {
+            if *part == Part::Chain {
+                last = Some(idx);
+            } else {
+                followers.entry(last).or_default().push(idx);
+            }
+        }
+        let behind = |after: Option<usize>, followers: &mut FxHashMap<Option<usize>, Vec<usize>>| {
+            followers.remove(&after).unwrap_or_default()
+        };
+        let mut sequence = behind(None, &mut followers);
+        for &idx in chain {
+            sequence.push(idx);
+            sequence.append(&mut behind(Some(idx), &mut followers));
+        }
+        sequence
+    };
+    let mut arranged = Arranged { lines: Vec::with_capacity(n), place: vec![GONE; n] };
+    let put = |arranged: &mut Arranged, from: From, chained: bool| {
+        arranged.lines.push(Placed { from, link: Link::Keep, time: None, renamed: false, chained });
+    };
+    let is_chained = |added: u32| order != Order::AsTheyStand && is_tree(&draft.added[added as usize].entry);
+    for added in added_behind.remove(&None).unwrap_or_default() {
+        put(&mut arranged, From::Added(added), is_chained(added));
+    }
+    for idx in sequence {
+        if !draft.fates[idx].goes {
+            arranged.place[idx] = arranged.lines.len() as u32;
+            put(&mut arranged, From::Source(idx as u32), parts[idx] == Part::Chain);
+        }
+        for added in added_behind.remove(&Some(idx)).unwrap_or_default() {
+            put(&mut arranged, From::Added(added), is_chained(added));
+        }
+    }
+    if order != Order::AsTheyStand {
+        // What stands behind the conversation's last line would be taken for its end: so it is.
+        let end = arranged.lines.iter().rposition(|line| line.chained).map_or(0, |end| end + 1);
+        for line in &mut arranged.lines[end..] {
+            if let From::Source(idx) = line.from
+                && parts[idx as usize] == Part::Beside
+            {
+                line.chained = true;
+            }
+        }
+    }
+    arranged
+}
+
+/// Hangs each line where it belongs, and lets time go on.
+fn link(draft: &Draft<'_>, arranged: &mut Arranged, order: Order, now: Millis) {
+    let session = draft.session;
+    let mut seen: FxHashSet<Box<str>> = FxHashSet::default();
+    let mut before: Option<u32> = None;
+    let mut clock: Option<Millis> = None;
+    let mut newest: Option<Millis> = None;
+    for at in 0..arranged.lines.len() {
+        let line = arranged.lines[at];
+        let entry = entry_of(draft, line.from);
+        if !is_tree(entry) {
+            continue;
+        }
+        let sidechain = entry.flag("isSidechain");
+        if line.chained {
+            let is_root = before.is_none() || is_boundary(entry);
+            arranged.lines[at].link = if is_root { Link::Root } else { before.map_or(Link::Root, Link::To) };
+            before = Some(at as u32);
+            let own = entry.timestamp();
+            let time = match (own, clock) {
+                (Some(own), Some(clock)) => own.max(clock + 1),
+                (Some(own), None) => own,
+                (None, Some(clock)) => clock + 1,
+                (None, None) => first_time(session).unwrap_or(now),
+            };
+            if own != Some(time) {
+                arranged.lines[at].time = Some(time);
+            }
+            clock = Some(time);
+        } else {
+            arranged.lines[at].link = beside(draft, arranged, at, before, order);
+            if !sidechain {
+                newest = newest.max(entry.timestamp());
+            }
+        }
+        if order != Order::AsTheyStand {
+            let known = entry.uuid().is_some_and(|uuid| seen.insert((&*uuid).into()));
+            arranged.lines[at].renamed = !known && (line.chained || entry.uuid().is_some());
+        }
+    }
+    // Older versions go on from the newest line, wherever it stands.
+    if let (Some(last), Some(clock), Some(newest)) = (before, clock, newest)
+        && newest >= clock
+    {
+        arranged.lines[last as usize].time = Some(newest + 1);
+    }
+}
+
+/// What a line that is not in the chain hangs on.
+fn beside(draft: &Draft<'_>, arranged: &Arranged, at: usize, before: Option<u32>, order: Order) -> Link {
+    let session = draft.session;
+    let From::Source(idx) = arranged.lines[at].from else {
+        return before.map_or(Link::Root, Link::To);
+    };
+    let idx = idx as usize;
+    let earlier = |place: u32| place != GONE && (place as usize) < at;
+    let Some(parent) = session.ancestors(idx).nth(1) else {
+        // A root, or one whose parent was never written.
+        let is_root = session.entries()[idx].parent_uuid().is_none();
+        return match order {
+            Order::AsTheyStand => Link::Keep,
+            _ if is_root && !draft.goes(idx) => Link::Keep,
+            _ => before.map_or(Link::Root, Link::To),
+        };
+    };
+    if order == Order::AsTheyStand && arranged.place[parent] != GONE {
+        return Link::Keep;
+    }
+    if earlier(arranged.place[parent]) {
+        return Link::To(arranged.place[parent]);
+    }
+    let above =
+        session.ancestors(idx).skip(2).map(|above| arranged.place[above]).find(|&place| earlier(place));
+    above.or(before).map_or(Link::Root, Link::To)
+}
+
+fn first_time(session: &Session) -> Option<Millis> {
+    (0..session.entries().len()).find_map(|idx| session.timestamp(idx))
+}
+
+pub(crate) fn entry_of<'d>(draft: &'d Draft<'_>, from: From) -> &'d Entry {
+    match from {
+        From::Source(idx) => match &draft.fates[idx as usize].body {
+            Body::Made(entry) => entry,
+            Body::Same | Body::Spliced(_) => &draft.session.entries()[idx as usize],
+        },
+        From::Added(added) => &draft.added[added as usize].entry,
+    }
+}
+
+/// Whether a line marks a compaction.
+pub(crate) fn is_boundary(entry: &Entry) -> bool {
+    entry.kind() == Kind::System && entry.get("subtype").is_some_and(|json| json.is_str("compact_boundary"))
+}

@@ -1,0 +1,139 @@
+//! Cloning: the conversation as a session of its own.
+
+use threadline_entry::Kind;
+use threadline_session::Session;
+
+use crate::arrange;
+use crate::draft::Draft;
+use crate::label::title_line;
+
+/// Where a clone ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// With the turn of this number.
+    Turn(usize),
+    /// With the line that has this uuid; a reply comes whole, and with the results of its calls.
+    Uuid(String),
+}
+
+/// Why a session cannot be cut.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CutError {
+    /// It has not so many turns.
+    NoTurn {
+        /// How many it has.
+        turns: usize,
+    },
+    /// The line is not in the conversation.
+    NoLine,
+}
+
+impl std::fmt::Display for CutError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoTurn { turns } => write!(f, "the session has {turns} turns"),
+            Self::NoLine => f.write_str("no line of the conversation has this uuid"),
+        }
+    }
+}
+
+impl std::error::Error for CutError {}
+
+/// A copy of the conversation, or of its beginning, under a title.
+///
+/// Without a title it gets that of the session, or how the session begins, with a mark that it is a fork.
+pub fn clone(draft: &mut Draft<'_>, to: Option<&Cut>, title: Option<&str>) -> Result<(), CutError> {
+    if let Some(cut) = to {
+        cut_behind(draft, cut)?;
+    }
+    let session = draft.session;
+    let title = title.map(str::to_owned).or_else(|| Some(format!("{} (fork)", heading(session)?)));
+    if let Some(title) = title {
+        // The id is that of the new session once it has one.
+        draft.append(&title_line("", &title), "the title");
+    }
+    Ok(())
+}
+
+/// What the session is called, or how it begins.
+fn heading(session: &Session) -> Option<String> {
+    let first = || {
+        let idx = session.turns().into_iter().find_map(|turn| turn.prompt)?;
+        let text = session.entries()[idx].message()?.content()?.text().into_owned();
+        let line = text.split_whitespace().take(12).collect::<Vec<_>>().join(" ");
+        (!line.is_empty()).then(|| line.chars().take(60).collect::<String>())
+    };
+    session.title().map(Into::into).or_else(first)
+}
+
+/// Takes out everything behind the cut.
+fn cut_behind(draft: &mut Draft<'_>, cut: &Cut) -> Result<(), CutError> {
+    let session = draft.session;
+    let chain = arrange::chain(session);
+    let end = match cut {
+        Cut::Turn(number) => {
+            let turns = session.turns();
+            let turn = number.checked_sub(1).and_then(|at| turns.get(at));
+            let turn = turn.ok_or(CutError::NoTurn { turns: turns.len() })?;
+            chain.iter().rposition(|idx| turn.entries.contains(idx)).ok_or(CutError::NoLine)?
+        }
+        Cut::Uuid(uuid) => {
+            let idx = session.find(uuid).ok_or(CutError::NoLine)?;
+            let at = chain.iter().position(|&line| line == idx).ok_or(CutError::NoLine)?;
+            end_of_reply(session, &chain, at)
+        }
+    };
+    let last = chain[..=end].iter().copied().max().unwrap_or(0);
+    let mut kept = vec![false; session.entries().len()];
+    for &idx in &chain[..=end] {
+        kept[idx] = true;
+    }
+    for &idx in &chain[end + 1..] {
+        draft.remove(idx, "after the cut");
+    }
+    for (idx, kept) in kept.into_iter().enumerate().skip(last + 1) {
+        if !kept && !draft.goes(idx) {
+            draft.remove(idx, "after the cut");
+        }
+    }
+    Ok(())
+}
+
+/// The place of the last line of the reply that a line is a part of or answers.
+fn end_of_reply(session: &Session, chain: &[usize], at: usize) -> usize {
+    let reply = |idx: usize| session.reply_of(idx).or_else(|| arrange::answered_reply(session, idx));
+    let Some(own) = reply(chain[at]) else { return at };
+    let mut end = at;
+    for (i, &idx) in chain.iter().enumerate().skip(at + 1) {
+        if reply(idx) == Some(own) {
+            end = i;
+        } else if matches!(session.entries()[idx].kind(), Kind::User | Kind::Assistant) {
+            break;
+        }
+    }
+    end
+}
+
+/// Takes out what belongs to the session alone and would be false in another.
+pub(crate) fn leave_out(draft: &mut Draft<'_>) {
+    let session = draft.session;
+    for (idx, entry) in session.entries().iter().enumerate() {
+        let why = match entry.kind() {
+            Kind::ApiRequest | Kind::ApiRequestShape | Kind::ApiRequestBlob => "a request of the old session",
+            Kind::CostState => "the account of the old session",
+            Kind::ToolsUsed | Kind::AtisLatch => "bookkeeping of the old session",
+            Kind::LastPrompt => "names the end of the old session",
+            Kind::Summary => {
+                let leaf = entry.get("leafUuid").and_then(|leaf| session.find(&leaf.as_str()?));
+                if leaf.is_some() {
+                    continue;
+                }
+                "the title of another session"
+            }
+            _ => continue,
+        };
+        if !draft.goes(idx) {
+            draft.remove(idx, why);
+        }
+    }
+}

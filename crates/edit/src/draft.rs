@@ -1,0 +1,212 @@
+//! Drafts: what an operation wants done to each line of a session, before the rest is made to fit.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+use threadline_entry::{Entry, Finding};
+use threadline_session::Session;
+
+use crate::plan::{Plan, Shape};
+use crate::splice::{self, Splice};
+
+/// What is to become of the lines of a session: they stay, go or change, and new ones come.
+///
+/// An operation says what it wants and no more. [`Draft::plan`] then makes the rest fit: parents, times, ids, and
+/// references to lines that are gone.
+#[derive(Debug)]
+pub struct Draft<'s> {
+    pub(crate) session: &'s Session,
+    pub(crate) fates: Vec<Fate>,
+    pub(crate) added: Vec<Added>,
+    pub(crate) reasons: Vec<Cow<'static, str>>,
+    pub(crate) side: Vec<SideFile>,
+    pub(crate) findings: Vec<Finding>,
+    /// Text to look for in every line, and what to put in its place: folders that have another name in the result.
+    pub(crate) moved_paths: Vec<(String, String)>,
+}
+
+/// What is to become of a line.
+#[derive(Debug, Default)]
+pub(crate) struct Fate {
+    pub(crate) goes: bool,
+    pub(crate) why: Vec<u16>,
+    pub(crate) body: Body,
+}
+
+/// What a line says.
+#[derive(Debug, Default)]
+pub(crate) enum Body {
+    /// What it said.
+    #[default]
+    Same,
+    /// The same with small changes.
+    Spliced(Vec<Splice>),
+    /// Something else.
+    Made(Box<Entry>),
+}
+
+/// A line that comes.
+#[derive(Debug)]
+pub(crate) struct Added {
+    /// The line that it follows; `None` for the start of the log.
+    pub(crate) after: Option<usize>,
+    pub(crate) entry: Entry,
+    pub(crate) why: u16,
+}
+
+/// A file beside the log, and what is to become of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SideFile {
+    /// A copy of a file as it is.
+    Copy {
+        /// The file.
+        from: PathBuf,
+        /// The copy.
+        to: PathBuf,
+    },
+    /// A copy of a log, or of a file of JSON, whose ids are those of the new session.
+    CopyLog {
+        /// The log.
+        from: PathBuf,
+        /// The copy.
+        to: PathBuf,
+    },
+    /// A file with other content than it had.
+    Change {
+        /// The file.
+        path: PathBuf,
+        /// What it will hold.
+        content: Vec<u8>,
+    },
+    /// A file that comes.
+    Create {
+        /// The file.
+        path: PathBuf,
+        /// What it will hold.
+        content: Vec<u8>,
+    },
+    /// A file that goes.
+    Remove {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl<'s> Draft<'s> {
+    /// A draft that changes nothing.
+    pub fn new(session: &'s Session) -> Self {
+        Self {
+            session,
+            fates: session.entries().iter().map(|_| Fate::default()).collect(),
+            added: Vec::new(),
+            reasons: Vec::new(),
+            side: Vec::new(),
+            findings: Vec::new(),
+            moved_paths: Vec::new(),
+        }
+    }
+
+    /// The session.
+    pub fn session(&self) -> &'s Session {
+        self.session
+    }
+
+    /// Takes a line out. `why` is said in the plan: a few words, lower case.
+    pub fn remove(&mut self, entry_idx: usize, why: impl Into<Cow<'static, str>>) {
+        let why = self.reason(why);
+        let fate = &mut self.fates[entry_idx];
+        fate.goes = true;
+        fate.why.push(why);
+    }
+
+    /// Changes a stretch of a line. Splices are measured on the line as it stands in the log.
+    pub fn splice(&mut self, entry_idx: usize, splice: Splice, why: impl Into<Cow<'static, str>>) {
+        let why = self.reason(why);
+        let fate = &mut self.fates[entry_idx];
+        if !fate.why.contains(&why) {
+            fate.why.push(why);
+        }
+        match &mut fate.body {
+            Body::Spliced(splices) => splices.push(splice),
+            body => *body = Body::Spliced(vec![splice]),
+        }
+    }
+
+    /// Puts another line in the place of a line, given without a newline.
+    pub fn rewrite(&mut self, entry_idx: usize, text: &str, why: impl Into<Cow<'static, str>>) {
+        let why = self.reason(why);
+        let fate = &mut self.fates[entry_idx];
+        if !fate.why.contains(&why) {
+            fate.why.push(why);
+        }
+        fate.body = Body::Made(Box::new(Entry::parse(text.as_bytes()).0));
+    }
+
+    /// Adds a line behind `after`, or at the start of the log. Several behind one line keep their order.
+    ///
+    /// A line of the conversation needs a uuid; its parent is that of its place, unless it is a boundary.
+    pub fn insert(&mut self, after: Option<usize>, text: &str, why: impl Into<Cow<'static, str>>) {
+        let why = self.reason(why);
+        self.added.push(Added { after, entry: Entry::parse(text.as_bytes()).0, why });
+    }
+
+    /// Adds a line at the end.
+    pub fn append(&mut self, text: &str, why: impl Into<Cow<'static, str>>) {
+        let last = self.session.entries().len().checked_sub(1);
+        self.insert(last, text, why);
+    }
+
+    /// Whether the line is to go.
+    pub fn goes(&self, entry_idx: usize) -> bool {
+        self.fates[entry_idx].goes
+    }
+
+    /// Whether anything is to be done to the line.
+    pub fn is_touched(&self, entry_idx: usize) -> bool {
+        let fate = &self.fates[entry_idx];
+        fate.goes || !matches!(fate.body, Body::Same)
+    }
+
+    /// The line as it will stand, but for its links, times and ids.
+    pub fn entry(&self, entry_idx: usize) -> Cow<'_, Entry> {
+        match &self.fates[entry_idx].body {
+            Body::Same => Cow::Borrowed(&self.session.entries()[entry_idx]),
+            Body::Made(entry) => Cow::Borrowed(&**entry),
+            Body::Spliced(splices) => {
+                let text = splice::apply(self.session.entries()[entry_idx].text(), &mut splices.clone());
+                Cow::Owned(Entry::parse(text.as_bytes()).0)
+            }
+        }
+    }
+
+    /// Says what is to become of a file beside the log.
+    pub fn side(&mut self, file: SideFile) {
+        self.side.push(file);
+    }
+
+    /// Tells something odd that the person should know of.
+    pub fn finding(&mut self, finding: Finding) {
+        self.findings.push(finding);
+    }
+
+    /// Has paths that begin with `from` begin with `to` instead, wherever they stand in a text.
+    pub fn move_path(&mut self, from: String, to: String) {
+        self.moved_paths.push((from, to));
+    }
+
+    /// Makes everything fit, and checks what comes out.
+    pub fn plan(self, shape: Shape) -> Plan<'s> {
+        Plan::new(self, shape)
+    }
+
+    pub(crate) fn reason(&mut self, why: impl Into<Cow<'static, str>>) -> u16 {
+        let why = why.into();
+        let known = self.reasons.iter().position(|reason| *reason == why);
+        let at = known.unwrap_or_else(|| {
+            self.reasons.push(why);
+            self.reasons.len() - 1
+        });
+        // More reasons than there are numbers share the last one.
+        at.min(usize::from(u16::MAX)) as u16
+    }
+}

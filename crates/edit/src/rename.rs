@@ -1,0 +1,174 @@
+//! Renaming: the ids of a new session, through one map applied to everything that refers to a line.
+
+use memchr::memmem;
+use rustc_hash::FxHashMap;
+use threadline_entry::lens::REFERENCES;
+use threadline_entry::{Entry, Json, JsonKind, Lines, mend_surrogates, parse_line};
+
+use crate::draft::Draft;
+use crate::fresh::Fresh;
+use crate::plan::{Plan, Shape, Target};
+use crate::splice::{Splice, quote, set, span, without};
+
+/// The map from the ids of a log to those of the result.
+#[derive(Debug)]
+pub(crate) struct Rename {
+    new: Option<New>,
+    /// Lines that are gone, and the places of those that stand in for them.
+    pub(crate) moved: FxHashMap<Box<str>, u32>,
+    /// Folders that have another name in the result.
+    paths: Vec<(String, String)>,
+}
+
+#[derive(Debug)]
+struct New {
+    old_id: String,
+    id: String,
+    fresh: Fresh,
+}
+
+/// Fields that belong to the session alone: the official fork takes them out too.
+const OWN: &[&str] = &["teamName", "agentName", "slug", "forkedFrom"];
+
+/// Fields with what people and tools said, in which an id is no reference.
+const SAID: &[&str] = &["message", "toolUseResult", "uuid", "parentUuid"];
+
+impl Rename {
+    pub(crate) fn new(draft: &Draft<'_>, shape: &Shape) -> Self {
+        let new = match &shape.target {
+            Target::New(id) => Some(New {
+                old_id: draft.session.id().unwrap_or_default().into_owned(),
+                id: id.clone(),
+                fresh: shape.fresh.clone(),
+            }),
+            Target::InPlace | Target::AsItStands => None,
+        };
+        Self { new, moved: FxHashMap::default(), paths: draft.moved_paths.clone() }
+    }
+
+    /// The new uuid of a line; `None` where lines keep theirs.
+    pub(crate) fn uuid(&self, old: &str) -> Option<String> {
+        Some(self.new.as_ref()?.fresh.uuid(old))
+    }
+
+    /// Everything of a line that has another id in the result, but for its own and its parent's.
+    pub(crate) fn line(&self, plan: &Plan<'_>, entry: &Entry, out: &mut Vec<Splice>) {
+        self.references(plan, entry, out);
+        self.paths(entry, out);
+        let Some(new) = &self.new else { return };
+        let Some(object) = entry.object() else { return };
+        let text = entry.text();
+        if entry.members().any(|(key, _)| OWN.iter().any(|own| key.is(own))) {
+            out.extend(without(text, object.json(), |_, key, _| key.is_some_and(|key| OWN.contains(&key))));
+        }
+        if let Some(uuid) = entry.uuid() {
+            let end = span(text, object.json().raw()).end - 1;
+            let (session, line) = (quote(&new.old_id), quote(&uuid));
+            out.push(Splice::new(
+                end..end,
+                format!(",\"forkedFrom\":{{\"sessionId\":{session},\"messageUuid\":{line}}}"),
+            ));
+        }
+    }
+
+    /// References to lines that are gone, or have another name.
+    pub(crate) fn references(&self, plan: &Plan<'_>, entry: &Entry, out: &mut Vec<Splice>) {
+        if self.new.is_none() && self.moved.is_empty() {
+            return;
+        }
+        for (key, value) in entry.members() {
+            if SAID.iter().chain(OWN).any(|said| key.is(said)) {
+                continue;
+            }
+            // A boundary's is set with its parent.
+            if key.is("logicalParentUuid") && crate::arrange::is_boundary(entry) && self.new.is_none() {
+                continue;
+            }
+            self.value(plan, entry, &key.name(), value, out);
+        }
+    }
+
+    fn value(&self, plan: &Plan<'_>, entry: &Entry, key: &str, value: Json<'_>, out: &mut Vec<Splice>) {
+        match value.kind() {
+            JsonKind::Object => {
+                for (key, value) in value.members() {
+                    self.value(plan, entry, &key.name(), value, out);
+                }
+            }
+            JsonKind::Array => value.items().for_each(|item| self.value(plan, entry, key, item, out)),
+            JsonKind::String => {
+                if let Some(id) = value.quoted().and_then(|id| self.id(plan, key, id)) {
+                    out.push(Splice::over(entry.text(), value.raw(), quote(&id)));
+                }
+            }
+            JsonKind::Null | JsonKind::Bool | JsonKind::Number => {}
+        }
+    }
+
+    /// What an id is called in the result, if that is something else.
+    fn id(&self, plan: &Plan<'_>, key: &str, id: &str) -> Option<String> {
+        // The longest ids are uuids.
+        if id.len() > 36 || id.is_empty() {
+            return None;
+        }
+        if let Some(&place) = self.moved.get(id) {
+            return plan.uuid_at(place);
+        }
+        let new = self.new.as_ref()?;
+        if key == "sessionId" || key == "session_id" || id == new.old_id {
+            return Some(new.id.clone());
+        }
+        let refers = REFERENCES.contains(&key) && !id.starts_with("msg_");
+        (refers || plan.session().find(id).is_some()).then(|| new.fresh.uuid(id))
+    }
+
+    /// Paths into folders that have another name, but for those that the model thought of.
+    fn paths(&self, entry: &Entry, out: &mut Vec<Splice>) {
+        let text = entry.text();
+        for (from, to) in &self.paths {
+            let mut hits = memmem::find_iter(text.as_bytes(), from.as_bytes()).peekable();
+            if hits.peek().is_none() {
+                continue;
+            }
+            let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
+            let thoughts: Vec<_> = blocks
+                .filter(|block| block.is("thinking") || block.is("redacted_thinking"))
+                .map(|block| span(text, threadline_entry::lens::Lens::object(block).json().raw()))
+                .collect();
+            for hit in hits.filter(|hit| !thoughts.iter().any(|thought| thought.contains(hit))) {
+                out.push(Splice::new(hit..hit + from.len(), to.as_str()));
+            }
+        }
+    }
+
+    /// A log, or a file with one JSON object, with the ids of the new session.
+    pub(crate) fn log(&self, plan: &Plan<'_>, log: &[u8], out: &mut Vec<u8>) {
+        let mut lines = Lines::new(log);
+        while let Ok(Some(line)) = lines.next() {
+            parse_line(&line, |entry, _| {
+                let mut splices = Vec::new();
+                for key in ["uuid", "parentUuid"] {
+                    let old = entry.get(key).and_then(|json| json.as_str());
+                    let renamed = old.and_then(|old| match self.moved.get(&*old) {
+                        Some(&place) => plan.uuid_at(place),
+                        None => self.uuid(&old),
+                    });
+                    if let Some(uuid) = renamed {
+                        splices.extend(set(&entry, key, &quote(&uuid)));
+                    }
+                }
+                self.line(plan, &entry, &mut splices);
+                if splices.is_empty() {
+                    out.extend(entry.as_bytes());
+                } else {
+                    let mut text = String::new();
+                    crate::splice::apply_to(entry.text(), &mut splices, &mut text);
+                    out.extend(mend_surrogates(&text).as_bytes());
+                }
+                if entry.ending() == threadline_entry::Ending::Newline {
+                    out.push(b'\n');
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Splices: small changes to the text of a line, which leave every other byte as it is.
+
+use std::ops::Range;
+
+use threadline_entry::{Entry, Json, JsonKind};
+
+/// A stretch of a line, and what takes its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Splice {
+    start: u32,
+    end: u32,
+    text: Box<str>,
+}
+
+impl Splice {
+    /// Puts `text` in the place of the bytes `range` of a line.
+    pub fn new(range: Range<usize>, text: impl Into<Box<str>>) -> Self {
+        // A line is shorter than 4 GiB, or it is no entry that anything can be found in.
+        Self { start: range.start as u32, end: range.end as u32, text: text.into() }
+    }
+
+    /// Puts `text` in the place of `piece`, which is a part of `line` itself.
+    pub fn over(line: &str, piece: &str, text: impl Into<Box<str>>) -> Self {
+        Self::new(span(line, piece), text)
+    }
+
+    /// Takes out the bytes `range`.
+    pub fn out(range: Range<usize>) -> Self {
+        Self::new(range, "")
+    }
+
+    fn range(&self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+/// Where `piece`, which is a part of `line` itself, stands in it.
+pub fn span(line: &str, piece: &str) -> Range<usize> {
+    let start = (piece.as_ptr() as usize).wrapping_sub(line.as_ptr() as usize);
+    debug_assert!(start + piece.len() <= line.len(), "a piece of another line");
+    start..start + piece.len()
+}
+
+/// The line with the splices applied. Of two that overlap, the one that begins first counts.
+pub(crate) fn apply(line: &str, splices: &mut [Splice]) -> String {
+    let grown: usize = splices.iter().map(|splice| splice.text.len()).sum();
+    let mut out = String::with_capacity(line.len() + grown);
+    apply_to(line, splices, &mut out);
+    out
+}
+
+/// The same, at the end of `out`.
+pub(crate) fn apply_to(line: &str, splices: &mut [Splice], out: &mut String) {
+    splices.sort_by_key(|splice| (splice.start, splice.end));
+    let mut copied = 0;
+    for splice in splices {
+        let range = splice.range();
+        if range.start < copied {
+            continue;
+        }
+        out.push_str(&line[copied..range.start]);
+        out.push_str(&splice.text);
+        copied = range.end;
+    }
+    out.push_str(&line[copied..]);
+}
+
+/// Sets a top-level member of a line to a JSON value: in its place, or at the end. `None` for a line that is no object.
+pub fn set(entry: &Entry, key: &str, value: &str) -> Option<Splice> {
+    let text = entry.text();
+    if let Some(old) = entry.get(key) {
+        return Some(Splice::over(text, old.raw(), value));
+    }
+    let end = span(text, entry.object()?.json().raw()).end - 1;
+    let comma = if entry.members().next().is_some() { "," } else { "" };
+    Some(Splice::new(end..end, format!("{comma}\"{key}\":{value}")))
+}
+
+/// A JSON string.
+pub fn quote(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// The stretches of `line` to take out so that the members of an object, or the items of an array, for
+/// which `goes` says so are gone, with the commas that set them apart.
+pub fn without<'a>(
+    line: &str,
+    json: Json<'a>,
+    mut goes: impl FnMut(usize, Option<&str>, Json<'a>) -> bool,
+) -> Vec<Splice> {
+    // Where each part begins and ends, its name included.
+    let mut parts: Vec<(Range<usize>, bool)> = Vec::new();
+    if json.kind() == JsonKind::Object {
+        for (i, (key, value)) in json.members().enumerate() {
+            let start = span(line, key.raw()).start - 1;
+            parts.push((start..span(line, value.raw()).end, goes(i, Some(&key.name()), value)));
+        }
+    } else {
+        for (i, item) in json.items().enumerate() {
+            parts.push((span(line, item.raw()), goes(i, None, item)));
+        }
+    }
+    let mut out = Vec::new();
+    let mut all_before_go = true;
+    for (i, (part, goes)) in parts.iter().enumerate() {
+        if !goes {
+            all_before_go = false;
+            continue;
+        }
+        out.push(Splice::out(match (all_before_go, parts.get(i + 1)) {
+            (true, Some((next, _))) => part.start..next.start,
+            (true, None) => part.clone(),
+            (false, _) => parts[i - 1].0.end..part.end,
+        }));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_go_with_their_commas_whichever_they_are() {
+        let array = "x[1, 2 ,3,4]";
+        let object = r#"x{"a" : 1, "b":2 ,"c":3}"#;
+        for (goes, numbers, members) in [
+            (&[0][..], "x[2 ,3,4]", r#"x{"b":2 ,"c":3}"#),
+            (&[0, 1], "x[3,4]", r#"x{"c":3}"#),
+            (&[1], "x[1 ,3,4]", r#"x{"a" : 1 ,"c":3}"#),
+            (&[1, 2], "x[1,4]", r#"x{"a" : 1}"#),
+            (&[2], "x[1, 2,4]", r#"x{"a" : 1, "b":2}"#),
+            (&[0, 2], "x[2,4]", r#"x{"b":2}"#),
+            (&[0, 1, 2, 3], "x[]", "x{}"),
+            (&[], array, object),
+        ] {
+            for (line, expected) in [(array, numbers), (object, members)] {
+                let json = Json::parse(&line[1..]).unwrap();
+                let mut splices = without(line, json, |i, _, _| goes.contains(&i));
+                let result = apply(line, &mut splices);
+                assert_eq!(result, expected);
+                assert!(Json::parse(&result[1..]).is_some());
+            }
+        }
+    }
+
+    #[test]
+    fn a_member_is_set_in_place_or_at_the_end() {
+        for (line, expected) in [
+            (r#" {"a":1,"k": 2 } "#, r#" {"a":1,"k": null } "#),
+            (r#"{"a":1}"#, r#"{"a":1,"k":null}"#),
+            ("{}", r#"{"k":null}"#),
+        ] {
+            let entry = Entry::parse(line.as_bytes()).0;
+            let splice = set(&entry, "k", "null").unwrap();
+            assert_eq!(apply(entry.text(), &mut [splice]), expected);
+        }
+        assert!(set(&Entry::parse(b"torn {").0, "k", "1").is_none());
+    }
+}

@@ -1,0 +1,57 @@
+//! How many tokens a line is worth in a request: an estimate, for nothing here can ask a model.
+
+use threadline_entry::lens::{Block, Lens, System};
+use threadline_entry::{Entry, Json, JsonKind, Kind};
+
+/// A token is about four bytes of text.
+const BYTES_A_TOKEN: u64 = 4;
+/// What an image costs, more or less.
+const IMAGE: u64 = 1500;
+
+/// About how many tokens the line adds to a request, if it is sent.
+pub fn tokens(entry: &Entry) -> u64 {
+    let (bytes, images) = match entry.kind() {
+        Kind::User | Kind::Assistant => {
+            let Some(content) = entry.message().and_then(|message| message.content()) else { return 0 };
+            match content.json().quoted() {
+                Some(text) => (text.len() as u64, 0),
+                None => content.blocks().map(block_size).fold((0, 0), add),
+            }
+        }
+        Kind::System => {
+            let system: Option<System<'_>> = entry.lens();
+            let command = system.filter(|system| system.subtype().as_deref() == Some("local_command"));
+            (command.and_then(System::content).map_or(0, |text| text.len() as u64), 0)
+        }
+        _ => (0, 0),
+    };
+    bytes.div_ceil(BYTES_A_TOKEN) + images * IMAGE
+}
+
+fn add(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
+    (a.0 + b.0, a.1 + b.1)
+}
+
+/// The bytes of text in a block, and the images.
+fn block_size(block: Block<'_>) -> (u64, u64) {
+    let object = block.object();
+    let length = |key: &str| object.get(key).map_or(0, |json| json.raw().len() as u64);
+    match block.kind().as_deref() {
+        Some("image" | "document") => (0, 1),
+        Some("tool_result") => match object.get("content") {
+            Some(content) if content.kind() == JsonKind::Array => {
+                let is_image = |item: &Json<'_>| {
+                    item.get("type").is_some_and(|kind| kind.is_str("image") || kind.is_str("document"))
+                };
+                content.items().fold((0, 0), |sum, item| {
+                    add(sum, if is_image(&item) { (0, 1) } else { (item.raw().len() as u64, 0) })
+                })
+            }
+            Some(content) => (content.raw().len() as u64, 0),
+            None => (0, 0),
+        },
+        Some("tool_use") => (length("name") + length("input"), 0),
+        Some("thinking") => (length("thinking"), 0),
+        _ => (length("text") + length("data"), 0),
+    }
+}

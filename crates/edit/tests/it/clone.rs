@@ -1,0 +1,68 @@
+//! Clones: one straight chain, new ids everywhere, nothing of the old session's own.
+
+use insta::assert_snapshot;
+use threadline_edit::{Cut, Target, clone};
+use threadline_testkit::log;
+
+use crate::support::{NEW, new, plan, session, told};
+
+/// Parallel calls, whose results Claude Code writes as a fork.
+const PARALLEL: &str = r#"
+u1        user   "list and count"
+a1 <- u1  reply  m1 thinking "Both." "sig"
+a2 <- a1  reply  m1 tool t1 Bash {"command":"ls"}
+r1 <- a2  result t1 "a"
+a3 <- a2  reply  m1 tool t2 Bash {"command":"wc"}
+r2 <- a3  result t2 "1"
+a4 <- r2  reply  m2 text "One file."
+last-prompt "list and count" leaf a4
+"#;
+
+#[test]
+fn parallel_results_come_in_one_line() {
+    let session = session(&log(PARALLEL));
+    let plan = plan(&session, new(), |draft| clone(draft, None, Some("T")).unwrap());
+    assert_snapshot!(told(&plan), @r"
+    u1' @00:00 user
+    a1' <- u1' @00:01 assistant thinking
+    a2' <- a1' @00:02 assistant tool_use
+    a3' <- a2' @00:04 assistant tool_use
+    r1' <- a3' @00:04.001 user tool_result
+    r2' <- r1' @00:05 user tool_result
+    a4' <- r2' @00:06 assistant text
+    - custom-title
+    ");
+    assert_eq!(plan.counts(), [1, 0, 1]);
+    assert_eq!(plan.tokens_before(), plan.tokens_after());
+    let text = String::from_utf8(plan.to_bytes()).unwrap();
+    assert!(text.lines().all(|line| line.contains(&format!("\"sessionId\":\"{NEW}\""))));
+    assert_eq!(text.matches("\"forkedFrom\":{\"sessionId\":\"s1\",\"messageUuid\":").count(), 7);
+}
+
+#[test]
+fn a_cut_ends_with_the_turn_or_with_the_whole_reply() {
+    let session =
+        session(&log(&format!("{PARALLEL}\nu2 <- a4 user \"more\"\na5 <- u2 reply m3 text \"No.\"")));
+    let ends = |cut: Cut| {
+        let plan = plan(&session, new(), |draft| clone(draft, Some(&cut), Some("T")).unwrap());
+        let told = told(&plan);
+        let last = told.lines().rfind(|line| !line.starts_with('-')).unwrap().to_owned();
+        last.split(' ').next().unwrap().to_owned()
+    };
+    assert_eq!(ends(Cut::Turn(1)), "a4'");
+    assert_eq!(ends(Cut::Turn(2)), "a5'");
+    assert_eq!(ends(Cut::Uuid("u2".into())), "u2'");
+    assert_eq!(ends(Cut::Uuid("a1".into())), "r2'");
+    let mut draft = threadline_edit::Draft::new(&session);
+    assert!(clone(&mut draft, Some(&Cut::Turn(3)), None).is_err());
+    assert!(clone(&mut draft, Some(&Cut::Uuid("no".into())), None).is_err());
+}
+
+#[test]
+fn in_place_a_straight_session_stays_byte_for_byte() {
+    let straight = log("u1 user \"hi\"\na1 <- u1 reply m1 text \"Hello.\"\ntitle \"x\"");
+    let session = session(&straight);
+    let plan = plan(&session, Target::InPlace, |_| ());
+    assert_eq!(plan.to_bytes(), straight);
+    assert!(plan.is_empty());
+}

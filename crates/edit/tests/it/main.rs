@@ -1,0 +1,6 @@
+//! Edits of logs in `testkit` notation: what comes out, line by line.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod clone;
+mod support;

@@ -1,0 +1,67 @@
+//! Plans of small logs, and their results as text.
+
+use threadline_edit::{Draft, Fresh, Plan, Shape, Target};
+use threadline_entry::{Entry, Json};
+use threadline_session::Session;
+
+pub(crate) const NEW: &str = "5b0c9f1e-0000-4000-8000-000000000001";
+
+pub(crate) fn session(bytes: &[u8]) -> Session {
+    let mut session = Session::with_id("s1");
+    for entry in Session::from_bytes(bytes).entries() {
+        session.push(entry.clone(), Vec::new());
+    }
+    session
+}
+
+pub(crate) fn shape(target: Target) -> Shape {
+    let fresh = Fresh { seed: NEW.to_owned(), now: 1_767_261_600_000 };
+    Shape { operation: "test", target, fresh }
+}
+
+/// The plan that an operation makes of a session.
+pub(crate) fn plan<'s>(session: &'s Session, target: Target, edit: impl FnOnce(&mut Draft<'s>)) -> Plan<'s> {
+    let mut draft = Draft::new(session);
+    edit(&mut draft);
+    draft.plan(shape(target))
+}
+
+pub(crate) fn new() -> Target {
+    Target::New(NEW.to_owned())
+}
+
+/// A line a line of the result: its id, what it continues, when, and what it is. New uuids are shown as the old ones.
+pub(crate) fn told(plan: &Plan<'_>) -> String {
+    let bytes = plan.to_bytes();
+    let result = Session::from_bytes(&bytes);
+    let mut names: Vec<(String, String)> = Vec::new();
+    let fresh = &plan.shape().fresh;
+    for uuid in plan.session().entries().iter().filter_map(Entry::uuid) {
+        names.push((fresh.uuid(&uuid), uuid.into_owned()));
+    }
+    let name = |uuid: &str| {
+        let known = names.iter().find(|(new, _)| new == uuid).map(|(_, old)| format!("{old}'"));
+        known.unwrap_or_else(|| if uuid.len() == 36 { "fresh".to_owned() } else { uuid.to_owned() })
+    };
+    let mut out = String::new();
+    for entry in result.entries() {
+        let id = entry.uuid().map_or_else(|| "-".to_owned(), |uuid| name(&uuid));
+        let parent = entry.parent_uuid().map_or_else(String::new, |uuid| format!(" <- {}", name(&uuid)));
+        let time = entry.get("timestamp").and_then(Json::as_str).map_or_else(String::new, |time| {
+            format!(
+                " @{}",
+                time.get(14..23).unwrap_or_default().trim_end_matches("000").trim_end_matches('.')
+            )
+        });
+        let kind = entry.type_name().unwrap_or_default().into_owned();
+        let blocks: Vec<String> = entry
+            .message()
+            .into_iter()
+            .flat_map(|message| message.blocks())
+            .map(|block| block.kind().unwrap_or_default().into_owned())
+            .collect();
+        out.push_str(format!("{id}{parent}{time} {kind} {}", blocks.join("+")).trim_end());
+        out.push('\n');
+    }
+    out
+}
