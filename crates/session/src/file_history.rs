@@ -170,16 +170,16 @@ impl Known {
     }
 }
 
-/// A file at a moment: by that prompt's snapshot, else by what is known last before it, else by what is known
-/// first after it, for then nothing had changed it yet.
+/// A file at a moment: by that prompt's snapshot, else by what happened to it last before, else by what happened
+/// first after, for until then nothing had changed it. What lies beyond an edit of unknown text tells nothing.
 fn state(path: &str, known: &[Known], at: At) -> FileState {
     let place = match at {
         At::Prompt(place) => place,
         At::End => usize::MAX,
     };
     let then = known.iter().find(|known| known.place == place && !known.is_edit());
-    let before = || known.iter().rev().find(|known| known.place < place && known.tells_after());
-    let after = || known.iter().find(|known| known.place >= place && known.tells_before());
+    let before = || known.iter().rev().find(|known| known.place < place).filter(|known| known.tells_after());
+    let after = || known.iter().find(|known| known.place >= place).filter(|known| known.tells_before());
     let found = then.map(|known| (known, Basis::Then));
     let found = found.or_else(|| before().map(|known| (known, Basis::Before(known.place))));
     let found = found.or_else(|| after().map(|known| (known, Basis::After(known.place))));

@@ -118,6 +118,27 @@ fn without_snapshots_the_edits_tell() {
 }
 
 #[test]
+fn beyond_an_edit_of_unknown_text_nothing_is_known() {
+    assert_snapshot!(files(r#"
+        u1        user   "one"
+        u2 <- u1  user   "two"
+        a1 <- u2  reply  m1 tool t1 Edit {"file_path":"/home/ada/loom/a","old_string":"x","new_string":"y"}
+        r1 <- a1  result t1 "ok"
+        snapshot u3 {"a":{"backupFileName":"00@v1","version":1}}
+        u3 <- r1  user   "three"
+        a2 <- u3  reply  m2 tool t2 Edit {"file_path":"/home/ada/loom/a","old_string":"z","new_string":"x"}
+        r2 <- a2  result t2 "ok"
+        "#), @r"
+    turn 1: /home/ada/loom/a = unknown
+    turn 2: /home/ada/loom/a = unknown
+    turn 3: /home/ada/loom/a = 00@v1
+    end: /home/ada/loom/a = unknown
+    turn 2 changed /home/ada/loom/a, 1 edits
+    turn 3 changed /home/ada/loom/a, 1 edits
+    ");
+}
+
+#[test]
 fn what_no_edit_did_is_seen_in_the_next_snapshot() {
     assert_snapshot!(files(r#"
         snapshot u1 {"a":{"backupFileName":"00@v1","version":1}}
