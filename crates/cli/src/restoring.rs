@@ -112,7 +112,7 @@ impl Restoring {
                         (None, FileText::Text(text)) => {
                             source = Source::Edits;
                             note = Some(
-                                "its backup is gone; the text is that of the edits in the log".to_owned(),
+                                "its backup is gone; the text is that of the edits in the log, with plain line ends".to_owned(),
                             );
                             Known::Bytes(text.into_bytes())
                         }

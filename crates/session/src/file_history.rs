@@ -213,17 +213,25 @@ impl Known {
     }
 }
 
-/// What edits alone tell of a file at a place.
+/// What edits alone tell of a file whose snapshot is at a place: the text before the next edit, or after the last
+/// one, unless the snapshots in between show that something else changed it.
 fn by_edits(known: &[Known], place: usize) -> FileText {
+    let same = |from: usize, to: usize| {
+        let snapshots = || known.iter().filter(|known| !known.is_edit());
+        let here = snapshots().find(|known| known.place == place);
+        let mut between = snapshots().filter(|known| (from..=to).contains(&known.place));
+        here.is_some_and(|here| between.all(|known| known.same_snapshot(here)))
+    };
     let edits = || {
         known.iter().filter_map(|known| match &known.what {
             What::Edit { before, after } => Some((known.place, before, after)),
             What::Snapshot(_) => None,
         })
     };
-    let last_before = edits().take_while(|(at, ..)| *at < place).last().map(|(.., after)| after);
-    let first_after = edits().find(|(at, ..)| *at >= place).map(|(_, before, _)| before);
-    let told = [last_before, first_after].into_iter().flatten().find(|text| **text != FileText::Unknown);
+    let next = edits().find(|(at, ..)| *at >= place).filter(|(at, ..)| same(place, *at));
+    let last = edits().take_while(|(at, ..)| *at < place).last().filter(|(at, ..)| same(*at, place));
+    let told = [next.map(|(_, before, _)| before), last.map(|(.., after)| after)];
+    let told = told.into_iter().flatten().find(|text| **text != FileText::Unknown);
     told.cloned().unwrap_or(FileText::Unknown)
 }
 

@@ -63,7 +63,7 @@ fn turns_and_files() {
     sub/b.txt  4 B        not there  edits
     ----- stderr -----
     --diff shows the changes, --to DIR --apply writes the files there
-    sub/b.txt: its backup is gone; the text is that of the edits in the log
+    sub/b.txt: its backup is gone; the text is that of the edits in the log, with plain line ends
     1 command ran; files that no edit touched are not known, whatever it did to them
     ");
     assert_snapshot!(restore(&home, dir.path(), &["--at", "9"]), @r"

@@ -156,6 +156,27 @@ fn what_no_edit_did_is_seen_in_the_next_snapshot() {
 }
 
 #[test]
+fn without_its_backup_a_file_that_something_else_changed_is_not_known() {
+    assert_snapshot!(files(r#"
+        snapshot u1 {"a":{"backupFileName":"00@v1","version":1}}
+        u1        user   "one"
+        a1 <- u1  reply  m1 tool t1 Edit {"file_path":"/home/ada/loom/a"}
+        r1 <- a1  result t1 "ok" {"filePath":"/home/ada/loom/a","oldString":"x","newString":"y","originalFile":"x"}
+        snapshot u2 {"a":{"backupFileName":"00@v2","version":2}}
+        u2 <- r1  user   "two"
+        snapshot u3 {"a":{"backupFileName":"00@v3","version":3}}
+        u3 <- u2  user   "three"
+        "#), @r#"
+    turn 1: /home/ada/loom/a = 00@v1 or "x"
+    turn 2: /home/ada/loom/a = 00@v2 or "y"
+    turn 3: /home/ada/loom/a = 00@v3
+    end: /home/ada/loom/a = 00@v3 (before: line 8)
+    turn 1 changed /home/ada/loom/a, 1 edits
+    turn 2 changed /home/ada/loom/a, 0 edits
+    "#);
+}
+
+#[test]
 fn a_failed_edit_changes_nothing() {
     assert_snapshot!(files(r#"
         u1        user   "one"
