@@ -1,13 +1,14 @@
 //! Chores of the repository.
 //!
-//! `cargo xtask bench` measures reading and prints ratios; `cargo xtask tidy` reports on the health
-//! of the code.
+//! `cargo xtask bench` measures reading and prints ratios; `cargo xtask conformance` asks the
+//! real Claude Code what it makes of edited sessions; `cargo xtask tidy` reports on the health of the code.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this speaks to the developer")]
 #![allow(clippy::disallowed_methods, reason = "this reads the environment and the clock")]
 
 mod bench;
 mod command;
+mod conformance;
 mod corpus;
 mod tidy;
 
@@ -19,9 +20,10 @@ fn main() -> ExitCode {
     match words[..] {
         ["bench"] => bench::run(),
         ["bench", "--child", what, path] => bench::child(what, path.as_ref()),
+        ["conformance", ref args @ ..] => conformance::run(args),
         ["tidy"] => tidy::run(),
         _ => {
-            eprintln!("usage: cargo xtask bench | tidy");
+            eprintln!("usage: cargo xtask bench | conformance | tidy");
             ExitCode::from(2)
         }
     }

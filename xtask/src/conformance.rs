@@ -1,0 +1,473 @@
+//! What the real Claude Code makes of edited sessions.
+//!
+//! For some varied sessions of a corpus and every operation: plan and apply it in a home of its own; the result must be
+//! clean to `check`, replay as the operation may make it, and be sent by Claude Code as we replay it. What a version
+//! of Claude Code does differently with the untouched source, too, is its own way and counts for nothing.
+
+mod operation;
+mod request;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+use serde_json::Value;
+
+use operation::{Operation, operations};
+use request::{Block, apart, blocks, first_difference};
+
+const USAGE: &str = "usage: cargo xtask conformance CORPUS [--claude CMD]... [--sessions N] [--only WORD]... [--jobs N] [--log FILE]";
+
+/// What came of an operation on a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Verdict {
+    Good,
+    Nothing,
+    Refused,
+    NotClean,
+    NotAsPlanned,
+    Differs,
+    ClaudeRefuses,
+}
+
+const VERDICTS: [(Verdict, &str); 7] = [
+    (Verdict::Good, "good"),
+    (Verdict::Nothing, "nothing to do"),
+    (Verdict::Refused, "refused"),
+    (Verdict::NotClean, "not clean"),
+    (Verdict::NotAsPlanned, "not as planned"),
+    (Verdict::Differs, "differs"),
+    (Verdict::ClaudeRefuses, "Claude Code refuses"),
+];
+
+impl Verdict {
+    fn name(self) -> &'static str {
+        VERDICTS.iter().find(|(verdict, _)| *verdict == self).map_or("", |(_, name)| name)
+    }
+}
+
+struct Args {
+    corpus: PathBuf,
+    claude: Vec<String>,
+    sessions: usize,
+    only: Vec<String>,
+    jobs: usize,
+    log: Option<PathBuf>,
+}
+
+fn parse(words: &[&str]) -> Option<Args> {
+    let mut args = Args {
+        corpus: PathBuf::new(),
+        claude: Vec::new(),
+        sessions: 20,
+        only: Vec::new(),
+        jobs: 1,
+        log: None,
+    };
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match *word {
+            "--claude" => args.claude.push((*words.next()?).to_owned()),
+            "--sessions" => args.sessions = words.next()?.parse().ok()?,
+            "--only" => args.only.push((*words.next()?).to_owned()),
+            "--jobs" => args.jobs = words.next()?.parse().ok().filter(|jobs| *jobs > 0)?,
+            "--log" => args.log = Some((*words.next()?).into()),
+            word if !word.starts_with('-') && args.corpus.as_os_str().is_empty() => args.corpus = word.into(),
+            _ => return None,
+        }
+    }
+    args.corpus.is_dir().then_some(args)
+}
+
+pub(crate) fn run(words: &[&str]) -> ExitCode {
+    let Some(args) = parse(words) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    let Some(binary) =
+        std::env::current_exe().ok().map(|own| own.with_file_name("threadline")).filter(|path| path.exists())
+    else {
+        eprintln!("there is no threadline beside xtask (cargo build -p threadline -p xtask, both alike)");
+        return ExitCode::from(2);
+    };
+    let mut operations = operations();
+    operations.retain(|operation| {
+        args.only.is_empty() || args.only.iter().any(|only| operation.name().contains(&**only))
+    });
+    let sessions = varied(&args.corpus, args.sessions);
+    let bench = Bench {
+        binary,
+        done: read_log(args.log.as_deref()),
+        claude: args.claude,
+        log: args.log,
+        sources: sessions.iter().map(|path| (path.clone(), OnceLock::new())).collect(),
+        rows: Mutex::default(),
+    };
+    eprintln!(
+        "{} sessions × {} operations × {} ways to ask",
+        sessions.len(),
+        operations.len(),
+        bench.claude.len()
+    );
+    let jobs: Vec<(&PathBuf, &Operation)> = sessions
+        .iter()
+        .flat_map(|session| operations.iter().map(move |operation| (session, operation)))
+        .collect();
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..args.jobs {
+            scope.spawn(|| {
+                while let Some((session, operation)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    bench.try_one(session, operation);
+                }
+            });
+        }
+    });
+    let rows = bench.rows.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    print_tables(&operations, &rows);
+    let bad = rows.iter().filter(|row| row.verdict > Verdict::Refused).count();
+    if bad > 0 { ExitCode::from(1) } else { ExitCode::SUCCESS }
+}
+
+/// Sessions of a corpus that differ in where they come from and in size: of each folder in turn the largest that is
+/// left, then the smallest, and so on.
+fn varied(corpus: &Path, count: usize) -> Vec<PathBuf> {
+    let mut folders: Vec<Vec<PathBuf>> = Vec::new();
+    let mut tops: Vec<PathBuf> =
+        fs::read_dir(corpus).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    tops.sort();
+    for top in tops {
+        let mut logs = Vec::new();
+        collect(&top, &mut logs);
+        logs.sort_by_key(|path| (fs::metadata(path).map_or(0, |metadata| metadata.len()), path.clone()));
+        folders.push(logs);
+    }
+    let mut chosen = Vec::new();
+    let mut round = 0_usize;
+    while chosen.len() < count && folders.iter().any(|logs| !logs.is_empty()) {
+        for logs in folders.iter_mut().filter(|logs| !logs.is_empty()) {
+            if chosen.len() < count {
+                let at = match round % 3 {
+                    0 => logs.len() - 1,
+                    1 => logs.len() / 2,
+                    _ => 0,
+                };
+                chosen.push(logs.remove(at));
+            }
+        }
+        round += 1;
+    }
+    chosen
+}
+
+fn collect(path: &Path, logs: &mut Vec<PathBuf>) {
+    if path.is_dir() {
+        let mut inside: Vec<_> =
+            fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+        inside.sort();
+        inside.iter().for_each(|path| collect(path, logs));
+        return;
+    }
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let is_session = name.ends_with(".jsonl") && !name.starts_with("agent-") && name != "journal.jsonl";
+    if is_session && path.components().all(|part| part.as_os_str() != "subagents") {
+        logs.push(path.to_owned());
+    }
+}
+
+/// One line of the result.
+#[derive(Clone, Debug)]
+struct Row {
+    /// Which Claude Code; nothing for our own checks alone.
+    version: String,
+    operation: String,
+    session: String,
+    verdict: Verdict,
+    why: String,
+}
+
+/// What one Claude Code makes of a result: which it is, the verdict, and why.
+type Answer = (String, Verdict, String);
+
+struct Bench {
+    binary: PathBuf,
+    claude: Vec<String>,
+    log: Option<PathBuf>,
+    /// What an earlier run found, by way to ask, operation and session.
+    done: HashMap<(String, String, String), Row>,
+    sources: HashMap<PathBuf, OnceLock<Source>>,
+    rows: Mutex<Vec<Row>>,
+}
+
+/// An untouched session: what it is to us, and to each Claude Code.
+#[derive(Default)]
+struct Source {
+    replay: Vec<Block>,
+    findings: HashSet<String>,
+    /// By way to ask: what we have and it has not, and what it has and we have not. `None` where it refuses.
+    apart: Vec<Option<(Vec<Block>, Vec<Block>)>>,
+}
+
+/// Findings about what people wrote and where it lies, which an edit of a line's shape leaves alone.
+const OF_THE_CONTENT: &[&str] = &["F13", "F15", "F18", "F19", "F20", "F21", "F22", "F26"];
+
+impl Bench {
+    fn try_one(&self, path: &Path, operation: &Operation) {
+        let session = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let ways: Vec<String> =
+            if self.claude.is_empty() { vec![String::new()] } else { self.claude.clone() };
+        let key = |way: &String| (way.clone(), operation.name(), session.clone());
+        let known: Vec<Row> = ways.iter().filter_map(|way| self.done.get(&key(way)).cloned()).collect();
+        if known.len() == ways.len() {
+            self.rows.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).extend(known);
+            return;
+        }
+        let verdicts = self.verdicts(path, operation);
+        for (i, way) in ways.iter().enumerate() {
+            let (version, verdict, why) = match &verdicts {
+                Ok(verdicts) => verdicts[i].clone(),
+                Err((verdict, why)) => (label(way), *verdict, why.clone()),
+            };
+            let row = Row { version, operation: operation.name(), session: session.clone(), verdict, why };
+            if row.verdict > Verdict::Refused {
+                eprintln!("{} · {} · {session}: {}: {}", row.version, row.operation, verdict.name(), row.why);
+            }
+            self.keep(way, row);
+        }
+    }
+
+    fn keep(&self, way: &str, row: Row) {
+        let mut rows = self.rows.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(log) = &self.log
+            && let Ok(mut file) = fs::OpenOptions::new().create(true).append(true).open(log)
+        {
+            let line = serde_json::json!({"way": way, "version": row.version, "operation": row.operation,
+                "session": row.session, "verdict": row.verdict.name(), "why": row.why});
+            let _ = writeln!(file, "{line}");
+        }
+        rows.push(row);
+    }
+
+    /// What each Claude Code makes of the result, or why it did not come to that.
+    fn verdicts(&self, path: &Path, operation: &Operation) -> Result<Vec<Answer>, (Verdict, String)> {
+        let source = self.source(path);
+        let home = Home::with(path).map_err(|error| (Verdict::Refused, error.to_string()))?;
+        let mut args = vec!["--json", "edit", operation.args[0], home.log.to_str().unwrap_or_default()];
+        args.extend(&operation.args[1..]);
+        args.push("--apply");
+        let done = self.threadline(&home, &args);
+        let told = |text: &str| text.trim().lines().take(3).collect::<Vec<_>>().join("; ");
+        match done.code {
+            0 => {}
+            1 => return Err((Verdict::Nothing, told(&done.err))),
+            _ => return Err((Verdict::Refused, told(&done.err))),
+        }
+        let plan: Value =
+            serde_json::from_str(done.out.lines().last().unwrap_or_default()).unwrap_or_default();
+        let result = PathBuf::from(plan["path"].as_str().unwrap_or_default());
+        let new: Vec<String> = self
+            .findings(&home, &result)
+            .into_iter()
+            .filter(|finding| {
+                let code = finding.split(' ').next().unwrap_or_default();
+                !(OF_THE_CONTENT.contains(&code)
+                    && source.findings.iter().any(|other| other.starts_with(code)))
+            })
+            .collect();
+        if let Some(first) = new.first() {
+            return Err((Verdict::NotClean, format!("{} findings: {first}", new.len())));
+        }
+        let Some(replay) = self.replay(&home, &result) else {
+            return Err((Verdict::NotAsPlanned, "our own replay refuses it".to_owned()));
+        };
+        operation.fits(&source.replay, &replay).map_err(|why| (Verdict::NotAsPlanned, why))?;
+        if self.claude.is_empty() {
+            return Ok(vec![(String::new(), Verdict::Good, String::new())]);
+        }
+        let ask = |(i, way): (usize, &String)| {
+            let (version, sent) = ask(way, &result);
+            let Some(sent) = sent else {
+                let also = source.apart[i].is_none();
+                let verdict = if also { Verdict::Good } else { Verdict::ClaudeRefuses };
+                return (version, verdict, String::new());
+            };
+            let (ours, theirs) = match &source.apart[i] {
+                Some((mine, its)) => (less(&replay, mine), less(&sent, its)),
+                None => (replay.clone(), sent),
+            };
+            match first_difference(&ours, &theirs) {
+                Some(why) => (version, Verdict::Differs, why),
+                None => (version, Verdict::Good, String::new()),
+            }
+        };
+        Ok(self.claude.iter().enumerate().map(ask).collect())
+    }
+
+    /// The untouched session, looked at once.
+    fn source(&self, path: &Path) -> &Source {
+        self.sources[path].get_or_init(|| {
+            let Ok(home) = Home::with(path) else { return Source::default() };
+            let replay = self.replay(&home, &home.log).unwrap_or_default();
+            let findings = self.findings(&home, &home.log).into_iter().collect();
+            let ask = |way: &String| Some(apart(&replay, &ask(way, &home.log).1?));
+            let apart = self.claude.iter().map(ask).collect();
+            Source { replay, findings, apart }
+        })
+    }
+
+    fn findings(&self, home: &Home, log: &Path) -> Vec<String> {
+        let done = self.threadline(home, &["--json", "check", log.to_str().unwrap_or_default()]);
+        let findings = done.out.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        findings
+            .map(|finding| {
+                let text = |key: &str| finding[key].as_str().unwrap_or_default().to_owned();
+                format!("{} line {}: {}", text("code"), finding["line"], text("message"))
+            })
+            .collect()
+    }
+
+    fn replay(&self, home: &Home, log: &Path) -> Option<Vec<Block>> {
+        let done = self.threadline(home, &["--json", "replay", log.to_str()?]);
+        let answer: Value = serde_json::from_str(&done.out).ok().filter(|_| done.code == 0)?;
+        Some(blocks(&answer["messages"]))
+    }
+
+    fn threadline(&self, home: &Home, args: &[&str]) -> Done {
+        let mut command = Command::new(&self.binary);
+        command.arg("--home").arg(&home.root).args(args).env("XDG_STATE_HOME", home.root.join("state"));
+        run_command(command)
+    }
+}
+
+/// A home with one session in it, gone when dropped.
+struct Home {
+    root: PathBuf,
+    log: PathBuf,
+}
+
+static HOMES: AtomicUsize = AtomicUsize::new(0);
+
+impl Home {
+    fn with(session: &Path) -> std::io::Result<Self> {
+        let n = HOMES.fetch_add(1, Ordering::Relaxed);
+        let root = std::env::temp_dir().join(format!("threadline-conformance-{}-{n}", std::process::id()));
+        let project = root.join("projects/-conformance");
+        fs::create_dir_all(&project)?;
+        let log = project.join(session.file_name().unwrap_or_default());
+        fs::copy(session, &log)?;
+        copy_folder(&session.with_extension(""), &log.with_extension(""))?;
+        Ok(Self { root, log })
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.root);
+    }
+}
+
+fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
+    if !from.is_dir() {
+        return Ok(());
+    }
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)?.flatten() {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            copy_folder(&from, &to)?;
+        } else {
+            fs::copy(from, to)?;
+        }
+    }
+    Ok(())
+}
+
+struct Done {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn run_command(mut command: Command) -> Done {
+    match command.stdin(Stdio::null()).output() {
+        Ok(done) => Done {
+            code: done.status.code().unwrap_or(-1),
+            out: String::from_utf8_lossy(&done.stdout).into_owned(),
+            err: String::from_utf8_lossy(&done.stderr).into_owned(),
+        },
+        Err(error) => Done { code: -1, out: String::new(), err: error.to_string() },
+    }
+}
+
+/// How a way to ask is called until it says so itself.
+fn label(way: &str) -> String {
+    way.rsplit(' ').next().unwrap_or_default().to_owned()
+}
+
+/// What Claude Code sends of a log, and which it is. `None` if it refuses.
+fn ask(way: &str, log: &Path) -> (String, Option<Vec<Block>>) {
+    let mut words = way.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or_default());
+    command.args(words).arg(log);
+    let done = run_command(command);
+    let answer: Value = serde_json::from_str(done.out.lines().last().unwrap_or_default()).unwrap_or_default();
+    let version = answer["version"].as_str().map_or_else(|| label(way), str::to_owned);
+    (version, answer["messages"].is_array().then(|| blocks(&answer["messages"])))
+}
+
+/// The blocks without those that are a version's own way.
+fn less(blocks: &[Block], own: &[Block]) -> Vec<Block> {
+    blocks.iter().filter(|block| !own.contains(block)).cloned().collect()
+}
+
+fn read_log(log: Option<&Path>) -> HashMap<(String, String, String), Row> {
+    let text = log.and_then(|log| fs::read_to_string(log).ok()).unwrap_or_default();
+    let mut done = HashMap::new();
+    for line in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        let text = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+        let verdict =
+            VERDICTS.iter().find(|(_, name)| line["verdict"] == **name).map(|(verdict, _)| *verdict);
+        let Some(verdict) = verdict.filter(|verdict| *verdict <= Verdict::Refused) else { continue };
+        let (operation, session) = (text("operation"), text("session"));
+        let row = Row {
+            version: text("version"),
+            operation: operation.clone(),
+            session: session.clone(),
+            verdict,
+            why: text("why"),
+        };
+        done.insert((text("way"), operation, session), row);
+    }
+    done
+}
+
+fn print_tables(operations: &[Operation], rows: &[Row]) {
+    let mut versions: Vec<&str> = rows.iter().map(|row| &*row.version).collect();
+    versions.sort_unstable();
+    versions.dedup();
+    for version in versions {
+        let title = if version.is_empty() { "our own checks" } else { version };
+        println!("\n{title}: {}", VERDICTS.map(|(_, name)| name).join(" / "));
+        for operation in operations {
+            let name = operation.name();
+            let own = rows.iter().filter(|row| row.version == version && row.operation == name);
+            let mut counts: BTreeMap<Verdict, usize> = BTreeMap::new();
+            own.for_each(|row| *counts.entry(row.verdict).or_default() += 1);
+            let counts = VERDICTS.map(|(verdict, _)| counts.get(&verdict).copied().unwrap_or(0).to_string());
+            println!("{name:<60} {}", counts.join(" / "));
+        }
+    }
+    let refused = rows.iter().filter(|row| row.verdict != Verdict::Good && !row.why.is_empty());
+    let mut reasons: BTreeMap<(Verdict, String, &str), usize> = BTreeMap::new();
+    for row in refused {
+        *reasons.entry((row.verdict, row.operation.clone(), &*row.why)).or_default() += 1;
+    }
+    println!();
+    for ((verdict, operation, why), count) in reasons {
+        println!("{} × {count} · {operation}: {why}", verdict.name());
+    }
+}

@@ -1,0 +1,147 @@
+//! Messages of a request, as far as two of them can be compared: roles, order, ids, contents.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+/// One block of a message, with what it is compared by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Block {
+    pub(crate) role: String,
+    pub(crate) kind: String,
+    /// The id of a call or of what it answers.
+    pub(crate) id: String,
+    pub(crate) content: String,
+    pub(crate) is_error: bool,
+}
+
+/// Texts that Claude Code puts into a request by itself.
+const OWN: &[&str] = &["Continue from where you left off.", "No response requested.", "(no content)"];
+
+/// The blocks of some messages. What Claude Code adds by itself and what is rewritten at each resume is left out
+/// or made equal; parallel calls, and their results, have no order among themselves.
+pub(crate) fn blocks(messages: &Value) -> Vec<Block> {
+    let mut out: Vec<Block> = Vec::new();
+    for message in messages.as_array().into_iter().flatten() {
+        let role = message["role"].as_str().unwrap_or_default();
+        if !matches!(role, "user" | "assistant") {
+            continue;
+        }
+        match &message["content"] {
+            Value::String(text) => {
+                out.extend(block(role, &serde_json::json!({"type": "text", "text": text})))
+            }
+            Value::Array(content) => out.extend(content.iter().filter_map(|content| block(role, content))),
+            _ => {}
+        }
+    }
+    let mut at = 0;
+    while at < out.len() {
+        let run = out[at..].iter().take_while(|block| {
+            block.role == out[at].role && block.kind == out[at].kind && block.kind.starts_with("tool_")
+        });
+        let length = run.count().max(1);
+        out[at..at + length].sort_by(|a, b| a.id.cmp(&b.id));
+        at += length;
+    }
+    out
+}
+
+fn block(role: &str, block: &Value) -> Option<Block> {
+    let kind = block["type"].as_str().unwrap_or_default();
+    let text = |key: &str| block[key].as_str().unwrap_or_default().trim().to_owned();
+    let (id, content) = match kind {
+        "text" => (String::new(), text("text")),
+        "thinking" => (String::new(), text("thinking")),
+        "tool_use" => (text("id"), sorted(&block["input"])),
+        "tool_result" => (text("tool_use_id"), result(&block["content"])),
+        _ => (String::new(), sorted(&block["source"])),
+    };
+    let own = kind == "text"
+        && (content.is_empty()
+            || OWN.contains(&&*content)
+            || content.starts_with("<system-reminder>")
+            || is_lost_task(&content));
+    let is_error = block["is_error"].as_bool().unwrap_or(false);
+    (!own).then(|| Block { role: role.to_owned(), kind: kind.to_owned(), id, content, is_error })
+}
+
+/// Word of a task that died with the process before.
+fn is_lost_task(text: &str) -> bool {
+    text.starts_with("<task-notification>")
+        && (text.contains("<status>stopped</status>")
+            || text.contains("was running when the previous Claude Code process exited"))
+}
+
+/// A result's content; references to deferred tools are rewritten at each resume.
+fn result(content: &Value) -> String {
+    let Value::Array(items) = content else {
+        return content.as_str().map_or_else(|| sorted(content), |text| text.trim().to_owned());
+    };
+    let is_reference = |item: &Value| {
+        item["type"] == "tool_reference"
+            || item["text"].as_str().is_some_and(|text| text.contains("Tool references removed"))
+    };
+    if items.iter().any(is_reference) {
+        return "tool references".to_owned();
+    }
+    let texts: Option<Vec<&str>> =
+        items.iter().map(|item| item["text"].as_str().filter(|_| item["type"] == "text")).collect();
+    texts.map_or_else(|| sorted(content), |texts| texts.join("\n").trim().to_owned())
+}
+
+/// JSON text with sorted keys, so that equal values are equal texts.
+fn sorted(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::Object(members) => {
+            let mut members: Vec<_> = members.iter().map(|(key, value)| (key, in_order(value))).collect();
+            members.sort_by_key(|(key, _)| *key);
+            let members: Vec<String> =
+                members.into_iter().map(|(key, value)| format!("{key:?}:{value}")).collect();
+            format!("{{{}}}", members.join(","))
+        }
+        value => in_order(value),
+    }
+}
+
+fn in_order(value: &Value) -> String {
+    match value {
+        Value::Object(_) => sorted(value),
+        Value::Array(items) => format!("[{}]", items.iter().map(in_order).collect::<Vec<_>>().join(",")),
+        value => value.to_string(),
+    }
+}
+
+/// What two requests have apart: blocks of the first alone, and of the second alone, with their order aside.
+pub(crate) fn apart(ours: &[Block], theirs: &[Block]) -> (Vec<Block>, Vec<Block>) {
+    let mut counts: HashMap<&Block, i64> = HashMap::new();
+    ours.iter().for_each(|block| *counts.entry(block).or_default() += 1);
+    theirs.iter().for_each(|block| *counts.entry(block).or_default() -= 1);
+    let over = |sign: i64| {
+        let found = counts.iter().filter(|(_, count)| **count * sign > 0).map(|(block, _)| (*block).clone());
+        found.collect::<Vec<_>>()
+    };
+    (over(1), over(-1))
+}
+
+/// The first place where two requests differ, in words.
+pub(crate) fn first_difference(ours: &[Block], theirs: &[Block]) -> Option<String> {
+    let at = (0..ours.len().max(theirs.len())).find(|&at| ours.get(at) != theirs.get(at))?;
+    let tell = |block: Option<&Block>| match block {
+        Some(Block { role, kind, id, content, is_error }) => {
+            let mut shown: String = content.chars().take(70).collect();
+            if *is_error {
+                shown.insert_str(0, "error ");
+            }
+            format!("{role} {kind} {id} {shown:?} ({} bytes)", content.len())
+        }
+        None => "the end".to_owned(),
+    };
+    Some(format!(
+        "block {at} of {}: ours {}, theirs {}",
+        ours.len(),
+        tell(ours.get(at)),
+        tell(theirs.get(at))
+    ))
+}
