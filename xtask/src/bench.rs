@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use memchr::memmem::Finder;
 use rayon::prelude::*;
-use threadline_entry::{Entry, Lines, parse_line, walk};
+use threadline_entry::{Entry, Lines, TextRole, parse_line, texts, walk};
+use threadline_secret::Rules;
 use threadline_session::Session;
 use threadline_store::Store;
 
@@ -208,10 +209,24 @@ fn parse(lines: &mut Lines<File>) {
     }
 }
 
+/// Looks for secrets in everything that was said.
+fn seek(rules: &Rules, lines: &mut Lines<File>) {
+    while let Ok(Some(line)) = lines.next() {
+        texts(std::str::from_utf8(line.bytes).unwrap_or_default(), |text| {
+            if !matches!(text.role, TextRole::Id | TextRole::Sealed) {
+                black_box(rules.find(&text.decoded()));
+            }
+        });
+    }
+}
+
 fn parsing(logs: &Logs, card: &mut Card) {
+    let rules = Rules::new();
     let mut one = || each_file(logs, parse);
     let mut two = || each_file_on_all_cores(logs, parse);
-    let [one, two] = measure([&mut one, &mut two]);
+    let mut seek = || each_file(logs, |lines| seek(&rules, lines));
+    let [one, two, seek] = measure([&mut one, &mut two, &mut seek]);
+    card.at_least("looking for secrets, one thread", logs.speed(seek) * 1e3, 100.0, "MB/s");
     card.at_least("full typed parse, one thread", logs.speed(one), 1.0, "GB/s");
     card.at_least(
         "full typed parse on two threads against one",
@@ -245,10 +260,13 @@ fn on_real_logs(card: &mut Card) {
             black_box(session.turns().len());
         });
     };
-    let [parse, build] = measure([&mut parse, &mut build]);
+    let rules = Rules::new();
+    let mut seek = || each_file(&logs, |lines| seek(&rules, lines));
+    let [parse, build, seek] = measure([&mut parse, &mut build, &mut seek]);
     println!("real logs: {} files, {:.0} MB", logs.files.len(), logs.bytes as f64 / 1e6);
     card.at_least("full typed parse of real logs, one thread", logs.speed(parse), 1.0, "GB/s");
     card.at_least("session building over real logs, one thread", logs.speed(build) * 1e3, 250.0, "MB/s");
+    card.at_least("looking for secrets in real logs, one thread", logs.speed(seek) * 1e3, 100.0, "MB/s");
 }
 
 fn listing(home: &Path, card: &mut Card) {

@@ -23,6 +23,7 @@ mod json;
 mod kind;
 pub mod lens;
 mod lines;
+mod text;
 mod timestamp;
 pub mod walk;
 
@@ -34,4 +35,5 @@ pub use json::{
 };
 pub use kind::Kind;
 pub use lines::{Block, Line, Lines};
+pub use text::{Text, TextRole, texts};
 pub use timestamp::Millis;

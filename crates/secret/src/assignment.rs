@@ -306,13 +306,15 @@ fn is_code(value: &str) -> bool {
     if value.contains(['(', ')', '{', '}', ' ']) {
         return true;
     }
-    let mut parts = value.split(['.', '_', '/', '-', ':']).filter(|part| !part.is_empty()).peekable();
+    // Words with a number behind them at most: `osc7/osc51`.
+    let is_word = |part: &str| {
+        let digits = part.trim_start_matches(|letter: char| letter.is_ascii_alphabetic());
+        part.len() <= 12 && digits.len() <= 4 && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
     let mut n = 0;
-    let all_words = parts.all(|part| {
+    let all_words = value.split(['.', '_', '/', '-', ':']).filter(|part| !part.is_empty()).all(|part| {
         n += 1;
-        part.len() <= 12
-            && (part.bytes().all(|byte| byte.is_ascii_alphabetic())
-                || part.bytes().all(|byte| byte.is_ascii_digit()))
+        is_word(part)
     });
     all_words && n >= 2
 }

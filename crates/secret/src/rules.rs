@@ -39,6 +39,9 @@ pub struct Rules {
     paths: bool,
 }
 
+/// Nothing shorter is found by the table: `a@b.co`.
+const SHORTEST: usize = 6;
+
 /// What is tried at an anchor.
 #[derive(Clone, Copy)]
 enum Try {
@@ -147,7 +150,9 @@ impl Rules {
     /// The text is decoded: what JSON, a form or an address escapes is not undone here.
     pub fn find(&self, text: &str) -> Vec<Found<'_>> {
         let mut found: Vec<(u8, Found<'_>)> = Vec::new();
-        for hit in self.automaton.find_overlapping_iter(text) {
+        // Most strings of a log are shorter than anything in the table.
+        let hits = (text.len() >= SHORTEST).then(|| self.automaton.find_overlapping_iter(text));
+        for hit in hits.into_iter().flatten() {
             for what in &self.anchors[hit.pattern().as_usize()] {
                 found.extend(self.try_at(*what, text, hit.range()));
             }

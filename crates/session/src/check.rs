@@ -257,11 +257,11 @@ impl Session {
 
     fn check_secrets(&self, findings: &mut Vec<Finding>) {
         for (idx, entry) in self.entries().iter().enumerate() {
-            if let Some(name) = secret_in(entry.text()) {
+            if let Some(what) = secret_in(entry) {
                 findings.push(self.finding(
                     Code::Secret,
                     idx,
-                    format!("the line holds {name} in plain text"),
+                    format!("the line holds {what} in plain text"),
                 ));
             }
         }

@@ -329,7 +329,7 @@ const TALK: &[&str] = &[
     "git@github.com:loom/cloth.git https://github.com/loom/cloth.git",
     "tests/test_password_reset_token_generator.py::test_token_is_valid_for_24_hours",
     "secret_santa_list_of_2024_for_the_whole_company_dot_com",
-    "PWD=/home/ada/projects/loom2024 OLDPWD=/home/ada",
+    "PWD=/home/ada/projects/loom2024 OLDPWD=/home/ada, and (`pwd: osc7/osc51/osc99` in the config)",
     "task-runner-for-everything-that-is-long-enough-to-be-2-tokens-of-a-key",
     "risk-assessment-of-32-characters-or-more-0123",
     "password = \"correct-horse-battery\"",

@@ -12,6 +12,7 @@ mod lineage;
 mod property;
 mod render;
 mod reply;
+mod secret;
 mod structure;
 mod tool_call;
 mod truth;

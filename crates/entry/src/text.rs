@@ -1,0 +1,251 @@
+//! Every string of a line, whatever it stands under: for those who must see all that was said.
+//!
+//! A lens asks for what it knows. What is said in a session stands in more places than anybody knows: copies in
+//! progress lines, results for display, attachments of versions to come. [`texts`] goes through all of them.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::json::{decode, find_special, skip_white};
+
+/// One string of a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text<'a> {
+    /// What stands between the quotes, escapes and all.
+    pub inner: &'a str,
+    /// Where that stands in the line.
+    pub range: Range<usize>,
+    /// What it is to the format.
+    pub role: TextRole,
+    /// The key that it stands under, as written; that of the array if it is an item of one. Empty at the top.
+    pub key: &'a str,
+    /// Where the innermost object begins that holds it.
+    pub object: Option<usize>,
+    /// Where the array begins that this object is an item of.
+    pub array: Option<usize>,
+}
+
+impl<'a> Text<'a> {
+    /// The text, decoded; borrowed where nothing was escaped.
+    pub fn decoded(&self) -> Cow<'a, str> {
+        decode(self.inner)
+    }
+}
+
+/// What a string is to the format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextRole {
+    /// Something that a person, a model or a tool said.
+    Said,
+    /// The key of a member.
+    Key,
+    /// A name that lines know each other by, or a word of the format.
+    Id,
+    /// What must stay as it is to the byte, and says nothing to people: signatures, sealed thoughts, images.
+    Sealed,
+}
+
+/// Keys of words and ids.
+const IDS: &[&str] = &[
+    "type",
+    "subtype",
+    "role",
+    "model",
+    "version",
+    "timestamp",
+    "stop_reason",
+    "media_type",
+    "name",
+    "id",
+    "uuid",
+    "parentUuid",
+    "logicalParentUuid",
+    "sessionId",
+    "session_id",
+    "requestId",
+    "request_id",
+    "leafUuid",
+    "messageId",
+    "messageUuid",
+    "tool_use_id",
+    "toolUseID",
+    "toolUseId",
+    "parentToolUseID",
+    "sourceToolAssistantUUID",
+    "sourceToolUseID",
+    "promptId",
+    "agentId",
+    "taskId",
+    "headUuid",
+    "anchorUuid",
+    "tailUuid",
+    "uuids",
+    "userType",
+    "operation",
+];
+
+/// Keys of what is sealed.
+const SEALED: &[&str] = &["signature", "data", "base64", "encrypted_content"];
+
+/// From this length on a string of base 64 under such a key is sealed.
+const SEALED_LENGTH: usize = 40;
+
+struct Frame<'a> {
+    start: usize,
+    is_object: bool,
+    /// The key of the member that the scan is in, and for an array the key that it stands under.
+    key: &'a str,
+    wants_key: bool,
+}
+
+/// Goes through every string of a JSON text, in order. The text is known to be JSON; of what is not, something comes back.
+pub fn texts<'a>(line: &'a str, mut visit: impl FnMut(Text<'a>)) {
+    let bytes = line.as_bytes();
+    let mut frames: Vec<Frame<'a>> = Vec::new();
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'{' | b'[' => {
+                let is_object = byte == b'{';
+                let key = frames.last().map_or("", |frame| frame.key);
+                frames.push(Frame { start: at, is_object, key, wants_key: is_object });
+            }
+            b'}' | b']' => {
+                frames.pop();
+            }
+            b',' => {
+                if let Some(frame) = frames.last_mut() {
+                    frame.wants_key = frame.is_object;
+                }
+            }
+            b'"' => {
+                let start = at + 1;
+                let end = string_end(bytes, start);
+                let inner = &line[start..end];
+                let is_key = frames.last().is_some_and(|frame| frame.wants_key);
+                let key = frames.last().map_or("", |frame| frame.key);
+                let role = if is_key { TextRole::Key } else { role(key, inner, is_frame(&frames)) };
+                let object = frames.iter().rposition(|frame| frame.is_object);
+                let array = object.and_then(|at| at.checked_sub(1)).filter(|above| !frames[*above].is_object);
+                visit(Text {
+                    inner,
+                    range: start..end,
+                    role,
+                    key: if is_key { "" } else { key },
+                    object: object.map(|at| frames[at].start),
+                    array: array.map(|at| frames[at].start),
+                });
+                if let Some(frame) = frames.last_mut().filter(|_| is_key) {
+                    frame.key = inner;
+                    frame.wants_key = false;
+                }
+                at = end;
+            }
+            _ => {}
+        }
+        at = skip_white(bytes, at + 1);
+    }
+}
+
+/// Where the string ends whose text begins at `start`: at its closing quote, or with the line.
+fn string_end(bytes: &[u8], start: usize) -> usize {
+    let mut at = start;
+    while let Some(hit) = find_special(bytes, at) {
+        if bytes[hit] == b'"' {
+            return hit;
+        }
+        at = hit + 2;
+    }
+    bytes.len()
+}
+
+/// Whether the innermost object is one of the format's own: the line, its message, or a block of that.
+fn is_frame(frames: &[Frame<'_>]) -> bool {
+    match frames {
+        [_] => true,
+        [line, _] => line.key == "message",
+        [line, message, _, _] => line.key == "message" && message.key == "content",
+        _ => false,
+    }
+}
+
+fn role(key: &str, inner: &str, in_frame: bool) -> TextRole {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':');
+    let is_sealed =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'/' | b'=');
+    if SEALED.contains(&key) && inner.len() >= SEALED_LENGTH && inner.bytes().all(is_sealed) {
+        TextRole::Sealed
+    } else if IDS.contains(&key) && (in_frame || is_id(inner)) && inner.bytes().all(is_word) {
+        TextRole::Id
+    } else {
+        TextRole::Said
+    }
+}
+
+/// Whether a string has the form of an id wherever it stands: a uuid, or one with a prefix of the API's.
+fn is_id(inner: &str) -> bool {
+    let is_uuid = || {
+        inner.len() == 36
+            && inner.bytes().enumerate().all(|(at, byte)| {
+                if matches!(at, 8 | 13 | 18 | 23) { byte == b'-' } else { byte.is_ascii_hexdigit() }
+            })
+    };
+    ["toolu_", "srvtoolu_", "mcptoolu_", "msg_", "req_", "call_"]
+        .into_iter()
+        .any(|start| inner.starts_with(start))
+        || is_uuid()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TextRole, texts};
+
+    fn seen(line: &str) -> String {
+        let mut out = Vec::new();
+        texts(line, |text| {
+            assert_eq!(&line[text.range.clone()], text.inner);
+            let role = match text.role {
+                TextRole::Said => "",
+                TextRole::Key => "key ",
+                TextRole::Id => "id ",
+                TextRole::Sealed => "sealed ",
+            };
+            let within = text.object.map(|at| &line[at..=at]).unwrap_or_default();
+            let array = text.array.map(|at| &line[at..=at]).unwrap_or_default();
+            if text.role != TextRole::Key {
+                out.push(format!("{role}{}={} {within}{array}", text.key, text.inner));
+            }
+        });
+        out.join("\n")
+    }
+
+    #[test]
+    fn every_string_is_seen_with_its_key() {
+        let sealed = "Er8K".repeat(20);
+        let line = format!(
+            r#"{{"type":"user", "uuid" : "u1","a":{{"b\"c":["x",["y\n"],{{"d":""}}]}},"message":{{"content":[{{"signature":"{sealed}","thinking":"hm"}}]}},"n":[1,true,null]}}"#
+        );
+        let expected = format!(
+            "id type=user {{\nid uuid=u1 {{\nb\\\"c=x {{\nb\\\"c=y\\n {{\nd= {{[\nsealed signature={sealed} {{[\nthinking=hm {{["
+        );
+        assert_eq!(seen(&line), expected);
+    }
+
+    #[test]
+    fn torn_text_is_no_trouble() {
+        for line in
+            ["", "{", "\"", "{\"a", "{\"a\":\"b\\", "]}", "{\"a\":\"b\",", "é\"ü", "[\"x\"", "{\"k\":\"\\"]
+        {
+            texts(line, |_| {});
+        }
+    }
+
+    #[test]
+    fn what_is_said_under_the_key_of_an_id_is_said() {
+        assert_eq!(seen(r#"{"id":"two words","name":"é"}"#), "id=two words {\nname=é {");
+        let line = r#"{"id":"a1","x":{"id":"a1","tool_use_id":"toolu_1","name":"b"},"message":{"id":"m","content":[{"name":"Bash","input":{"name":"c"}}]}}"#;
+        let expected =
+            "id id=a1 {\nid=a1 {\nid tool_use_id=toolu_1 {\nname=b {\nid id=m {\nid name=Bash {[\nname=c {";
+        assert_eq!(seen(line), expected);
+    }
+}
