@@ -15,6 +15,7 @@
 
 #![warn(missing_docs)]
 
+mod abridge;
 mod agent_kind;
 mod entry;
 mod finding;
@@ -27,6 +28,7 @@ mod text;
 mod timestamp;
 pub mod walk;
 
+pub use abridge::abridge;
 pub use agent_kind::AgentKind;
 pub use entry::{Ending, Entry, Position, parse_line};
 pub use finding::{Code, Finding, Severity};

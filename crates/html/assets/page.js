@@ -26,7 +26,18 @@ function last(list, fits) {
   while (low < high) { const middle = (low + high) >> 1; if (fits(list[middle])) low = middle + 1; else high = middle; }
   return low - 1;
 }
+// A page of our server asks for parts; one that was kept has them with it.
+const address = (what, ask) => `${index.served}/${what}?${new URLSearchParams([...new URLSearchParams(index.query), ...Object.entries(ask)])}`;
+async function ask(url) {
+  const answer = await fetch(url);
+  if (!answer.ok) throw new Error(answer.statusText);
+  return answer;
+}
 async function part(number) {
+  if (index.served) {
+    const answer = await ask(address('part', { name: number }));
+    return answer.text();
+  }
   const pack = last(index.starts, start => start <= number);
   const text = (await unpack('z' + pack)).split('\0')[number - index.starts[pack]];
   return text.slice(text.indexOf('\n') + 1);
@@ -40,13 +51,14 @@ const drawing = new WeakMap();
 function draw(piece) {
   if (!drawing.has(piece)) {
     near.unobserve(piece);
-    drawing.set(piece, part(+piece.dataset.p).then(html => {
+    drawing.set(piece, part(piece.dataset.p).then(html => {
       piece.innerHTML = html;
       piece.classList.add('drawn');
       piece.style.minHeight = '';
       sections = null;
       watch(piece);
-    }));
+      main.dispatchEvent(new CustomEvent('drawn', { detail: piece }));
+    }, () => { drawing.delete(piece); }));
   }
   return drawing.get(piece);
 }
@@ -62,8 +74,9 @@ function watch(within) {
 const filling = new WeakMap();
 function fill(details) {
   if (!filling.has(details)) {
-    const number = details.dataset.b;
-    filling.set(details, number === undefined ? Promise.resolve() : part(+number).then(html => {
+    const number = details.dataset.b, from = details.dataset.src;
+    const text = number !== undefined ? part(+number) : from !== undefined ? ask(from).then(answer => answer.text()) : null;
+    filling.set(details, text === null ? Promise.resolve() : text.then(html => {
       const inside = document.createElement('div');
       inside.className = 'late';
       inside.innerHTML = html;
@@ -142,10 +155,10 @@ document.addEventListener('click', event => {
 });
 
 // Where the reader is.
-const numberOf = new Map(index.turns.map((anchor, i) => [anchor, i]));
+let numberOf = new Map(index.turns.map((anchor, i) => [anchor, i]));
 let sections = null, current = -1, aim = null;
 function place() {
-  sections ??= [...main.querySelectorAll(':scope > .turn, :scope > .piece > .turn')];
+  sections ??= [...main.querySelectorAll(':scope > .turn, :scope > .piece > .turn, :scope > #parts > .piece > .turn')];
   const at = last(sections, section => section.getBoundingClientRect().top < 70);
   const now = aim ?? (at < 0 ? -1 : numberOf.get(sections[at].dataset.a) ?? -1);
   if (now === current) return;
@@ -222,6 +235,7 @@ async function search() {
   CSS.highlights?.delete('hit');
   $('b-prev').hidden = $('b-next').hidden = true;
   if (!needle) { hitsOut.textContent = ''; return; }
+  if (index.served) return searchServed(mine);
   const found = new Map();
   searchDrawn(needle, found);
   for (let i = 0; i < index.starts.length; i++) {
@@ -231,6 +245,14 @@ async function search() {
     if (i % 16 === 15) hitsOut.textContent = found.size + ' …';
   }
   hits = [...found.keys()].map(id => [order(id), id]).sort((a, b) => a[0] - b[0]).map(([, id]) => id);
+  hitsOut.textContent = hits.length ? `${hits.length}` : 'none';
+  $('b-prev').hidden = $('b-next').hidden = !hits.length;
+}
+async function searchServed(mine) {
+  let found = [];
+  try { found = (await (await ask(address('find', { q: q.value.trim() }))).json()).hits; } catch { /* said below */ }
+  if (mine !== run) return;
+  hits = found;
   hitsOut.textContent = hits.length ? `${hits.length}` : 'none';
   $('b-prev').hidden = $('b-next').hidden = !hits.length;
 }
@@ -282,15 +304,21 @@ function kind(button, on) {
   root.classList.toggle('no-' + button.dataset.k, !on);
 }
 for (const button of kinds) button.addEventListener('click', () => kind(button, button.getAttribute('aria-pressed') !== 'true'));
-index.tools.map(([name, n], i) => [name, n, i]).sort((a, b) => b[1] - a[1]).forEach(([name, n, i]) => tool.add(new Option(`${name}  ${n}`, i)));
+function listTools() {
+  const chosen = tool.value;
+  while (tool.options.length > 2) tool.remove(2);
+  index.tools.map(([name, n], i) => [name, n, i]).sort((a, b) => b[1] - a[1]).forEach(([name, n, i]) => tool.add(new Option(`${name}  ${n}`, i)));
+  tool.value = chosen;
+}
+listTools();
 let rules = 0;
 function onlyTool() {
   while (rules) { sheet.deleteRule(sheet.cssRules.length - 1); rules--; }
   root.classList.toggle('only-bad', tool.value === 'bad');
   if (tool.value !== '' && tool.value !== 'bad') {
     const n = +tool.value;
-    for (const rule of [`main > .turn:not([data-tools~="${n}"]), .piece > .turn[id]:not([data-tools~="${n}"]) { display: none; }`,
-      `main > :is(.turn, .piece) .work > :not([data-t="${n}"], .piece, :has([data-t="${n}"])), main .work > .piece > :not([data-t="${n}"], :has([data-t="${n}"])) { display: none; }`]) {
+    for (const rule of [`main > .turn:not([data-tools~="${n}"]), .piece > .turn[data-tools]:not([data-tools~="${n}"]) { display: none; }`,
+      `main :is(.turn, .piece) .work > :not([data-t="${n}"], .piece, :has([data-t="${n}"])), main .work > .piece > :not([data-t="${n}"], :has([data-t="${n}"])) { display: none; }`]) {
       sheet.insertRule(rule, sheet.cssRules.length);
       rules++;
     }
@@ -365,6 +393,9 @@ main.addEventListener('focusin', offer);
 const raw = $('raw'), rawText = raw.querySelector('pre');
 let shown = null, written = false;
 async function rawLine(log, number) {
+  if (index.served) {
+    try { return await (await ask(address('raw', log ? { line: number, agent: log } : { line: number }))).text(); } catch { return null; }
+  }
   const packs = index.raw[log];
   const at = packs ? last(packs, ([, first]) => first <= number) : -1;
   if (at < 0) return null;
@@ -434,6 +465,18 @@ addEventListener('keydown', event => {
   event.preventDefault();
   act();
 });
+
+// What a page that grows needs of this one: `live.js` says what changed.
+main.addEventListener('changed', event => {
+  Object.assign(index, event.detail);
+  numberOf = new Map(index.turns.map((anchor, i) => [anchor, i]));
+  sections = null;
+  current = -1;
+  listTools();
+  watch(main);
+  place();
+});
+main.addEventListener('redraw', event => { drawing.delete(event.detail); near.unobserve(event.detail); draw(event.detail); });
 
 watch(document);
 place();

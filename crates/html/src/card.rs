@@ -175,7 +175,7 @@ fn file(sheet: &Sheet<'_>, out: &mut Markup, text: &str, start_line: u64) {
     left_out(out, left);
 }
 
-fn diff(sheet: &Sheet<'_>, out: &mut Markup, hunks: &[Hunk]) {
+pub(crate) fn diff(sheet: &Sheet<'_>, out: &mut Markup, hunks: &[Hunk]) {
     if hunks.is_empty() {
         return;
     }
@@ -301,9 +301,12 @@ fn agent(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView, name: &str) {
 /// What a sub-agent did, turn by turn.
 pub(crate) fn work(sheet: &mut Sheet<'_>, out: &mut Markup, agent: &AgentView, call: &str) {
     sheet.agents.push((agent.id.clone(), call.to_owned()));
+    if let Some(at) = sheet.options.served_at.clone() {
+        return served_work(out, agent, &at);
+    }
     let mut body = Markup::new();
     body.lit("<div class=\"agent\">");
-    let place = Place { agent: Some(&agent.id), turns: "" };
+    let place = Place { agent: Some(&agent.id), turns: "", goes_on: false };
     for turn in &agent.turns {
         item::turn(sheet, &mut body, turn, place);
     }
@@ -318,4 +321,18 @@ pub(crate) fn work(sheet: &mut Sheet<'_>, out: &mut Markup, agent: &AgentView, c
     }
     summary.lit("</span>");
     sheet.fold(out, None, &summary, &body);
+}
+
+/// What a sub-agent did, on a page of its own, and here when the fold is opened.
+fn served_work(out: &mut Markup, agent: &AgentView, at: &str) {
+    let id = words::url(&agent.id);
+    out.lit("<details class=\"inside\" data-src=\"").text(at).lit("/inside?agent=").text(&id);
+    out.lit("\"><summary><span class=\"tool\">Work</span><span class=\"subject\">");
+    out.text(agent.description.as_deref().or(agent.agent_type.as_deref()).unwrap_or(&agent.id));
+    out.lit("</span>");
+    if agent.spent.calls > 0 {
+        out.lit("<span class=\"gist\">").text(&agent.spent.short_cost()).lit("</span>");
+    }
+    out.lit("</summary></details><p class=\"note\"><a href=\"").text(at).lit("?agent=").text(&id);
+    out.lit("\">on a page of its own</a></p>");
 }

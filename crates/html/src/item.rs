@@ -26,11 +26,14 @@ pub(crate) struct Place<'a> {
     pub(crate) agent: Option<&'a str>,
     /// What stands before the number in a turn's name; empty where turns have none.
     pub(crate) turns: &'static str,
+    /// Whether a turn goes on here that has its head elsewhere.
+    pub(crate) goes_on: bool,
 }
 
 impl Place<'_> {
-    pub(crate) const MAIN: Place<'static> = Place { agent: None, turns: "t" };
-    pub(crate) const BRANCH: Place<'static> = Place { agent: None, turns: "" };
+    pub(crate) const MAIN: Place<'static> = Place { agent: None, turns: "t", goes_on: false };
+    pub(crate) const BRANCH: Place<'static> = Place { agent: None, turns: "", goes_on: false };
+    pub(crate) const MORE: Place<'static> = Place { agent: None, turns: "t", goes_on: true };
 
     /// The name of something here. Those of the session itself are as everywhere else.
     fn name(self, anchor: &str) -> String {
@@ -44,7 +47,7 @@ impl Place<'_> {
 /// Adds a turn.
 pub(crate) fn turn(sheet: &mut Sheet<'_>, out: &mut Markup, turn: &TurnView, place: Place<'_>) {
     let head = turn.items.iter().position(|item| match &item.body {
-        Body::Input { input, .. } => input.is_typed() || input.opens_turn(),
+        Body::Input { input, .. } => !place.goes_on && (input.is_typed() || input.opens_turn()),
         _ => false,
     });
     let mut work = Markup::new();
@@ -52,20 +55,23 @@ pub(crate) fn turn(sheet: &mut Sheet<'_>, out: &mut Markup, turn: &TurnView, pla
     let counts: Vec<usize> = sheet.tools.iter().map(|(_, count)| *count).collect();
     match head {
         Some(head) => prompt_head(sheet, &mut head_markup, turn, &turn.items[head], place),
+        None if place.goes_on => {}
         None => bare_head(sheet, &mut head_markup, turn, place),
     }
     items(sheet, &mut work, turn, head, place);
-    out.lit("<section class=\"turn\"");
+    out.lit(if place.goes_on { "<section class=\"turn more\"" } else { "<section class=\"turn\"" });
     if !place.turns.is_empty() {
-        out.lit(" id=\"").lit(place.turns).num(turn.number as u64);
-        out.lit("\" data-a=\"").text(&turn.anchor).lit("\" data-tools=\"");
+        if !place.goes_on {
+            out.lit(" id=\"").lit(place.turns).num(turn.number as u64).lit("\"");
+        }
+        out.lit(" data-a=\"").text(&turn.anchor).lit("\" data-tools=\"");
         for (number, (_, count)) in sheet.tools.iter().enumerate() {
             if counts.get(number).is_none_or(|before| count > before) {
                 out.num(number as u64).lit(" ");
             }
         }
         out.lit("\"");
-        if turn.items.iter().any(is_bad) {
+        if turn.items.iter().any(Item::is_bad) {
             out.lit(" data-bad");
         }
     }
@@ -74,18 +80,6 @@ pub(crate) fn turn(sheet: &mut Sheet<'_>, out: &mut Markup, turn: &TurnView, pla
         out.lit("<div class=\"work\">").add(&work).lit("</div>");
     }
     out.lit("</section>\n");
-}
-
-/// Whether something went wrong there.
-pub(crate) fn is_bad(item: &Item) -> bool {
-    match &item.body {
-        Body::Call(call) => {
-            call.outcome != Outcome::Ok
-                || call.agents.iter().any(|a| a.turns.iter().any(|t| t.items.iter().any(is_bad)))
-        }
-        Body::Trouble { .. } | Body::Unknown { .. } => true,
-        _ => false,
-    }
 }
 
 fn prompt_head(sheet: &mut Sheet<'_>, out: &mut Markup, turn: &TurnView, item: &Item, place: Place<'_>) {

@@ -11,6 +11,7 @@
 mod ansi;
 mod asset;
 mod card;
+mod chart;
 mod index;
 mod item;
 mod markup;
@@ -18,6 +19,7 @@ mod pack;
 mod page;
 mod prose;
 mod raw;
+mod served;
 mod sheet;
 mod site;
 mod words;
@@ -26,4 +28,8 @@ pub use index::{Listed, index, list};
 pub use markup::Markup;
 pub use page::{Images, Options, Page, page, turn};
 pub use raw::{RawLines, RawLog};
+pub use served::{
+    Part, PartTurn, RailPart, Served, around, changes_page, inside, part, rail_part, served_page,
+};
 pub use site::{Frame, Tab, asset, site, site_head, stamp};
+pub use words::url;

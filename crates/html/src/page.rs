@@ -26,6 +26,9 @@ pub struct Options {
     /// What comes after this many bytes of markup is put into the page compressed, and drawn when it is looked
     /// at. Up to there the page reads without a script too.
     pub plain_up_to: usize,
+    /// Where the session is served, such as `/s/3f91`, if it is: then what sub-agents did stands on pages of their
+    /// own, and is fetched when it is looked at.
+    pub served_at: Option<String>,
 }
 
 /// What to do with pictures.
@@ -40,7 +43,7 @@ pub enum Images {
 impl Options {
     /// Everything, in this zone.
     pub fn new(zone: TimeZone) -> Self {
-        Self { images: Images::Inline, max_output: None, zone, plain_up_to: 3 << 19 }
+        Self { images: Images::Inline, max_output: None, zone, plain_up_to: 3 << 19, served_at: None }
     }
 }
 
@@ -48,7 +51,7 @@ impl Options {
 const STRETCH: usize = 48 << 10;
 
 /// On a large page the outline is drawn in stretches of so many turns.
-const OUTLINE_STRETCH: usize = 100;
+pub(crate) const OUTLINE_STRETCH: usize = 100;
 
 /// One turn, as a piece of a page.
 pub fn turn(turn: &TurnView, cwd: Option<&str>, options: &Options) -> Markup {
@@ -105,7 +108,7 @@ impl<'a> Page<'a> {
     pub fn turn(&mut self, transcript: &Transcript, turn: &TurnView) {
         self.sheet.cwd.clone_from(&transcript.cwd);
         self.outline.extend(outline(std::slice::from_ref(turn)));
-        self.bad.extend(turn.items.iter().filter(|item| item::is_bad(item)).map(|item| item.anchor.clone()));
+        self.bad.extend(turn.items.iter().filter(|item| item.is_bad()).map(|item| item.anchor.clone()));
         if let Some((start, end)) = turn.span {
             self.span = Some((self.span.map_or(start, |(first, _)| first), end));
         }
@@ -146,7 +149,8 @@ impl<'a> Page<'a> {
         let mut out = Markup::new();
         asset::head(&mut out, &title, true);
         out.lit("<body>\n<a class=\"skip\" href=\"#main\">Skip to the conversation</a>\n<main id=\"main\" tabindex=\"-1\">\n");
-        self.opening(&mut out, transcript, &title);
+        opening(&mut out, transcript, &title, &self.outline, self.span, &self.sheet.options.zone);
+        out.lit("</header>\n");
         to.write_all(out.as_str().as_bytes())?;
         to.write_all(std::mem::take(&mut self.turns).as_str().as_bytes())?;
         let mut out = Markup::new();
@@ -166,98 +170,20 @@ impl<'a> Page<'a> {
 }
 
 /// What the script speaks through: help, the raw view, and a word to those who listen.
-const DIALOGS: &str = include_str!("../assets/dialogs.html");
+pub(crate) const DIALOGS: &str = include_str!("../assets/dialogs.html");
 
 impl Page<'_> {
-    /// The title page: what this session is, in a few lines.
-    fn opening(&self, out: &mut Markup, transcript: &Transcript, title: &str) {
-        let (lines, zone) = (&self.outline, &self.sheet.options.zone);
-        out.lit("<header class=\"opening\"><h1>").text(title).lit("</h1><p class=\"facts\">");
-        let mut facts: Vec<String> = Vec::new();
-        let (start, end) = self.span.unzip();
-        if let Some((shown, _)) = start.and_then(|start| words::moment(start, zone, "%-d %B %Y, %H:%M")) {
-            let until = end.and_then(|end| words::moment(end, zone, "%-d %B %Y, %H:%M"));
-            facts.push(match until {
-                Some((until, _)) if until.split(',').next() != shown.split(',').next() => {
-                    format!("{shown} to {until}")
-                }
-                Some((until, _)) => format!("{shown}–{}", until.rsplit(' ').next().unwrap_or_default()),
-                None => shown,
-            });
-        }
-        facts.extend(transcript.cwd.clone());
-        facts.extend(transcript.git_branch.clone().map(|branch| format!("branch {branch}")));
-        facts.push(words::plural(lines.len(), "turn"));
-        let sum = |figure: fn(&OutlineLine) -> usize| lines.iter().map(figure).sum::<usize>();
-        let (calls, errors) = (sum(|line| line.calls), sum(|line| line.errors));
-        if calls > 0 {
-            facts.push(words::plural(calls, "tool call"));
-        }
-        if sum(|line| line.edits) > 0 {
-            facts.push(format!(
-                "{}, +{} −{}",
-                words::plural(sum(|line| line.edits), "edit"),
-                sum(|l| l.lines.0),
-                sum(|l| l.lines.1)
-            ));
-        }
-        let output: u64 = lines.iter().map(|line| line.tokens.output).sum();
-        let input: u64 = lines.iter().map(|line| line.tokens.context()).sum();
-        if output + input > 0 {
-            facts.push(format!("{} tokens in, {} out", words::count(input), words::count(output)));
-        }
-        if transcript.spent.calls > 0 {
-            facts.push(transcript.spent.short_cost());
-        }
-        facts.extend(transcript.version.clone().map(|version| format!("Claude Code {version}")));
-        for (i, fact) in facts.iter().enumerate() {
-            out.lit(if i > 0 { " <span>·</span> " } else { "" }).text(fact);
-        }
-        out.lit("</p>");
-        if let Some(id) = &transcript.id {
-            out.lit("<p class=\"facts id\">").text(id).lit("</p>");
-        }
-        if let Some(caveat) = transcript.spent.caveat() {
-            out.lit("<p class=\"facts\">It cost more than that: ").text(&caveat).lit("</p>");
-        }
-        if errors > 0 {
-            out.lit("<p class=\"wrong\">")
-                .text(&words::plural(errors, "thing"))
-                .lit(" went wrong on the way</p>");
-        }
-        if !transcript.findings.is_empty() {
-            out.lit("<details class=\"findings\"><summary><span class=\"outcome\">");
-            out.text(&words::plural(transcript.findings.len(), "fault"))
-                .lit(" in the log</span></summary><ul>");
-            for finding in transcript.findings.iter().take(200) {
-                out.lit("<li>");
-                if let Some(at) = finding.at {
-                    out.lit("line ").num(at.line_no).lit(": ");
-                }
-                out.text(&finding.message).lit("</li>");
-            }
-            out.lit("</ul></details>");
-        }
-        out.lit("</header>\n");
-    }
-
     /// The rail at the side: search, filters, and a line a turn.
     fn rail(&mut self, out: &mut Markup, transcript: &Transcript) {
         out.lit("<aside class=\"side\" aria-label=\"Find your way\">\n")
             .lit(include_str!("../assets/controls.html"));
         out.lit("<nav class=\"rail\" id=\"rail\" aria-label=\"Outline\">");
-        // What a turn cost, in millionths of a dollar; where nothing is known of cost, its tokens.
-        let priced = self.outline.iter().any(|line| line.spent.cost > Money::ZERO);
-        let fresh = |line: &OutlineLine| match priced {
-            true => (line.spent.cost.to_f64() * 1e6) as u64,
-            false => line.tokens.input + line.tokens.cache_write + line.tokens.output,
-        };
-        let most = self.outline.iter().map(fresh).max().unwrap_or(0).max(1);
+        let bars = bars(&self.outline);
         for (i, stretch) in self.outline.chunks(OUTLINE_STRETCH).enumerate() {
             let mut drawn = Markup::new();
             drawn.lit("<ol>");
-            for line in stretch {
-                outline_line(&mut drawn, line, fresh(line) * 100 / most);
+            for (line, percent) in stretch.iter().zip(&bars[i * OUTLINE_STRETCH..]) {
+                outline_line(&mut drawn, line, *percent);
             }
             drawn.lit("</ol>");
             if i < 2 {
@@ -314,15 +240,102 @@ impl Page<'_> {
     }
 }
 
-fn title(transcript: &Transcript, lines: &[OutlineLine]) -> String {
+/// The title page: what this session is, in a few lines. Its header is left open.
+pub(crate) fn opening(
+    out: &mut Markup,
+    transcript: &Transcript,
+    title: &str,
+    lines: &[OutlineLine],
+    span: Option<(i64, i64)>,
+    zone: &TimeZone,
+) {
+    out.lit("<header class=\"opening\"><h1>").text(title).lit("</h1><p class=\"facts\">");
+    let mut facts: Vec<String> = Vec::new();
+    let (start, end) = span.unzip();
+    if let Some((shown, _)) = start.and_then(|start| words::moment(start, zone, "%-d %B %Y, %H:%M")) {
+        let until = end.and_then(|end| words::moment(end, zone, "%-d %B %Y, %H:%M"));
+        facts.push(match until {
+            Some((until, _)) if until.split(',').next() != shown.split(',').next() => {
+                format!("{shown} to {until}")
+            }
+            Some((until, _)) => format!("{shown}–{}", until.rsplit(' ').next().unwrap_or_default()),
+            None => shown,
+        });
+    }
+    facts.extend(transcript.cwd.clone());
+    facts.extend(transcript.git_branch.clone().map(|branch| format!("branch {branch}")));
+    facts.push(words::plural(lines.len(), "turn"));
+    let sum = |figure: fn(&OutlineLine) -> usize| lines.iter().map(figure).sum::<usize>();
+    let (calls, errors) = (sum(|line| line.calls), sum(|line| line.errors));
+    if calls > 0 {
+        facts.push(words::plural(calls, "tool call"));
+    }
+    if sum(|line| line.edits) > 0 {
+        facts.push(format!(
+            "{}, +{} −{}",
+            words::plural(sum(|line| line.edits), "edit"),
+            sum(|l| l.lines.0),
+            sum(|l| l.lines.1)
+        ));
+    }
+    let output: u64 = lines.iter().map(|line| line.tokens.output).sum();
+    let input: u64 = lines.iter().map(|line| line.tokens.context()).sum();
+    if output + input > 0 {
+        facts.push(format!("{} tokens in, {} out", words::count(input), words::count(output)));
+    }
+    if transcript.spent.calls > 0 {
+        facts.push(transcript.spent.short_cost());
+    }
+    facts.extend(transcript.version.clone().map(|version| format!("Claude Code {version}")));
+    for (i, fact) in facts.iter().enumerate() {
+        out.lit(if i > 0 { " <span>·</span> " } else { "" }).text(fact);
+    }
+    out.lit("</p>");
+    if let Some(id) = &transcript.id {
+        out.lit("<p class=\"facts id\">").text(id).lit("</p>");
+    }
+    if let Some(caveat) = transcript.spent.caveat() {
+        out.lit("<p class=\"facts\">It cost more than that: ").text(&caveat).lit("</p>");
+    }
+    if errors > 0 {
+        out.lit("<p class=\"wrong\">")
+            .text(&words::plural(errors, "thing"))
+            .lit(" went wrong on the way</p>");
+    }
+    if !transcript.findings.is_empty() {
+        out.lit("<details class=\"findings\"><summary><span class=\"outcome\">");
+        out.text(&words::plural(transcript.findings.len(), "fault")).lit(" in the log</span></summary><ul>");
+        for finding in transcript.findings.iter().take(200) {
+            out.lit("<li>");
+            if let Some(at) = finding.at {
+                out.lit("line ").num(at.line_no).lit(": ");
+            }
+            out.text(&finding.message).lit("</li>");
+        }
+        out.lit("</ul></details>");
+    }
+}
+
+pub(crate) fn title(transcript: &Transcript, lines: &[OutlineLine]) -> String {
     let first = || lines.iter().map(|line| line.title.trim()).find(|title| !title.is_empty());
     let title = transcript.title.as_deref().map(str::trim).filter(|title| !title.is_empty());
     let title = title.or_else(first).or(transcript.id.as_deref()).unwrap_or("Session");
     words::first_words(title, 120)
 }
 
+/// How much of the longest bar each turn has: by what it cost or, where nothing is known of cost, by its tokens.
+pub(crate) fn bars(lines: &[OutlineLine]) -> Vec<u64> {
+    let priced = lines.iter().any(|line| line.spent.cost > Money::ZERO);
+    let fresh = |line: &OutlineLine| match priced {
+        true => (line.spent.cost.to_f64() * 1e6) as u64,
+        false => line.tokens.input + line.tokens.cache_write + line.tokens.output,
+    };
+    let most = lines.iter().map(fresh).max().unwrap_or(0).max(1);
+    lines.iter().map(|line| fresh(line) * 100 / most).collect()
+}
+
 /// Sub-agents that no call started.
-fn strays(sheet: &mut Sheet<'_>, out: &mut Markup, transcript: &Transcript) {
+pub(crate) fn strays(sheet: &mut Sheet<'_>, out: &mut Markup, transcript: &Transcript) {
     if transcript.agents.is_empty() {
         return;
     }
@@ -375,7 +388,7 @@ fn branches(sheet: &mut Sheet<'_>, out: &mut Markup, transcript: &Transcript) {
     out.lit("</section>\n");
 }
 
-fn outline_line(out: &mut Markup, line: &OutlineLine, percent: u64) {
+pub(crate) fn outline_line(out: &mut Markup, line: &OutlineLine, percent: u64) {
     out.lit("<li><a href=\"#").text(&line.anchor).lit("\"><span class=\"no\">").num(line.number as u64);
     out.lit("</span><span class=\"title\">");
     let title = words::first_words(&line.title, 140);

@@ -47,6 +47,14 @@ impl<'a> Sheet<'a> {
         }
     }
 
+    /// Numbers the tools as they are numbered on the whole page.
+    pub(crate) fn know_tools(&mut self, tools: &[(String, usize)]) {
+        for (name, _) in tools {
+            self.tool_numbers.insert(name.clone(), self.tools.len());
+            self.tools.push((name.clone(), 0));
+        }
+    }
+
     /// The name, the first time it is asked for: two elements never share one.
     pub(crate) fn name(&mut self, name: String) -> Option<String> {
         self.names.insert(name.clone()).then_some(name)

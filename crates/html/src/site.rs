@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
 
-use crate::asset::STYLE;
+use crate::asset::{SCRIPT, STYLE};
 use crate::markup::Markup;
 
 /// What stands around a page.
@@ -16,8 +16,8 @@ pub struct Frame<'a> {
     pub tab: Tab,
     /// The class of its body, for its style.
     pub class: &'static str,
-    /// A script of its own, besides the one that every page has: the name of an [`asset`](asset()).
-    pub script: Option<&'static str>,
+    /// Scripts of its own, besides the one that every page has: names of [assets](asset()).
+    pub scripts: &'static [&'static str],
 }
 
 /// The parts of the viewer.
@@ -39,6 +39,8 @@ const TABS: &[(Tab, &str, &str)] = &[(Tab::Home, "/", "Sessions")];
 const ASSETS: &[(&str, &str, &str)] = &[
     ("page.css", "text/css; charset=utf-8", STYLE),
     ("site.css", "text/css; charset=utf-8", include_str!("../assets/site.css")),
+    ("page.js", "text/javascript; charset=utf-8", SCRIPT),
+    ("live.js", "text/javascript; charset=utf-8", include_str!("../assets/live.js")),
     ("site.js", "text/javascript; charset=utf-8", include_str!("../assets/site.js")),
 ];
 
@@ -77,7 +79,7 @@ pub fn site_head(frame: &Frame<'_>) -> Markup {
     for style in ["page.css", "site.css"] {
         out.lit("<link rel=\"stylesheet\" href=\"/assets/").text(stamp()).lit("/").text(style).lit("\">\n");
     }
-    for script in std::iter::once("site.js").chain(frame.script) {
+    for script in ["site.js"].iter().chain(frame.scripts) {
         out.lit("<script defer src=\"/assets/").text(stamp()).lit("/").text(script).lit("\"></script>\n");
     }
     out.lit("</head>\n<body class=\"site ").lit(frame.class).lit("\">\n");

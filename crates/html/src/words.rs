@@ -82,6 +82,13 @@ pub(crate) fn first_words(text: &str, limit: usize) -> String {
     out
 }
 
+/// Text as part of an address: letters, digits and a few signs as they are, everything else as bytes.
+pub fn url(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    let part = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(part).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

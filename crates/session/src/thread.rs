@@ -29,6 +29,11 @@ impl Session {
     /// The active conversation.
     pub fn thread(&self) -> Thread {
         let Some(leaf) = self.active_leaf().or_else(|| self.agent_leaf()) else { return Thread::default() };
+        self.thread_to(leaf)
+    }
+
+    /// The conversation as it would be if it had ended at `leaf`.
+    pub fn thread_to(&self, leaf: usize) -> Thread {
         // Of a line that was written twice, the first stands in the tree.
         let first = || self.entries()[leaf].uuid().and_then(|uuid| self.find(&uuid));
         let leaf = if self.in_tree(leaf) { leaf } else { first().unwrap_or(leaf) };

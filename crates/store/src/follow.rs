@@ -63,6 +63,17 @@ pub struct Mark {
     pub before: Fingerprint,
 }
 
+impl Mark {
+    /// The place `at` in the file at `path`, which was read up to there by other means; `None` if the file does not
+    /// reach so far any more.
+    pub fn of(path: impl AsRef<Path>, at: Position) -> io::Result<Option<Self>> {
+        let mut file = fs_err::File::open(path.as_ref())?;
+        let id = FileId::of(&file.metadata()?);
+        let ends = Ends::read(&mut file, at.byte_offset)?;
+        Ok(ends.map(|ends| Self { at, file: Some(id), before: ends.fingerprint() }))
+    }
+}
+
 impl Follower {
     /// Follows the file at `path` from its start. The file need not exist yet; nothing is read.
     pub fn open(path: impl Into<PathBuf>) -> Self {

@@ -66,12 +66,14 @@
 //! (`cwd="/home/ada/my loom"`). Keys have the order that Claude Code gives them: the envelope stands
 //! before the message up to 2.1.80, behind it later. A mistake in the notation panics with its line.
 
+mod browser;
 mod home;
 mod notation;
 mod secret;
 mod shared;
 mod token;
 
+pub use browser::Browser;
 pub use home::{TestHome, session_uuid, slug};
 pub use notation::{log, log_of};
 pub use secret::{Lot, Secret, harmless, secrets};

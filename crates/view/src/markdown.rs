@@ -49,6 +49,14 @@ pub fn markdown(transcript: &Transcript, level: Level) -> String {
     writer.out
 }
 
+/// Some turns of a session as Markdown, as they stand in the whole.
+pub fn markdown_turns(turns: &[TurnView], cwd: Option<&str>, level: Level) -> String {
+    let mut writer = Writer { out: String::new(), level, cwd, in_list: false };
+    writer.turns(turns);
+    writer.leave_list();
+    writer.out
+}
+
 struct Writer<'a> {
     out: String,
     level: Level,

@@ -112,6 +112,21 @@ pub struct Item {
     pub body: Body,
 }
 
+impl Item {
+    /// Whether something went wrong there.
+    pub fn is_bad(&self) -> bool {
+        match &self.body {
+            Body::Call(call) => {
+                let inside =
+                    |agent: &AgentView| agent.turns.iter().any(|turn| turn.items.iter().any(Self::is_bad));
+                call.outcome != Outcome::Ok || call.agents.iter().any(inside)
+            }
+            Body::Trouble { .. } | Body::Unknown { .. } => true,
+            _ => false,
+        }
+    }
+}
+
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
@@ -271,35 +286,38 @@ impl<'a> Telling<'a> {
     /// no call started are known only then.
     pub fn each_turn(self, sink: &mut dyn FnMut(&Transcript, TurnView)) -> Transcript {
         let session = &self.family.main;
-        let last = |key: &str| {
-            let found = session.entries().iter().rev().find_map(|entry| entry.get(key)?.as_str());
-            found.filter(|text| !text.is_empty()).map(Cow::into_owned)
-        };
         let met = RefCell::default();
         let teller = Teller { telling: self, agent: None, depth: 0, met: &met };
         let branches = session.branches().into_iter().map(|branch| BranchView {
             fork: branch.fork.map(|idx| anchor(session.entries()[idx].at().line_no, 0)),
             turns: teller.turns_of(&Thread { leaf: branch.entries.last().copied(), entries: branch.entries }),
         });
-        let mut told = Transcript {
-            id: session.id().map(Cow::into_owned),
-            title: session.title().map(Cow::into_owned),
-            cwd: session.entries().iter().find_map(|entry| entry.get("cwd")?.as_str()).map(Cow::into_owned),
-            git_branch: last("gitBranch"),
-            version: last("version"),
-            turns: Vec::new(),
-            branches: branches.collect(),
-            agents: Vec::new(),
-            findings: session
-                .findings()
-                .into_iter()
-                .filter(|finding| finding.severity > Severity::Note)
-                .collect(),
-            spent: self.spending.map(|spending| spending.total().clone()).unwrap_or_default(),
-        };
-        teller.each_turn_of(&teller.thread(), &mut |turn| sink(&told, turn));
+        let spent = self.spending.map(|spending| spending.total().clone()).unwrap_or_default();
+        let mut told = Transcript { branches: branches.collect(), spent, ..facts(session) };
+        teller.each_turn_of(&teller.thread(), &mut |_, turn| sink(&told, turn));
         told.agents = teller.strays();
         told
+    }
+}
+
+/// What there is to say of a session besides what happened in it.
+pub(crate) fn facts(session: &Session) -> Transcript {
+    let last = |key: &str| {
+        let found = session.entries().iter().rev().find_map(|entry| entry.get(key)?.as_str());
+        found.filter(|text| !text.is_empty()).map(Cow::into_owned)
+    };
+    Transcript {
+        id: session.id().map(Cow::into_owned),
+        title: session.title().map(Cow::into_owned),
+        cwd: session.entries().iter().find_map(|entry| entry.get("cwd")?.as_str()).map(Cow::into_owned),
+        git_branch: last("gitBranch"),
+        version: last("version"),
+        findings: session
+            .findings()
+            .into_iter()
+            .filter(|finding| finding.severity > Severity::Note)
+            .collect(),
+        ..Transcript::default()
     }
 }
 
@@ -313,12 +331,12 @@ const DEPTH: usize = 100;
 
 /// Tells what happened in one session of a family.
 #[derive(Clone, Copy)]
-struct Teller<'f> {
-    telling: Telling<'f>,
-    agent: Option<usize>,
-    depth: usize,
+pub(crate) struct Teller<'f> {
+    pub(crate) telling: Telling<'f>,
+    pub(crate) agent: Option<usize>,
+    pub(crate) depth: usize,
     /// The agents that were told of.
-    met: &'f RefCell<FxHashSet<usize>>,
+    pub(crate) met: &'f RefCell<FxHashSet<usize>>,
 }
 
 impl<'f> Teller<'f> {
@@ -333,7 +351,7 @@ impl<'f> Teller<'f> {
     }
 
     /// The agents that nothing told of: first those that nobody started, then what is left.
-    fn strays(&self) -> Vec<AgentView> {
+    pub(crate) fn strays(&self) -> Vec<AgentView> {
         let agents = &self.telling.family.agents;
         let mut order: Vec<usize> = (0..agents.len()).collect();
         order.sort_by_key(|&agent| agents[agent].spawn.is_some());
@@ -350,29 +368,34 @@ impl<'f> Teller<'f> {
 
     /// The active conversation, with the lines around it that are worth telling.
     fn thread(&self) -> Thread {
+        let mut thread = self.session().thread();
+        self.add_beside(&mut thread);
+        thread
+    }
+
+    /// Adds the lines around a conversation that are worth telling.
+    pub(crate) fn add_beside(&self, thread: &mut Thread) {
         let session = self.session();
-        let mut thread = session.thread();
         let beside =
             (0..session.entries().len()).filter(|&idx| !session.in_tree(idx) && is_told(session, idx));
         thread.entries.extend(beside);
         thread.entries.sort_unstable();
-        thread
     }
 
-    fn turns_of(&self, thread: &Thread) -> Vec<TurnView> {
+    pub(crate) fn turns_of(&self, thread: &Thread) -> Vec<TurnView> {
         let mut turns = Vec::new();
-        self.each_turn_of(thread, &mut |turn| turns.push(turn));
+        self.each_turn_of(thread, &mut |_, turn| turns.push(turn));
         turns
     }
 
-    fn each_turn_of(&self, thread: &Thread, sink: &mut dyn FnMut(TurnView)) {
+    pub(crate) fn each_turn_of(&self, thread: &Thread, sink: &mut dyn FnMut(&Turn, TurnView)) {
         let session = self.session();
         let compactions = session.compactions();
         let mut before = None;
         for turn in session.turns_of(thread) {
-            let turn = self.turn(&turn, &compactions, before);
-            before = turn.span.map(|(_, end)| end);
-            sink(turn);
+            let told = self.turn(&turn, &compactions, before);
+            before = told.span.map(|(_, end)| end);
+            sink(&turn, told);
         }
     }
 
@@ -417,7 +440,7 @@ impl<'f> Teller<'f> {
     }
 
     /// What one line tells. What its call cost is told by the first item.
-    fn items(&self, entry_idx: usize, compactions: &[Compaction]) -> Vec<Item> {
+    pub(crate) fn items(&self, entry_idx: usize, compactions: &[Compaction]) -> Vec<Item> {
         let mut items = self.items_of(entry_idx, compactions);
         if let Some(item) = items.first_mut() {
             let spent = self.spent_on(&self.session().entries()[entry_idx]);
@@ -595,6 +618,12 @@ impl<'f> Teller<'f> {
 }
 
 impl Tokens {
+    pub(crate) fn of(usage: Usage<'_>) -> Self {
+        let mut tokens = Self::default();
+        tokens.add(Some(usage));
+        tokens
+    }
+
     fn add(&mut self, usage: Option<Usage<'_>>) {
         let Some(usage) = usage else { return };
         self.input += usage.input_tokens().unwrap_or(0);

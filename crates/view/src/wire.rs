@@ -376,17 +376,7 @@ pub enum BodyObject<'a> {
 /// Calls `sink` with every line of `show --json`: the conversation with sub-agents behind the call that started them,
 /// then sub-agents that no call started, then the branches that it left.
 pub fn show<'a>(transcript: &'a Transcript, sink: &mut dyn FnMut(ShowObject<'a>)) {
-    sink(ShowObject::Session {
-        schema: SCHEMA,
-        id: transcript.id.as_deref(),
-        title: transcript.title.as_deref(),
-        cwd: transcript.cwd.as_deref(),
-        git_branch: transcript.git_branch.as_deref(),
-        version: transcript.version.as_deref(),
-        turns: transcript.turns.len(),
-        branches: transcript.branches.len(),
-        spent: SpentObject::of(&transcript.spent),
-    });
+    sink(show_session(transcript, transcript.turns.len(), transcript.branches.len()));
     show_turns(&transcript.turns, None, sink);
     for agent in &transcript.agents {
         show_agent(agent, None, None, sink);
@@ -397,7 +387,23 @@ pub fn show<'a>(transcript: &'a Transcript, sink: &mut dyn FnMut(ShowObject<'a>)
     }
 }
 
-fn show_turns<'a>(turns: &'a [TurnView], agent: Option<&'a str>, sink: &mut dyn FnMut(ShowObject<'a>)) {
+/// The first line of `show --json`, given how many turns and branches there are.
+pub fn show_session(transcript: &Transcript, turns: usize, branches: usize) -> ShowObject<'_> {
+    ShowObject::Session {
+        schema: SCHEMA,
+        id: transcript.id.as_deref(),
+        title: transcript.title.as_deref(),
+        cwd: transcript.cwd.as_deref(),
+        git_branch: transcript.git_branch.as_deref(),
+        version: transcript.version.as_deref(),
+        turns,
+        branches,
+        spent: SpentObject::of(&transcript.spent),
+    }
+}
+
+/// Calls `sink` with the lines of `show --json` that tell some turns, of the session or of a sub-agent.
+pub fn show_turns<'a>(turns: &'a [TurnView], agent: Option<&'a str>, sink: &mut dyn FnMut(ShowObject<'a>)) {
     for turn in turns {
         sink(ShowObject::Turn {
             agent,
@@ -424,7 +430,8 @@ fn show_turns<'a>(turns: &'a [TurnView], agent: Option<&'a str>, sink: &mut dyn 
     }
 }
 
-fn show_agent<'a>(
+/// Calls `sink` with the lines of `show --json` that tell a sub-agent.
+pub fn show_agent<'a>(
     agent: &'a AgentView,
     parent: Option<&'a str>,
     call: Option<&'a str>,

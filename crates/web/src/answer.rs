@@ -15,9 +15,41 @@ pub(crate) enum Answer {
     /// JSON lines, each an object.
     Json(Vec<u8>),
     /// Markdown.
+    #[allow(dead_code, reason = "short pages answer with it")]
     Markdown(String),
     /// Text as it is.
     Text(String),
+    /// A part of a page, with what it was made from.
+    Part(Markup, String),
+    /// A JSON object for a script of ours.
+    Data(serde_json::Value),
+    /// Something long, made piece by piece as it is read: its type, and what makes the next piece.
+    Long(&'static str, Pieces),
+}
+
+/// Makes the next piece of a long answer, until there is none.
+pub(crate) struct Pieces(pub(crate) Box<dyn FnMut() -> Option<Vec<u8>> + Send>);
+
+impl std::fmt::Debug for Pieces {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Pieces")
+    }
+}
+
+impl Pieces {
+    /// The pieces as a body. Each is made where it may block, and only once the one before was taken.
+    fn body(self) -> Body {
+        Body::from_stream(futures_util::stream::unfold(Some(self), |pieces| async {
+            let mut pieces = pieces?;
+            let (pieces, next) = tokio::task::spawn_blocking(move || {
+                let next = (pieces.0)();
+                (pieces, next)
+            })
+            .await
+            .ok()?;
+            next.map(|next| (Ok::<_, std::convert::Infallible>(next), Some(pieces)))
+        }))
+    }
 }
 
 impl Answer {
@@ -39,6 +71,14 @@ impl IntoResponse for Answer {
             Self::Json(bytes) => ("application/x-ndjson", Body::from(bytes)),
             Self::Markdown(text) => ("text/markdown; charset=utf-8", Body::from(text)),
             Self::Text(text) => ("text/plain; charset=utf-8", Body::from(text)),
+            Self::Part(markup, stamp) => {
+                let stamp = HeaderValue::try_from(stamp).unwrap_or(HeaderValue::from_static(""));
+                let mut response = Self::Html(markup).into_response();
+                response.headers_mut().insert("x-stamp", stamp);
+                return response;
+            }
+            Self::Data(value) => ("application/json", Body::from(value.to_string())),
+            Self::Long(kind, pieces) => (kind, pieces.body()),
         };
         ([(header::CONTENT_TYPE, HeaderValue::from_static(kind))], body).into_response()
     }
@@ -70,7 +110,6 @@ impl Problem {
     }
 
     /// What was asked makes no sense.
-    #[allow(dead_code, reason = "pages refuse queries with it")]
     pub(crate) fn bad(what: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, what)
     }
@@ -101,7 +140,7 @@ impl Problem {
         }
         body.lit("<p class=\"facts\"><a href=\"/\">All sessions</a></p></header>");
         threadline_html::site(
-            &Frame { title: &self.what, tab: Tab::None, class: "problem", script: None },
+            &Frame { title: &self.what, tab: Tab::None, class: "problem", scripts: &[] },
             &body,
         )
     }

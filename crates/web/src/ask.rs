@@ -24,7 +24,6 @@ pub(crate) struct Ask {
 
 impl Ask {
     /// The last value of a name behind the `?`, unless it is empty.
-    #[allow(dead_code, reason = "pages with filters ask for them")]
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let mut found = self.query.iter().rev().filter(|(key, _)| key == name);
         found.next().map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())

@@ -10,8 +10,13 @@
 mod answer;
 mod ask;
 mod guard;
+mod held;
+mod log;
 mod pages;
+mod plan;
 mod server;
+mod shelf;
 mod state;
+mod watch;
 
 pub use server::{Options, Server, Stop};

@@ -3,10 +3,12 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use jiff::tz::TimeZone;
 use threadline_store::Store;
+use threadline_usage::Book;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 
@@ -25,6 +27,8 @@ pub struct Options {
     pub token: String,
     /// The zone that times are shown in.
     pub zone: TimeZone,
+    /// What calls cost.
+    pub book: Book,
 }
 
 /// A server that listens, and answers once it is [run](Server::run).
@@ -34,6 +38,7 @@ pub struct Server {
     router: Router,
     guard: Guard,
     stop: Arc<Notify>,
+    state: State,
 }
 
 /// Stops a server from another thread.
@@ -60,14 +65,14 @@ impl Server {
         let guard = Guard::new(options.host, port, options.token);
         let runtime = Builder::new_multi_thread()
             .worker_threads(2)
-            .max_blocking_threads(8)
+            .max_blocking_threads(32)
             .thread_name("serve")
             .enable_all()
             .build()?;
-        let state = State::new(store, options.zone);
-        let router =
-            pages::router(state).layer(axum::middleware::from_fn_with_state(guard.clone(), guard::guard));
-        Ok(Self { runtime, listener, router, guard, stop: Arc::new(Notify::new()) })
+        let state = State::new(store, options.zone, options.book);
+        let router = pages::router(state.clone())
+            .layer(axum::middleware::from_fn_with_state(guard.clone(), guard::guard));
+        Ok(Self { runtime, listener, router, guard, stop: Arc::new(Notify::new()), state })
     }
 
     /// The address to open, with the token.
@@ -91,28 +96,22 @@ impl Server {
     ///
     /// Those of the listening socket.
     pub fn run(self) -> io::Result<()> {
-        let Self { runtime, listener, router, stop, .. } = self;
+        let Self { runtime, listener, router, stop, state, .. } = self;
+        let ending = state.ending.subscribe();
         let served = runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(listener)?;
-            let ended = async move {
+            tokio::spawn(async move {
                 tokio::select! {
                     () = stop.notified() => {}
                     _ = tokio::signal::ctrl_c() => {}
                 }
-            };
-            let ended = Arc::new(tokio::sync::Mutex::new(Some(ended)));
-            let (tell, told) = tokio::sync::oneshot::channel::<()>();
-            let waiting = async move {
-                if let Some(ended) = ended.lock().await.take() {
-                    ended.await;
-                }
-                let _ = tell.send(());
-            };
-            let serving = axum::serve(listener, router).with_graceful_shutdown(waiting);
-            // Pages that follow a session never end by themselves: they are given a moment, and then cut.
+                state.ending.send_replace(true);
+            });
+            let serving = axum::serve(listener, router).with_graceful_shutdown(ended(ending.clone()));
+            // What is being answered is given a moment, and then cut.
             let cut = async {
-                let _ = told.await;
-                tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+                ended(ending.clone()).await;
+                tokio::time::sleep(GRACE).await;
             };
             tokio::select! {
                 served = serving.into_future() => served,
@@ -122,4 +121,12 @@ impl Server {
         runtime.shutdown_background();
         served
     }
+}
+
+/// How long answers may take that were begun before the server was stopped.
+const GRACE: Duration = Duration::from_millis(1500);
+
+/// Waits until the server is about to end.
+pub(crate) async fn ended(mut ending: tokio::sync::watch::Receiver<bool>) {
+    let _ = ending.wait_for(|ending| *ending).await;
 }

@@ -35,8 +35,13 @@ pub(crate) fn run(cx: &Context, args: &ServeArgs) -> Result<Outcome, CommandErro
         return Err(CommandError::new(format!("{} can be reached from other machines", args.host))
             .hint("sessions hold secrets; add --allow-remote if you mean it"));
     }
-    let options =
-        Options { host: args.host, port: args.port, token: token()?, zone: jiff::tz::TimeZone::system() };
+    let options = Options {
+        host: args.host,
+        port: args.port,
+        token: token()?,
+        zone: jiff::tz::TimeZone::system(),
+        book: crate::load::book(None)?,
+    };
     let server = Server::bind(cx.store.clone(), options)
         .map_err(|error| CommandError::new(format!("cannot listen at {}: {error}", args.host)))?;
     let mut answer = cx.ui.answer();

@@ -24,6 +24,6 @@ pub(crate) fn page(state: &State, _ask: &Ask) -> Result<Answer, Problem> {
         })
         .collect();
     let body = threadline_html::list(&listed, &state.zone);
-    let frame = Frame { title: "Sessions", tab: Tab::Home, class: "list", script: None };
+    let frame = Frame { title: "Sessions", tab: Tab::Home, class: "list", scripts: &[] };
     Ok(Answer::Html(threadline_html::site(&frame, &body)))
 }

@@ -6,7 +6,9 @@
 
 mod asset;
 mod home;
+mod live;
 mod session;
+mod twin;
 
 use axum::Router;
 use axum::extract::rejection::QueryRejection;
@@ -25,6 +27,14 @@ pub(crate) fn router(state: State) -> Router {
     let mut router = Router::new();
     router = page(router, &state, "/", home::page);
     router = page(router, &state, "/s/{id}", session::page);
+    router = page(router, &state, "/s/{id}/part", session::part);
+    router = page(router, &state, "/s/{id}/rail", session::rail);
+    router = page(router, &state, "/s/{id}/around", session::around);
+    router = page(router, &state, "/s/{id}/inside", session::inside);
+    router = page(router, &state, "/s/{id}/raw", session::raw);
+    router = page(router, &state, "/s/{id}/find", session::find);
+    router = page(router, &state, "/s/{id}/changes", session::changes);
+    router = router.merge(Router::new().route("/s/{id}/live", get(live::live)).with_state(state.clone()));
     router.route("/assets/{stamp}/{name}", get(asset::asset)).fallback(nowhere)
 }
 

@@ -1,50 +1,369 @@
-//! A session: its conversation.
+//! A session: its conversation, and the parts of it that pages ask for later.
 
-use std::fs::File;
-
-use threadline_entry::{Lines, parse_line};
-use threadline_html::{Frame, Markup, Options, Tab};
-use threadline_session::{Family, Session};
+use threadline_html::{Markup, Options, PartTurn, Served, served_page};
 use threadline_store::SessionFile;
-use threadline_view::{Level, Transcript, markdown, transcript, wire};
+use threadline_view::TurnView;
 
 use crate::answer::{Answer, Problem};
 use crate::ask::{Ask, Form};
+use crate::held::{Held, Look, Missing, Told};
+use crate::plan::{Plan, Span};
+use crate::shelf::no_such_session;
 use crate::state::State;
 
+/// Output of a tool that is longer than this is cut on pages; its raw line has all of it.
+const MAX_OUTPUT: usize = 200 << 10;
+
+/// A page has the parts from where it begins up to about so many bytes of the log; a short session is whole.
+const FIRST: u64 = 160 << 10;
+const WHOLE: u64 = 600 << 10;
+
 pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
-    let id = ask.part(0);
-    let file = state.store.session(id).ok_or_else(|| {
-        Problem::not_found("There is no such session").hint("It was deleted or moved, or its id is another.")
-    })?;
-    let told = told(&file)?;
+    let look = look(ask)?;
     match ask.form {
-        Form::Html => Ok(Answer::Html(html(state, &told))),
-        Form::Markdown => Ok(Answer::Markdown(markdown(&told, Level::Tools))),
-        Form::Json => {
-            let mut objects = Vec::new();
-            wire::show(&told, &mut |object| objects.push(serde_json::to_value(&object)));
-            Answer::json(objects.into_iter().flatten())
+        Form::Html => html(state, ask, &look),
+        Form::Json | Form::Markdown => super::twin::page(state, ask, &look),
+    }
+}
+
+/// What of the session is asked for.
+pub(crate) fn look(ask: &Ask) -> Result<Look, Problem> {
+    let leaf = ask
+        .get("branch")
+        .map(|name| line_of(name).ok_or_else(|| Problem::bad("That is no name of a branch")));
+    Ok(Look { agent: ask.get("agent").map(str::to_owned), leaf: leaf.transpose()? })
+}
+
+/// The line of a name such as `m42` or `m42.2`.
+pub(crate) fn line_of(name: &str) -> Option<u64> {
+    name.strip_prefix('m')?.split('.').next()?.parse().ok()
+}
+
+/// What stands behind the address of a page, and of everything that it asks for.
+fn query(look: &Look) -> String {
+    let mut parts = Vec::new();
+    if let Some(agent) = &look.agent {
+        parts.push(format!("agent={}", threadline_html::url(agent)));
+    }
+    if let Some(leaf) = look.leaf {
+        parts.push(format!("branch=m{leaf}"));
+    }
+    if parts.is_empty() { String::new() } else { format!("?{}", parts.join("&")) }
+}
+
+pub(crate) fn options(state: &State, id: &str) -> Options {
+    Options {
+        max_output: Some(MAX_OUTPUT),
+        served_at: Some(format!("/s/{}", threadline_html::url(id))),
+        ..Options::new(state.zone.clone())
+    }
+}
+
+fn html(state: &State, ask: &Ask, look: &Look) -> Result<Answer, Problem> {
+    let id = ask.part(0);
+    let at = ask.get("at").and_then(line_of);
+    let (plan, told, drawn, facts) = state.shelf.with(&state.store, id, |held| {
+        let plan = held.plan(look)?;
+        let from = at.map_or(0, |line| plan.part_at(line));
+        let drawn = first_parts(held, look, &plan, from)?;
+        let spans: Vec<Span> =
+            plan.parts[drawn.clone()].iter().flat_map(|(_, spans)| spans.clone()).collect();
+        let told = held.read(look, &plan, &spans)?;
+        Ok((plan, told, drawn, Facts::of(held, look)?))
+    })?;
+    let options = options(state, id);
+    let mut markup = draw(&told, &plan, &plan.parts[drawn.clone()], &options).into_iter();
+    let parts = plan.parts.iter().enumerate();
+    let parts =
+        parts.map(|(i, (part, _))| (part, if drawn.contains(&i) { markup.next() } else { None })).collect();
+    let query = query(look);
+    let served = facts.served(&plan, &options, &query, parts);
+    Ok(Answer::Html(served_page(&served)))
+}
+
+/// What a page says besides the conversation.
+pub(crate) struct Facts {
+    file: SessionFile,
+    size: u64,
+    agent: Option<String>,
+    branch: bool,
+    cwd: Option<String>,
+}
+
+impl Facts {
+    pub(crate) fn of(held: &Held, look: &Look) -> Result<Self, Problem> {
+        let agent = held.family().agents.iter().find(|agent| Some(&agent.id) == look.agent.as_ref());
+        Ok(Self {
+            file: held.file.clone(),
+            size: held.log_of(look)?.bytes(),
+            agent: agent.map(|agent| agent.description.clone().unwrap_or_else(|| agent.id.clone())),
+            branch: look.leaf.is_some(),
+            cwd: held.cwd(),
+        })
+    }
+
+    pub(crate) fn served<'a>(
+        &self,
+        plan: &'a Plan,
+        options: &'a Options,
+        query: &'a str,
+        parts: Vec<(&'a threadline_html::Part, Option<Markup>)>,
+    ) -> Served<'a> {
+        let mut notes = Vec::new();
+        if plan.torn {
+            notes
+                .push("The log ends in the middle of a line, which is being written or was torn.".to_owned());
+        }
+        let instead = match (&self.agent, self.branch) {
+            (Some(agent), _) => Some(format!("A sub-agent of the session: {agent}.")),
+            (None, true) => Some("A branch that the conversation left.".to_owned()),
+            (None, false) => None,
+        };
+        Served {
+            layout: &plan.layout,
+            options,
+            query,
+            parts,
+            rail: &plan.rail,
+            resume: instead.is_none().then(|| resume(&self.file.id, self.cwd.as_deref())),
+            size: self.size,
+            notes,
+            instead,
+            last_line: plan.lines,
+            stamp: &plan.stamp,
         }
     }
 }
 
-fn told(file: &SessionFile) -> Result<Transcript, Problem> {
-    let mut session = Session::with_id(&file.id);
-    let mut lines = Lines::new(File::open(&file.path)?);
-    while let Some(line) = lines.next()? {
-        parse_line(&line, |entry, findings| session.push(entry, findings));
-    }
-    Ok(transcript(&Family::new(session, Vec::new()), &|_| None))
+/// What to type to go on with a session.
+fn resume(id: &str, cwd: Option<&str>) -> String {
+    let quoted = |text: &str| {
+        let plain = |ch: char| ch.is_alphanumeric() || "/-_.~+:@".contains(ch);
+        if !text.is_empty() && text.chars().all(plain) {
+            text.to_owned()
+        } else {
+            format!("'{}'", text.replace('\'', "'\\''"))
+        }
+    };
+    let claude = format!("claude --resume {}", quoted(id));
+    cwd.map_or(claude.clone(), |cwd| format!("cd {} && {claude}", quoted(cwd)))
 }
 
-fn html(state: &State, told: &Transcript) -> Markup {
-    let options = Options::new(state.zone.clone());
-    let title = told.title.as_deref().or(told.id.as_deref()).unwrap_or("Session");
-    let mut body = Markup::new();
-    body.lit("<header class=\"opening\"><h1>").text(title).lit("</h1></header>");
-    for turn in &told.turns {
-        body.add(&threadline_html::turn(turn, told.cwd.as_deref(), &options));
+/// The parts that a page has when it is sent.
+fn first_parts(
+    held: &Held,
+    look: &Look,
+    plan: &Plan,
+    from: usize,
+) -> Result<std::ops::Range<usize>, Problem> {
+    let log = held.log_of(look)?;
+    let size =
+        |part: &threadline_html::Part| (part.lines.0..=part.lines.1).map(|line| log.size(line)).sum::<u64>();
+    if from == 0 && log.bytes() <= WHOLE {
+        return Ok(0..plan.parts.len());
     }
-    threadline_html::site(&Frame { title, tab: Tab::None, class: "session", script: None }, &body)
+    let mut to = from;
+    let mut bytes = 0;
+    while to < plan.parts.len() && (to == from || bytes < FIRST) {
+        bytes += size(&plan.parts[to].0);
+        to += 1;
+    }
+    Ok(from..to)
+}
+
+/// Draws parts, given everything they are told from.
+fn draw(
+    told: &Told,
+    plan: &Plan,
+    parts: &[(threadline_html::Part, Vec<Span>)],
+    options: &Options,
+) -> Vec<Markup> {
+    let mut at = 0;
+    let mut drawn = Vec::new();
+    for (_, spans) in parts {
+        let turns: Vec<PartTurn> = spans
+            .iter()
+            .map(|span| {
+                at += 1;
+                let turn = &plan.layout.turns[span.turn].turn;
+                let turn = TurnView { items: told.items(plan, at - 1), ..turn.clone() };
+                PartTurn { turn, goes_on: span.entries.start > 0 }
+            })
+            .collect();
+        drawn.push(threadline_html::part(&turns, &plan.layout, options));
+    }
+    drawn
+}
+
+/// One part: what a page asks for when it comes near it.
+pub(crate) fn part(state: &State, ask: &Ask) -> Result<Answer, Problem> {
+    let (id, look) = (ask.part(0), look(ask)?);
+    let name = ask.get("name").unwrap_or_default();
+    let (plan, told, at) = state.shelf.with(&state.store, id, |held| {
+        let plan = held.plan(&look)?;
+        let at = plan.part_named(name).ok_or_else(|| Problem::not_found("There is no such part"))?;
+        let told = held.read(&look, &plan, &plan.parts[at].1)?;
+        Ok((plan, told, at))
+    })?;
+    let mut drawn = draw(&told, &plan, &plan.parts[at..=at], &options(state, id));
+    let stamp = plan.parts[at].0.stamp.clone();
+    Ok(Answer::Part(drawn.pop().unwrap_or_default(), stamp))
+}
+
+/// A stretch of the outline.
+pub(crate) fn rail(state: &State, ask: &Ask) -> Result<Answer, Problem> {
+    let (id, look) = (ask.part(0), look(ask)?);
+    let plan = state.shelf.with(&state.store, id, |held| Ok(held.plan(&look)?))?;
+    let number = ask.get("number").and_then(|number| number.parse::<usize>().ok());
+    let rail = number
+        .and_then(|number| plan.rail.get(number))
+        .ok_or_else(|| Problem::not_found("There is no such part"))?;
+    Ok(Answer::Part(threadline_html::rail_part(&plan.layout, rail.number), rail.stamp.clone()))
+}
+
+/// What a page says besides the conversation, drawn anew.
+pub(crate) fn around(state: &State, ask: &Ask) -> Result<Answer, Problem> {
+    let (id, look) = (ask.part(0), look(ask)?);
+    let (plan, facts) =
+        state.shelf.with(&state.store, id, |held| Ok((held.plan(&look)?, Facts::of(held, &look)?)))?;
+    let (options, query) = (options(state, id), query(&look));
+    let served = facts.served(&plan, &options, &query, Vec::new());
+    let (opening, ending) = threadline_html::around(&served);
+    let object =
+        serde_json::json!({"opening": opening.as_str(), "ending": ending.as_str(), "stamp": plan.stamp});
+    Ok(Answer::Data(object))
+}
+
+/// A sub-agent's work beyond this many bytes has its own page and no other.
+const INSIDE: u64 = 1 << 20;
+
+/// What a sub-agent did, to stand inside the call that started it.
+pub(crate) fn inside(state: &State, ask: &Ask) -> Result<Answer, Problem> {
+    let (id, look) = (ask.part(0), look(ask)?);
+    let agent = look.agent.clone().ok_or_else(|| Problem::bad("No sub-agent is named"))?;
+    let read = state.shelf.with(&state.store, id, |held| {
+        let plan = held.plan(&look)?;
+        let spans: Vec<Span> = plan.parts.iter().flat_map(|(_, spans)| spans.clone()).collect();
+        if held.log_of(&look)?.bytes() > INSIDE && plan.parts.len() > 8 {
+            return Ok(None);
+        }
+        let told = held.read(&look, &plan, &spans)?;
+        Ok(Some((plan, told, spans)))
+    })?;
+    let Some((plan, told, spans)) = read else {
+        let mut note = Markup::new();
+        note.lit("<p class=\"note\">It did too much to stand here.</p>");
+        return Ok(Answer::Html(note));
+    };
+    let turns = turns_of(&plan, &told, &spans);
+    let cwd = plan.layout.told.cwd.as_deref();
+    Ok(Answer::Html(threadline_html::inside(&turns, &agent, cwd, &options(state, id))))
+}
+
+/// Whole turns out of stretches.
+pub(crate) fn turns_of(plan: &Plan, told: &Told, spans: &[Span]) -> Vec<TurnView> {
+    let mut turns: Vec<TurnView> = Vec::new();
+    for (i, span) in spans.iter().enumerate() {
+        let items = told.items(plan, i);
+        match turns.last_mut() {
+            Some(turn) if span.entries.start > 0 => turn.items.extend(items),
+            _ => turns.push(TurnView { items, ..plan.layout.turns[span.turn].turn.clone() }),
+        }
+    }
+    turns
+}
+
+/// How much of a raw line is sent, unless all of it is asked for.
+const RAW: u64 = 1 << 20;
+
+/// A line of the log as it stands.
+pub(crate) fn raw(state: &State, ask: &Ask) -> Result<Answer, Problem> {
+    let (id, look) = (ask.part(0), look(ask)?);
+    let line =
+        ask.get("line").and_then(|line| line.parse().ok()).ok_or_else(|| Problem::bad("No line is named"))?;
+    let most = if ask.get("whole").is_some() { u64::MAX / 2 } else { RAW };
+    let found = state.shelf.with(&state.store, id, |held| Ok(held.log_of(&look)?.raw(line, most)?))?;
+    let (bytes, length) = found.ok_or_else(|| Problem::not_found("There is no such line"))?;
+    let mut text = String::from_utf8_lossy(&bytes).into_owned();
+    if length > most {
+        text.push_str(&format!("\n\n… {length} bytes in all"));
+    }
+    Ok(Answer::Text(text))
+}
+
+/// What became of the files.
+pub(crate) fn changes(state: &State, ask: &Ask) -> Result<Answer, Problem> {
+    let id = ask.part(0);
+    let (edits, title, cwd) = state.shelf.with(&state.store, id, |held| {
+        let plan = held.plan(&Look::default())?;
+        Ok((held.edits()?, plan.layout.told.title.clone(), held.cwd()))
+    })?;
+    let edits = edits.ok_or_else(|| {
+        Problem::new(
+            axum::http::StatusCode::PAYLOAD_TOO_LARGE,
+            "This session changed too much to show at once",
+        )
+        .hint(format!("`threadline show {id} --patch` prints it all."))
+    })?;
+    let changes = threadline_view::changes(&edits);
+    match ask.form {
+        Form::Html => {
+            let title = title.unwrap_or_else(|| id.to_owned());
+            Ok(Answer::Html(threadline_html::changes_page(
+                &changes,
+                &title,
+                cwd.as_deref(),
+                &options(state, id),
+            )))
+        }
+        Form::Markdown => Ok(Answer::Text(threadline_view::patch(&changes, cwd.as_deref()))),
+        Form::Json => Answer::json(changes.iter().map(|file| {
+            serde_json::json!({"type": "change", "path": file.path, "edits": file.edits, "notes": file.notes,
+                "before": file.before, "after": file.after})
+        })),
+    }
+}
+
+/// Where a text stands in this session: the names of the blocks that have it.
+pub(crate) fn find(state: &State, ask: &Ask) -> Result<Answer, Problem> {
+    let (id, look) = (ask.part(0), look(ask)?);
+    let (path, plan) = state
+        .shelf
+        .with(&state.store, id, |held| Ok((held.log_of(&look)?.path.clone(), held.plan(&look)?)))?;
+    let now = jiff::Timestamp::try_from(state.now()).unwrap_or_default().to_zoned(state.zone.clone());
+    let query = ask.get("q").unwrap_or_default();
+    let query =
+        threadline_search::Query::parse(query, &now).map_err(|error| Problem::bad(error.to_string()))?;
+    let mut names: Vec<String> = Vec::new();
+    let searched = threadline_search::Searcher::new(&query).search(
+        || std::fs::File::open(&path),
+        |found| {
+            names.push(found.hit(0).anchor);
+            if names.len() < MOST_HITS {
+                std::ops::ControlFlow::Continue(())
+            } else {
+                std::ops::ControlFlow::Break(())
+            }
+        },
+    );
+    searched.map_err(|error| Problem::failed("The log could not be searched").hint(error.to_string()))?;
+    // What the conversation left behind is found by the search over all sessions.
+    names.retain(|name| line_of(name).is_some_and(|line| plan.holds(line)));
+    names.dedup();
+    Ok(Answer::Data(serde_json::json!({"hits": names})))
+}
+
+const MOST_HITS: usize = 20_000;
+
+impl From<Missing> for Problem {
+    fn from(missing: Missing) -> Self {
+        match missing {
+            Missing::Agent => Self::not_found("The session has no such sub-agent"),
+            Missing::Line => Self::not_found("The session has no such line"),
+            Missing::Io(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+                no_such_session().hint("Its log was cut short while this page was made. Ask again.")
+            }
+            Missing::Io(error) => error.into(),
+        }
+    }
 }

@@ -41,6 +41,7 @@ impl Served {
             port: 0,
             token: token.clone(),
             zone: jiff::tz::TimeZone::UTC,
+            book: threadline_usage::Book::embedded(),
         };
         let server = Server::bind(Store::open([root.to_owned()]), options).unwrap();
         let port = server.origin().rsplit(':').next().unwrap().parse().unwrap();

@@ -1,0 +1,187 @@
+// A session that grows: what is new appears as it is written, and what is being read stays where it is.
+(() => {
+'use strict';
+const $ = id => document.getElementById(id);
+const index = JSON.parse($('index').textContent);
+const main = $('main'), parts = $('parts'), rail = $('rail'), fresh = $('fresh');
+const key = 'threadline-seen ' + index.served + index.query;
+const memory = { get: name => { try { return localStorage.getItem(name); } catch { return null; } }, set: (name, value) => { try { localStorage.setItem(name, value); } catch { /* not kept */ } } };
+const address = (what, ask) => `${index.served}/${what}?${new URLSearchParams([...new URLSearchParams(index.query), ...Object.entries(ask)])}`;
+const lineOf = id => { const found = /^m(\d+)/.exec(id); return found ? +found[1] : 0; };
+
+// What is new since the last visit.
+const seen = +(memory.get(key) ?? 0);
+function markNew(within) {
+  if (!seen || $('since')) return;
+  for (const item of within.querySelectorAll('.i[id]')) {
+    if (lineOf(item.id) <= seen || item.classList.contains('mark')) continue;
+    const place = item.closest('details') ? item.closest('.work > *') ?? item : item;
+    // Only where the reader stopped: what is above it was there.
+    const before = last(index.pieces, seen);
+    if (before && !before.classList.contains('drawn')) return;
+    const line = document.createElement('p');
+    line.id = 'since';
+    line.className = 'since';
+    line.textContent = 'new since your last visit';
+    place.before(line);
+    return;
+  }
+}
+function last(pieces, line) {
+  for (let i = 0; i < pieces.length; i += 3) if (pieces[i + 1] <= line && line <= pieces[i + 2]) return find(pieces[i]);
+  return null;
+}
+function find(name) { return parts.querySelector(`:scope > .piece[data-p="${CSS.escape(name)}"]`); }
+function remember() { memory.set(key, index.last); }
+addEventListener('pagehide', remember);
+document.addEventListener('visibilitychange', () => { if (document.visibilityState === 'hidden') remember(); });
+main.addEventListener('drawn', event => markNew(event.detail));
+markNew(parts);
+
+// The outline: stretches far down are drawn when they come near.
+const railNear = new IntersectionObserver(found => {
+  for (const { target, isIntersecting } of found) if (isIntersecting) drawRail(target);
+}, { root: rail, rootMargin: '600px 0px' });
+async function drawRail(stretch) {
+  railNear.unobserve(stretch);
+  try {
+    const answer = await fetch(address('rail', { number: stretch.dataset.r }));
+    if (answer.ok) stretch.innerHTML = await answer.text();
+    stretch.style.minHeight = '';
+    main.dispatchEvent(new CustomEvent('changed', { detail: {} }));
+  } catch { railNear.observe(stretch); }
+}
+function watchRail() {
+  for (const stretch of rail.querySelectorAll(':scope > .stretch:empty')) {
+    stretch.style.minHeight = '60rem';
+    railNear.observe(stretch);
+  }
+}
+watchRail();
+
+// Folds stay as the reader left them.
+const openIn = piece => [...piece.querySelectorAll('.i[id] > details[open]')].map(details => details.parentElement.id);
+async function redraw(piece) {
+  const open = new Set(openIn(piece));
+  let answer;
+  try { answer = await fetch(address('part', { name: piece.dataset.p })); } catch { return; }
+  if (!answer.ok) return;
+  const html = await answer.text();
+  piece.innerHTML = html;
+  piece.classList.add('drawn');
+  piece.style.minHeight = '';
+  for (const id of open) { const details = $(id)?.querySelector(':scope > details'); if (details) details.open = true; }
+  piece.dataset.v = answer.headers.get('x-stamp') ?? piece.dataset.v;
+  markNew(piece);
+}
+
+const atEnd = () => document.documentElement.scrollHeight - innerHeight - scrollY < 120;
+const inView = piece => { const box = piece.getBoundingClientRect(); return box.bottom > -1600 && box.top < innerHeight + 1600; };
+let unseen = 0;
+function say(count) {
+  unseen += count;
+  fresh.hidden = unseen === 0;
+  fresh.firstElementChild.textContent = unseen === 1 ? '1 new line ↓' : `${unseen} new lines ↓`;
+}
+fresh.firstElementChild.addEventListener('click', () => { scrollTo({ top: document.documentElement.scrollHeight }); unseen = 0; say(0); });
+addEventListener('scroll', () => { if (unseen && atEnd()) { unseen = 0; say(0); } }, { passive: true });
+
+function spliced(list, change) { return change ? [...list.slice(0, change.from), ...change.rest] : list; }
+let names = [...parts.children].map(piece => piece.dataset.p);
+async function apply(change) {
+  const following = atEnd(), before = index.last;
+  if (change.parts) {
+    const { from, rest } = change.parts;
+    const known = new Map([...parts.children].map(piece => [piece.dataset.p, piece]));
+    const wanted = [...names.slice(0, from), ...rest.map(([name]) => name)];
+    const keep = new Set(wanted);
+    for (const [name, piece] of known) if (!keep.has(name)) piece.remove();
+    const redrawn = [];
+    let above = from > 0 ? known.get(wanted[from - 1]) : null;
+    for (const [name, stamp, , , rows] of rest) {
+      let piece = known.get(name);
+      if (!piece) {
+        piece = document.createElement('div');
+        piece.className = 'piece';
+        piece.dataset.p = name;
+        piece.dataset.rows = rows;
+      }
+      if ((above ? above.nextElementSibling : parts.firstElementChild) !== piece) { if (above) above.after(piece); else parts.prepend(piece); }
+      above = piece;
+      if (piece.dataset.v !== stamp) {
+        const near = piece.classList.contains('drawn') || inView(piece);
+        piece.dataset.v = stamp;
+        if (near) redrawn.push(redraw(piece));
+      }
+    }
+    names = wanted;
+    const flat = rest.flatMap(([name, , first, end]) => [name, first, end]);
+    index.pieces = [...index.pieces.slice(0, from * 3), ...flat];
+    await Promise.all(redrawn);
+  }
+  index.turns = spliced(index.turns, change.turns);
+  index.bad = spliced(index.bad, change.bad);
+  index.tools = change.tools ?? index.tools;
+  index.last = change.last ?? index.last;
+  if (change.rail) {
+    const stamps = change.rail.rest;
+    while (rail.querySelectorAll(':scope > .stretch').length > change.rail.from + stamps.length) rail.querySelector(':scope > .stretch:last-of-type').remove();
+    for (let i = 0; i < stamps.length; i++) {
+      const number = change.rail.from + i;
+      let stretch = rail.querySelector(`:scope > .stretch[data-r="${number}"]`);
+      if (!stretch) {
+        stretch = document.createElement('div');
+        stretch.className = 'stretch';
+        stretch.dataset.r = number;
+        const end = [...rail.querySelectorAll(':scope > .stretch')].pop();
+        if (end) end.after(stretch); else rail.prepend(stretch);
+      }
+      if (stretch.dataset.v === stamps[i]) continue;
+      stretch.dataset.v = stamps[i];
+      if (number < 2 || stretch.childElementCount || stretch.getBoundingClientRect().top < innerHeight) await drawRail(stretch);
+    }
+    watchRail();
+  }
+  if (change.stamp && change.stamp !== index.stamp) {
+    index.stamp = change.stamp;
+    try {
+      const around = await (await fetch(address('around', {}))).json();
+      const alive = !$('live').hidden;
+      $('opening').innerHTML = around.opening;
+      $('ending').innerHTML = around.ending;
+      $('live').hidden = !alive;
+    } catch { /* told with the next change */ }
+  }
+  main.dispatchEvent(new CustomEvent('changed', { detail: { pieces: index.pieces, turns: index.turns, bad: index.bad, tools: index.tools, last: index.last } }));
+  if (following) scrollTo({ top: document.documentElement.scrollHeight });
+  else if (index.last > before) say(index.last - before);
+  main.dataset.line = index.last;
+}
+
+// One change after the other.
+let queue = Promise.resolve();
+let quiet = 0;
+function connect() {
+  const source = new EventSource(address('live', {}));
+  source.addEventListener('change', event => {
+    const change = JSON.parse(event.data);
+    const live = $('live');
+    queue = queue.then(() => apply(change)).catch(() => {});
+    if (live && change.last > index.last) {
+      live.hidden = false;
+      clearTimeout(quiet);
+      quiet = setTimeout(() => { if ($('live')) $('live').hidden = true; }, 60000);
+    }
+  });
+  source.addEventListener('gone', event => {
+    source.close();
+    const gone = JSON.parse(event.data), note = document.createElement('p');
+    note.className = 'wrong';
+    note.id = 'gone';
+    note.textContent = `${gone.message}: what is shown here is all that is left of it.`;
+    if (!$('gone')) $('opening').prepend(note);
+  });
+}
+connect();
+main.dataset.line = index.last;
+})();

@@ -1,0 +1,110 @@
+//! A small chart: how the context grew and what each turn cost, turn by turn.
+
+use threadline_view::TurnLayout;
+
+use crate::markup::Markup;
+use crate::words;
+
+/// How wide and how high each of the two is drawn.
+const WIDTH: usize = 360;
+const HEIGHT: u64 = 48;
+
+/// So many bars at most; with more turns than that, a bar stands for several.
+const BARS: usize = 120;
+
+/// The context at the end of each turn, and what each turn cost. Nothing for a session too short to have a shape.
+pub(crate) fn growth(turns: &[TurnLayout]) -> Markup {
+    let mut out = Markup::new();
+    if turns.len() < 3 {
+        return out;
+    }
+    let per = turns.len().div_ceil(BARS);
+    let bars: Vec<Bar> = turns.chunks(per).map(Bar::of).collect();
+    let most = bars.iter().map(|bar| bar.context).max().unwrap_or(0);
+    let dearest = bars.iter().map(|bar| bar.cost).fold(0.0, f64::max);
+    if most == 0 && dearest == 0.0 {
+        return out;
+    }
+    out.lit("<div class=\"growth\">");
+    if most > 0 {
+        let label = format!("context, up to {} tokens", words::count(most));
+        let heights =
+            bars.iter().map(|bar| (bar.context as f64 / most as f64, words::count(bar.context) + " tokens"));
+        row(&mut out, &bars, "g-context", &label, heights);
+    }
+    if dearest > 0.0 {
+        let label =
+            format!("cost {}, up to ${dearest:.2}", if per > 1 { "of a few turns" } else { "a turn" });
+        let heights = bars.iter().map(|bar| (bar.cost / dearest, format!("${:.2}", bar.cost)));
+        row(&mut out, &bars, "g-cost", &label, heights);
+    }
+    out.lit("</div>\n");
+    out
+}
+
+/// One turn, or a few in a row.
+struct Bar {
+    anchor: String,
+    numbers: (usize, usize),
+    title: String,
+    context: u64,
+    cost: f64,
+    compacted: bool,
+}
+
+impl Bar {
+    fn of(turns: &[TurnLayout]) -> Self {
+        let (first, last) = (&turns[0], &turns[turns.len() - 1]);
+        Self {
+            anchor: first.turn.anchor.clone(),
+            numbers: (first.turn.number, last.turn.number),
+            title: words::first_words(&first.line.title, 60),
+            context: turns.iter().map(|turn| turn.context).max().unwrap_or(0),
+            cost: turns.iter().map(|turn| turn.turn.spent.cost.to_f64()).sum(),
+            compacted: turns.iter().any(|turn| turn.line.compactions > 0),
+        }
+    }
+}
+
+fn row(
+    out: &mut Markup,
+    bars: &[Bar],
+    class: &'static str,
+    label: &str,
+    heights: impl Iterator<Item = (f64, String)>,
+) {
+    let step = (WIDTH / bars.len()).clamp(3, 24);
+    let width = WIDTH.max(step * bars.len()) as u64;
+    let step = step as u64;
+    out.lit("<figure><svg class=\"").lit(class).lit("\" role=\"img\" viewBox=\"0 0 ").num(width).lit(" ");
+    out.num(HEIGHT).lit("\" preserveAspectRatio=\"none\" aria-label=\"").text(label).lit("\">");
+    for (i, (bar, (share, value))) in bars.iter().zip(heights).enumerate() {
+        let height = ((share * HEIGHT as f64).round() as u64).min(HEIGHT).max(u64::from(share > 0.0));
+        out.lit("<a href=\"#").text(&bar.anchor).lit("\"><title>");
+        out.num(bar.numbers.0 as u64);
+        if bar.numbers.1 > bar.numbers.0 {
+            out.lit("–").num(bar.numbers.1 as u64);
+        }
+        out.lit(" ").text(&bar.title).lit(": ").text(&value).lit("</title>");
+        // All of its height can be pointed at.
+        let x = i as u64 * step;
+        out.lit("<rect class=\"hit\" x=\"")
+            .num(x)
+            .lit("\" y=\"0\" width=\"")
+            .num(step)
+            .lit("\" height=\"")
+            .num(HEIGHT);
+        out.lit("\"/><rect class=\"bar")
+            .lit(if bar.compacted { " cut" } else { "" })
+            .lit("\" x=\"")
+            .num(x)
+            .lit("\" y=\"");
+        out.num(HEIGHT - height)
+            .lit("\" width=\"")
+            .num((step * 4 / 5).max(1))
+            .lit("\" height=\"")
+            .num(height);
+        out.lit("\"/></a>");
+    }
+    out.lit("</svg><figcaption>").text(label).lit("</figcaption></figure>");
+}

@@ -1,0 +1,287 @@
+//! A session as our server shows it: the same drawing as a page to keep, sent part by part.
+//!
+//! The conversation is cut into [`Part`]s, each named by its first line and stamped with what it was made from. The page
+//! holds the first ones and a place for each of the others; `page.js` asks for these when they come near, and `live.js`
+//! when the session grows. Without a script, each place is a link to a page that begins there.
+
+use threadline_view::{FileChange, Layout, OutlineLine, TurnView};
+
+use crate::item::{self, Place};
+use crate::markup::Markup;
+use crate::page::{DIALOGS, OUTLINE_STRETCH, Options, bars, opening, outline_line, strays, title};
+use crate::sheet::Sheet;
+use crate::site::{Frame, Tab, site_head};
+use crate::{card, chart, words};
+
+/// A part of a conversation: some turns, or a piece of a long one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// Its name: that of its first line.
+    pub name: String,
+    /// What changes when it would be drawn differently.
+    pub stamp: String,
+    /// The first and the last line of the log in it.
+    pub lines: (u64, u64),
+    /// About how tall it is, in rows.
+    pub rows: usize,
+}
+
+/// A turn, or a piece of one, in a part.
+#[derive(Clone, Debug)]
+pub struct PartTurn {
+    /// The turn, with the items that stand in this part.
+    pub turn: TurnView,
+    /// Whether its head stands in an earlier part.
+    pub goes_on: bool,
+}
+
+/// A stretch of the outline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RailPart {
+    /// Its number.
+    pub number: usize,
+    /// What changes when it would be drawn differently.
+    pub stamp: String,
+}
+
+/// Everything that a session's page is made of.
+pub struct Served<'a> {
+    /// Where everything stands.
+    pub layout: &'a Layout,
+    /// How to draw.
+    pub options: &'a Options,
+    /// What stands behind the address: `?agent=…` or `?branch=…`, or nothing.
+    pub query: &'a str,
+    /// The parts, in order; those that are drawn, with their markup.
+    pub parts: Vec<(&'a Part, Option<Markup>)>,
+    /// The outline, in stretches.
+    pub rail: &'a [RailPart],
+    /// What can be said of it: what to type to go on with it, how long its log is.
+    pub resume: Option<String>,
+    /// The name of its log and how long that is.
+    pub size: u64,
+    /// What else a reader should know, such as that the log was torn.
+    pub notes: Vec<String>,
+    /// What this is, if it is not the session itself.
+    pub instead: Option<String>,
+    /// The last line of the log.
+    pub last_line: u64,
+    /// What changes when anything besides the parts and the outline does.
+    pub stamp: &'a str,
+}
+
+/// Draws a part.
+pub fn part(turns: &[PartTurn], layout: &Layout, options: &Options) -> Markup {
+    let mut sheet = Sheet::new(options, layout.told.cwd.as_deref());
+    sheet.know_tools(&layout.tools);
+    let mut out = Markup::new();
+    for found in turns {
+        let place = if found.goes_on { Place::MORE } else { Place::MAIN };
+        item::turn(&mut sheet, &mut out, &found.turn, place);
+    }
+    out
+}
+
+/// Draws what a sub-agent did, to stand inside the call that started it.
+pub fn inside(turns: &[TurnView], agent: &str, cwd: Option<&str>, options: &Options) -> Markup {
+    let mut sheet = Sheet::new(options, cwd);
+    let mut out = Markup::new();
+    out.lit("<div class=\"agent\">");
+    for turn in turns {
+        item::turn(&mut sheet, &mut out, turn, Place { agent: Some(agent), turns: "", goes_on: false });
+    }
+    out.lit("</div>");
+    out
+}
+
+/// Draws a stretch of the outline.
+pub fn rail_part(layout: &Layout, number: usize) -> Markup {
+    let lines = lines(layout);
+    let bars = bars(&lines);
+    let mut out = Markup::new();
+    out.lit("<ol>");
+    let from = number * OUTLINE_STRETCH;
+    for (line, bar) in lines.iter().zip(bars).skip(from).take(OUTLINE_STRETCH) {
+        outline_line(&mut out, line, bar);
+    }
+    out.lit("</ol>");
+    out
+}
+
+fn lines(layout: &Layout) -> Vec<OutlineLine> {
+    layout.turns.iter().map(|turn| turn.line.clone()).collect()
+}
+
+/// A session's page.
+pub fn served_page(served: &Served<'_>) -> Markup {
+    let Served { layout, .. } = served;
+    let lines = lines(layout);
+    let title = title(&layout.told, &lines);
+    let frame = Frame { title: &title, tab: Tab::None, class: "session", scripts: &["page.js", "live.js"] };
+    let mut out = site_head(&frame);
+    out.lit("<main id=\"main\" tabindex=\"-1\">\n<div id=\"opening\">");
+    out.add(&served_opening(served)).lit("</div>\n<div id=\"parts\">\n");
+    for (part, drawn) in &served.parts {
+        place(&mut out, served, part, drawn.as_ref());
+    }
+    out.lit("</div>\n<div id=\"ending\">").add(&ending(served)).lit("</div>\n</main>\n");
+    out.lit("<aside class=\"side\" aria-label=\"Find your way\">\n")
+        .lit(include_str!("../assets/controls.html"));
+    out.lit("<nav class=\"rail\" id=\"rail\" aria-label=\"Outline\">");
+    for rail in served.rail {
+        out.lit("<div class=\"stretch\" data-r=\"").num(rail.number as u64);
+        out.lit("\" data-v=\"").text(&rail.stamp).lit("\">");
+        if rail.number < 2 {
+            out.add(&rail_part(layout, rail.number));
+        }
+        out.lit("</div>");
+    }
+    out.lit("</nav>\n</aside>\n").lit(DIALOGS);
+    out.lit("<p id=\"fresh\" class=\"pill\" hidden><button type=\"button\"></button></p>\n");
+    facts_for_script(&mut out, served);
+    out.lit("</body>\n</html>\n");
+    out
+}
+
+/// A place for a part, with what is drawn of it.
+fn place(out: &mut Markup, served: &Served<'_>, part: &Part, drawn: Option<&Markup>) {
+    out.lit("<div class=\"piece").lit(if drawn.is_some() { " drawn" } else { "" });
+    out.lit("\" data-p=\"").text(&part.name).lit("\" data-v=\"").text(&part.stamp).lit("\"");
+    match drawn {
+        Some(markup) => out.lit(">").add(markup),
+        None => {
+            out.lit(" data-rows=\"").num(part.rows as u64).lit("\"><noscript><p class=\"note\"><a href=\"");
+            out.text(served.options.served_at.as_deref().unwrap_or_default()).text(served.query);
+            out.lit(if served.query.is_empty() { "?at=" } else { "&amp;at=" })
+                .text(&part.name)
+                .lit("#")
+                .text(&part.name);
+            out.lit("\">on from here</a></p></noscript>")
+        }
+    };
+    out.lit("</div>\n");
+}
+
+/// The title page of a session that is served.
+fn served_opening(served: &Served<'_>) -> Markup {
+    let Served { layout, options, .. } = served;
+    let lines = lines(layout);
+    let at = options.served_at.as_deref().unwrap_or_default();
+    let mut out = Markup::new();
+    if let Some(instead) = &served.instead {
+        out.lit("<p class=\"note instead\">")
+            .text(instead)
+            .lit(" <a href=\"")
+            .text(at)
+            .lit("\">Back to the session</a></p>");
+    }
+    let spans = || layout.turns.iter().filter_map(|turn| turn.turn.span);
+    let span = spans().next().map(|(start, _)| (start, spans().next_back().map_or(start, |(_, end)| end)));
+    let title = title(&layout.told, &lines);
+    opening(&mut out, &layout.told, &title, &lines, span, &options.zone);
+    for note in &served.notes {
+        out.lit("<p class=\"note torn\">").text(note).lit("</p>");
+    }
+    out.lit("<p class=\"facts doors\"><span id=\"live\" class=\"live\" hidden>live</span>");
+    out.text(&words::size(served.size))
+        .lit(" <span>·</span> <a href=\"")
+        .text(at)
+        .lit("/changes\">net changes</a>");
+    out.lit(" <span>·</span> <a href=\"").text(at).lit(".md").text(served.query).lit("\">Markdown</a>");
+    out.lit(" <span>·</span> <a href=\"").text(at).lit(".json").text(served.query).lit("\">JSON</a></p>");
+    if let Some(resume) = &served.resume {
+        out.lit("<div class=\"code command resume\"><pre><code>").text(resume).lit("</code></pre></div>");
+    }
+    out.lit("</header>\n");
+    out.add(&chart::growth(&layout.turns));
+    if !layout.branches.is_empty() {
+        out.lit("<nav class=\"switch\" aria-label=\"Branches\"><p class=\"note\">Left behind, each to be read as it went on:</p><ul>");
+        for branch in &layout.branches {
+            out.lit("<li><a href=\"").text(at).lit("?branch=").text(&branch.anchor).lit("\">");
+            let title = words::first_words(&branch.title, 100);
+            out.text(if title.is_empty() { "no prompt" } else { &title }).lit("</a> <span class=\"note\">");
+            out.text(&words::plural(branch.turns, "turn"));
+            if let Some(fork) = &branch.fork {
+                out.lit(", left at <a href=\"#").text(fork).lit("\">").text(fork).lit("</a>");
+            }
+            out.lit("</span></li>");
+        }
+        out.lit("</ul></nav>\n");
+    }
+    out
+}
+
+/// What stands before and behind the conversation.
+pub fn around(served: &Served<'_>) -> (Markup, Markup) {
+    (served_opening(served), ending(served))
+}
+
+/// What follows the conversation.
+fn ending(served: &Served<'_>) -> Markup {
+    let mut out = Markup::new();
+    strays(&mut Sheet::new(served.options, None), &mut out, &served.layout.told);
+    out
+}
+
+/// What the scripts need to know.
+fn facts_for_script(out: &mut Markup, served: &Served<'_>) {
+    let layout = served.layout;
+    out.lit(
+        "<script type=\"application/json\" id=\"index\">{\"large\":true,\"starts\":[],\"raw\":{},\"served\":",
+    );
+    out.json(served.options.served_at.as_deref().unwrap_or_default()).lit(",\"query\":").json(served.query);
+    out.lit(",\"last\":").num(served.last_line).lit(",\"stamp\":").json(served.stamp).lit(",\"pieces\":[");
+    for (i, (part, _)) in served.parts.iter().enumerate() {
+        out.lit(if i > 0 { "," } else { "" }).json(&part.name);
+        out.lit(",").num(part.lines.0).lit(",").num(part.lines.1);
+    }
+    out.lit("],\"turns\":[");
+    for (i, turn) in layout.turns.iter().enumerate() {
+        out.lit(if i > 0 { "," } else { "" }).json(&turn.turn.anchor);
+    }
+    out.lit("],\"bad\":[");
+    for (i, anchor) in layout.bad.iter().enumerate() {
+        out.lit(if i > 0 { "," } else { "" }).json(anchor);
+    }
+    out.lit("],\"agents\":{");
+    for (i, (agent, call)) in layout.agents().enumerate() {
+        out.lit(if i > 0 { "," } else { "" }).json(&agent.id).lit(":").json(call);
+    }
+    out.lit("},\"tools\":[");
+    for (i, (tool, count)) in layout.tools.iter().enumerate() {
+        out.lit(if i > 0 { ",[" } else { "[" }).json(tool).lit(",").num(*count as u64).lit("]");
+    }
+    out.lit("]}</script>\n");
+}
+
+/// A page with what became of the files that a session changed.
+pub fn changes_page(changes: &[FileChange], title: &str, cwd: Option<&str>, options: &Options) -> Markup {
+    let mut body = Markup::new();
+    let sheet = Sheet::new(options, cwd);
+    let at = options.served_at.as_deref().unwrap_or_default();
+    body.lit("<header class=\"opening\"><h1>Net changes</h1><p class=\"facts\"><a href=\"")
+        .text(at)
+        .lit("\">");
+    body.text(&words::first_words(title, 120)).lit("</a> <span>·</span> ");
+    body.text(&words::plural(changes.len(), "file")).lit(" <span>·</span> <a href=\"").text(at);
+    body.lit("/changes.md\">as a patch</a></p></header>\n");
+    if changes.is_empty() {
+        body.lit("<p class=\"note\">No tool changed a file for good.</p>");
+    }
+    for file in changes {
+        let before = file.before.as_deref().unwrap_or_default();
+        let hunks = threadline_view::hunks(before, &file.after);
+        let (added, removed) = threadline_view::Hunk::counts(&hunks);
+        body.lit("<section class=\"file\"><h2>")
+            .text(words::path(&file.path, cwd))
+            .lit("</h2><p class=\"facts\">");
+        body.text(&if file.before.is_none() { "new".to_owned() } else { format!("+{added} −{removed}") });
+        body.lit(" <span>·</span> ").text(&words::plural(file.edits, "edit")).lit("</p>");
+        for note in &file.notes {
+            body.lit("<p class=\"note\">").text(note).lit("</p>");
+        }
+        card::diff(&sheet, &mut body, &hunks);
+        body.lit("</section>\n");
+    }
+    crate::site::site(&Frame { title: "Net changes", tab: Tab::None, class: "changes", scripts: &[] }, &body)
+}

@@ -1,0 +1,316 @@
+//! A session that somebody looks at: its logs, abridged, and how its conversation is cut into parts.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+
+use threadline_session::{Agent, Family, Session, Spawn};
+use threadline_store::{AgentFile, SessionFile};
+use threadline_usage::Book;
+use threadline_view::{Item, Layout, Spending, Telling, items, layout};
+
+use crate::log::{Log, Seen};
+use crate::plan::{Plan, Span};
+
+/// A line that is longer than this is shown with its long texts cut; its own page has all of it.
+const LONGEST: usize = 16 << 20;
+
+/// What of a session is looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Look {
+    /// One of its sub-agents, by id.
+    pub(crate) agent: Option<String>,
+    /// The conversation as it would be if it had ended on this line.
+    pub(crate) leaf: Option<u64>,
+}
+
+/// A session that somebody looks at.
+pub(crate) struct Held {
+    /// Where it is.
+    pub(crate) file: SessionFile,
+    main: Log,
+    agents: Vec<Logged>,
+    family: Family,
+    spending: Spending,
+    book: Arc<Book>,
+    plans: HashMap<Look, Arc<Plan>>,
+    /// Counts what was seen of it, so that who looks knows whether there is more.
+    pub(crate) version: u64,
+    /// Whether its log is gone.
+    pub(crate) gone: bool,
+}
+
+/// The log of a sub-agent.
+struct Logged {
+    file: AgentFile,
+    log: Log,
+    /// The call that its own file says started it.
+    spawn: Option<Spawn>,
+}
+
+/// What there is not.
+#[derive(Debug)]
+pub(crate) enum Missing {
+    /// No such sub-agent.
+    Agent,
+    /// No such line.
+    Line,
+    /// Something that could not be read.
+    Io(io::Error),
+}
+
+impl From<io::Error> for Missing {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl Held {
+    /// Reads a session and its sub-agents.
+    pub(crate) fn open(file: SessionFile, book: Arc<Book>) -> io::Result<Self> {
+        let (main, session) = Log::open(&file.path, &file.id)?;
+        let mut held = Self {
+            main,
+            agents: Vec::new(),
+            family: Family::default(),
+            spending: Spending::default(),
+            book,
+            plans: HashMap::new(),
+            version: 1,
+            gone: false,
+            file,
+        };
+        let mut agents = Vec::new();
+        held.look_for_agents(&mut agents);
+        held.join(session, agents);
+        Ok(held)
+    }
+
+    /// Looks whether the session grew.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading. What was known before is still known.
+    pub(crate) fn refresh(&mut self) -> io::Result<()> {
+        let mut seen = self.main.follow(&mut self.family.main)?;
+        for (logged, agent) in self.agents.iter_mut().zip(&mut self.family.agents) {
+            match logged.log.follow(&mut agent.session) {
+                Ok(Seen::Grown) if seen == Seen::Same => seen = Seen::Grown,
+                Ok(Seen::Other) => seen = Seen::Other,
+                _ => {}
+            }
+        }
+        if seen == Seen::Other {
+            let version = self.version;
+            *self = Self::open(self.file.clone(), Arc::clone(&self.book))?;
+            self.version = version + 1;
+            return Ok(());
+        }
+        let was_gone = std::mem::replace(&mut self.gone, seen == Seen::Gone);
+        let known = self.agents.len();
+        let mut fresh = Vec::new();
+        // Whoever starts an agent says so in a log that is known.
+        if seen == Seen::Grown {
+            self.look_for_agents(&mut fresh);
+        }
+        if seen == Seen::Grown || !fresh.is_empty() || was_gone != self.gone {
+            let Family { main, mut agents, .. } = std::mem::take(&mut self.family);
+            agents.truncate(known);
+            agents.append(&mut fresh);
+            self.version += 1;
+            self.join(main, agents);
+        }
+        Ok(())
+    }
+
+    /// Reads the logs of sub-agents that are not known yet.
+    fn look_for_agents(&mut self, agents: &mut Vec<Agent>) {
+        for file in self.file.agents().found {
+            if self.agents.iter().any(|known| known.file.path == file.path) {
+                continue;
+            }
+            let Ok((log, session)) = Log::open(&file.path, &file.id) else { continue };
+            let meta = file.read_meta().ok().flatten();
+            let meta = meta.as_ref();
+            agents.push(Agent {
+                id: file.id.clone(),
+                kind: file.kind,
+                agent_type: meta.and_then(|meta| meta.agent_type()),
+                description: meta.and_then(|meta| meta.description()),
+                session,
+                spawn: None,
+            });
+            let spawn = meta.and_then(|meta| meta.tool_use_id());
+            let spawn = spawn.map(|tool_use_id| Spawn { agent: None, tool_use_id });
+            self.agents.push(Logged { file, log, spawn });
+        }
+    }
+
+    /// Joins the session with its sub-agents, and counts what they cost.
+    fn join(&mut self, main: Session, mut agents: Vec<Agent>) {
+        for (agent, logged) in agents.iter_mut().zip(&self.agents) {
+            agent.spawn.clone_from(&logged.spawn);
+        }
+        self.family = Family::new(main, agents);
+        self.spending = Spending::of(&self.family, &self.book);
+        self.plans.clear();
+    }
+
+    /// About how much memory it takes.
+    pub(crate) fn weight(&self) -> usize {
+        let plans: usize = self.plans.values().map(|plan| plan.weight()).sum();
+        self.main.weight + self.agents.iter().map(|agent| agent.log.weight).sum::<usize>() + plans
+    }
+
+    /// How the conversation is cut into parts.
+    pub(crate) fn plan(&mut self, look: &Look) -> Result<Arc<Plan>, Missing> {
+        if let Some(plan) = self.plans.get(look) {
+            return Ok(Arc::clone(plan));
+        }
+        let agent = self.agent(look)?;
+        let session = self.family.session(agent);
+        let leaf = match look.leaf {
+            Some(line) => Some(
+                session
+                    .entries()
+                    .iter()
+                    .rposition(|entry| entry.at().line_no == line)
+                    .ok_or(Missing::Line)?,
+            ),
+            None => None,
+        };
+        let telling = Telling { spending: Some(&self.spending), ..Telling::new(&self.family) };
+        let layout = layout(telling, agent, leaf);
+        let plan = Arc::new(Plan::new(layout, session, self.log(agent)));
+        self.plans.insert(look.clone(), Arc::clone(&plan));
+        Ok(plan)
+    }
+
+    fn agent(&self, look: &Look) -> Result<Option<usize>, Missing> {
+        let Some(id) = &look.agent else { return Ok(None) };
+        self.family.agents.iter().position(|agent| agent.id == *id).map(Some).ok_or(Missing::Agent)
+    }
+
+    /// The log that an agent stands in: its own, or that of the session.
+    fn log(&self, agent: Option<usize>) -> &Log {
+        agent.and_then(|agent| self.agents.get(agent)).map_or(&self.main, |agent| &agent.log)
+    }
+
+    /// The log of what is looked at.
+    pub(crate) fn log_of(&self, look: &Look) -> Result<&Log, Missing> {
+        Ok(self.log(self.agent(look)?))
+    }
+
+    /// Where the session ran.
+    pub(crate) fn cwd(&self) -> Option<String> {
+        let found = self.family.main.entries().iter().find_map(|entry| entry.get("cwd")?.as_str());
+        found.map(std::borrow::Cow::into_owned)
+    }
+
+    /// Everything, abridged.
+    pub(crate) fn family(&self) -> &Family {
+        &self.family
+    }
+
+    /// Reads the lines that some stretches of turns are told from.
+    pub(crate) fn read(&mut self, look: &Look, plan: &Plan, spans: &[Span]) -> Result<Told, Missing> {
+        let agent = self.agent(look)?;
+        let session = self.family.session(agent);
+        let line = |idx: usize| session.entries()[idx].at().line_no;
+        let mut all: Vec<usize> = spans.iter().flat_map(|span| plan.entries(span).iter().copied()).collect();
+        all.sort_unstable();
+        let mut needed: Vec<u64> = Layout::needed(session, &all).into_iter().map(line).collect();
+        needed.dedup();
+        let whole = self.log(agent).session_of(&needed, LONGEST)?;
+        let mut family = Family::default();
+        family.main = whole;
+        // An agent that is known from progress lines alone stands inside of them.
+        if agent.is_some_and(|agent| agent >= self.agents.len()) {
+            let id = look.agent.as_deref();
+            let mut inner = Family::new(family.main, Vec::new());
+            let found = inner.agents.iter().position(|agent| Some(&*agent.id) == id);
+            family.main = found.map(|found| inner.agents.swap_remove(found).session).unwrap_or(inner.main);
+        }
+        let lines =
+            spans.iter().map(|span| plan.entries(span).iter().map(|&idx| line(idx)).collect()).collect();
+        Ok(Told { family, lines, file: self.file.clone() })
+    }
+
+    /// The lines of the calls that changed files, whole, with what came of them.
+    pub(crate) fn edits(&self) -> Result<Option<Family>, Missing> {
+        let mut size = 0;
+        let mut whole = Vec::new();
+        for agent in std::iter::once(None).chain((0..self.agents.len()).map(Some)) {
+            let (session, log) = (self.family.session(agent), self.log(agent));
+            let calls = session.tool_calls().iter().filter(|call| EDITS.contains(&&*call.name));
+            let entries: Vec<usize> = calls
+                .flat_map(|call| call.lines().chain(call.results.iter().map(|at| at.entry_idx)))
+                .collect();
+            let mut lines: Vec<u64> =
+                entries.into_iter().map(|idx| session.entries()[idx].at().line_no).collect();
+            lines.sort_unstable();
+            lines.dedup();
+            size += lines.iter().map(|line| log.size(*line)).sum::<u64>();
+            if size > MOST_EDITS {
+                return Ok(None);
+            }
+            whole.push(log.session_of(&lines, usize::MAX)?);
+        }
+        let mut whole = whole.into_iter();
+        let main = whole.next().unwrap_or_default();
+        let agents = whole.map(|session| Agent { session, ..Agent::bare(String::new()) }).collect();
+        let mut family = Family::default();
+        (family.main, family.agents) = (main, agents);
+        Ok(Some(family))
+    }
+}
+
+/// The tools whose results hold what became of a file.
+const EDITS: &[&str] = &["Write", "Edit", "MultiEdit"];
+
+/// More than this is not put together into one diff.
+const MOST_EDITS: u64 = 64 << 20;
+
+/// The lines that stretches of turns are told from, whole.
+pub(crate) struct Told {
+    family: Family,
+    /// For each stretch the lines in it, in the order they are told.
+    lines: Vec<Vec<u64>>,
+    file: SessionFile,
+}
+
+impl Told {
+    /// What happened in a stretch.
+    pub(crate) fn items(&self, plan: &Plan, span: usize) -> Vec<Item> {
+        let kept = |path: &str| kept_output(&self.file, path);
+        let telling = Telling { kept: &kept, ..Telling::new(&self.family) };
+        let mut found = items(telling, &self.lines[span]);
+        plan.layout.complete(&mut found);
+        found
+    }
+}
+
+/// Output that is longer than this is shown as far as the log has it.
+const LONGEST_OUTPUT: u64 = 4 << 20;
+
+/// Reads output that was kept in a file of its own. The log names the path that it had when it was written; the file
+/// is looked for beside the log, and nowhere else.
+fn kept_output(file: &SessionFile, path: &str) -> Option<String> {
+    let name = path.rsplit(['/', '\\']).next().filter(|name| !name.is_empty() && *name != "..")?;
+    let path = file.tool_results_dir()?.join(name);
+    // A link could lead anywhere.
+    let metadata = std::fs::symlink_metadata(&path).ok()?;
+    if !metadata.is_file() || metadata.len() > LONGEST_OUTPUT {
+        return None;
+    }
+    Some(String::from_utf8_lossy(&std::fs::read(path).ok()?).into_owned())
+}
+
+/// Names by which scripts tell what changed: short, and the same for the same things.
+pub(crate) fn stamp(what: impl std::hash::Hash) -> String {
+    use std::hash::BuildHasher;
+    format!("{:x}", rustc_hash::FxBuildHasher.hash_one(what))
+}
+
+#[cfg(test)]
+mod tests;

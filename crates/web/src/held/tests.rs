@@ -1,0 +1,212 @@
+//! A session told part by part from an abridged log is the session told whole.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use threadline_entry::{Lines, parse_line};
+use threadline_testkit::TestHome;
+use threadline_view::{Body, Item, Transcript, TurnView, outline};
+
+use super::*;
+
+fn whole(path: &Path) -> Session {
+    let id = path.file_stem().unwrap().to_string_lossy().into_owned();
+    let mut session = Session::with_id(id);
+    let mut lines = Lines::new(File::open(path).unwrap());
+    while let Some(line) = lines.next().unwrap() {
+        parse_line(&line, |entry, findings| session.push(entry, findings));
+    }
+    session
+}
+
+/// A session with its sub-agents, read whole.
+fn told(file: &SessionFile, book: &Book) -> Transcript {
+    let files = file.agents().found;
+    let agents = files.iter().map(|agent| {
+        let meta = agent.read_meta().unwrap();
+        let spawn = meta.as_ref().and_then(|meta| meta.tool_use_id());
+        Agent {
+            id: agent.id.clone(),
+            kind: agent.kind,
+            agent_type: meta.as_ref().and_then(|meta| meta.agent_type()),
+            description: meta.as_ref().and_then(|meta| meta.description()),
+            session: whole(&agent.path),
+            spawn: spawn.map(|tool_use_id| Spawn { agent: None, tool_use_id }),
+        }
+    });
+    let family = Family::new(whole(&file.path), agents.collect());
+    let kept = |path: &str| kept_output(file, path);
+    Telling { kept: &kept, spending: Some(&Spending::of(&family, book)), ..Telling::new(&family) }
+        .transcript()
+}
+
+/// The turns as the parts tell them.
+fn by_parts(held: &mut Held, look: &Look) -> Vec<TurnView> {
+    let plan = held.plan(look).unwrap();
+    let mut turns: Vec<TurnView> = Vec::new();
+    for (_, spans) in &plan.parts {
+        let told = held.read(look, &plan, spans).unwrap();
+        for (i, span) in spans.iter().enumerate() {
+            let items = told.items(&plan, i);
+            if span.entries.start > 0 {
+                turns.last_mut().unwrap().items.extend(items);
+            } else {
+                turns.push(TurnView { items, ..plan.layout.turns[span.turn].turn.clone() });
+            }
+        }
+    }
+    turns
+}
+
+/// What sub-agents did stands on pages of their own.
+fn without_agents(turns: &[TurnView]) -> Vec<TurnView> {
+    let strip = |item: &Item| {
+        let mut item = item.clone();
+        if let Body::Call(call) = &mut item.body {
+            call.agents.iter_mut().for_each(|agent| agent.turns.clear());
+        }
+        item
+    };
+    turns
+        .iter()
+        .map(|turn| TurnView { items: turn.items.iter().map(strip).collect(), ..turn.clone() })
+        .collect()
+}
+
+fn assert_same(path: &Path) {
+    let book = Arc::new(Book::embedded());
+    let file = SessionFile::at(path);
+    let expected = told(&file, &book);
+    let mut held = Held::open(file, book).unwrap();
+    let plan = held.plan(&Look::default()).unwrap();
+    let lines: Vec<_> = plan.layout.turns.iter().map(|turn| turn.line.clone()).collect();
+    for (line, expected) in lines.iter().zip(outline(&expected.turns)) {
+        // A long title is cut; the rest of the line is what it is.
+        assert!(
+            line.title == expected.title
+                || line.title.starts_with(&expected.title[..100.min(expected.title.len())]),
+            "{path:?}"
+        );
+        assert_eq!(
+            threadline_view::OutlineLine { title: expected.title.clone(), ..line.clone() },
+            expected,
+            "{path:?}"
+        );
+    }
+    let turns = by_parts(&mut held, &Look::default());
+    for (turn, expected) in turns.iter().zip(without_agents(&expected.turns)) {
+        for (item, expected) in turn.items.iter().zip(&expected.items) {
+            assert_eq!(item, expected, "{path:?}");
+        }
+        assert_eq!(*turn, expected, "{path:?}");
+    }
+    assert_eq!(turns.len(), expected.turns.len(), "{path:?}");
+    assert_eq!(plan.layout.told.spent, expected.spent, "{path:?}");
+    assert_eq!(plan.layout.told.title, expected.title, "{path:?}");
+    assert_eq!(plan.layout.told.agents.len(), expected.agents.len(), "{path:?}");
+    let sound = |finding: &&threadline_view::Finding| finding.code != threadline_entry::Code::HugeLine;
+    let codes = |findings: &[threadline_view::Finding]| {
+        findings.iter().filter(sound).map(|f| (f.code, f.at)).collect::<Vec<_>>()
+    };
+    assert_eq!(codes(&plan.layout.told.findings), codes(&expected.findings), "{path:?}");
+}
+
+#[test]
+fn real_sessions_are_told_by_parts_as_they_are_told_whole() {
+    let mut logs: Vec<PathBuf> = threadline_testkit::shared_logs();
+    logs.retain(|log| {
+        !log.to_string_lossy().contains("agent-")
+            && log.file_name().is_some_and(|name| name != "journal.jsonl")
+    });
+    logs.sort_by_key(|log| std::fs::metadata(log).unwrap().len());
+    // In debug, one of every size.
+    let step = if cfg!(debug_assertions) { 6 } else { 1 };
+    for log in logs.iter().step_by(step) {
+        assert_same(log);
+    }
+}
+
+#[test]
+fn odd_and_sample_sessions_are_told_by_parts_as_they_are_told_whole() {
+    for folder in [threadline_testkit::corpus(), threadline_testkit::demo()] {
+        let mut folders = vec![folder];
+        while let Some(folder) = folders.pop() {
+            for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+                if path.is_dir() && path.file_name().is_some_and(|name| name != "subagents") {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "jsonl")
+                    && !path.ends_with("history.jsonl")
+                    && std::fs::read(&path).unwrap().ends_with(b"\n")
+                {
+                    assert_same(&path);
+                }
+            }
+        }
+    }
+}
+
+/// Names and stamps of what a page would show.
+fn shown(held: &mut Held) -> Vec<(String, String)> {
+    let plan = held.plan(&Look::default()).unwrap();
+    plan.parts.iter().map(|(part, _)| (part.name.clone(), part.stamp.clone())).collect()
+}
+
+#[test]
+fn a_session_that_grows_line_by_line_ends_as_one_that_was_read_whole() {
+    let home = TestHome::new();
+    let source = std::fs::read(demo_log()).unwrap();
+    let path = home.file("projects/-p/live.jsonl", "");
+    let book = Arc::new(Book::embedded());
+    let mut held = Held::open(SessionFile::at(&path), Arc::clone(&book)).unwrap();
+    let mut file = File::options().append(true).open(&path).unwrap();
+    for (i, line) in source.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        // Pauses inside of lines, before the newline among other places.
+        let cut = [line.len() / 2, line.len() - 1, 1][i % 3];
+        for piece in [&line[..cut], &line[cut..]] {
+            file.write_all(piece).unwrap();
+            held.refresh().unwrap();
+            let mut fresh = Held::open(SessionFile::at(&path), Arc::clone(&book)).unwrap();
+            assert_eq!(shown(&mut held), shown(&mut fresh), "line {}", i + 1);
+            let (plan, other) = (held.plan(&Look::default()).unwrap(), fresh.plan(&Look::default()).unwrap());
+            assert_eq!(
+                (&plan.stamp, plan.torn, plan.lines),
+                (&other.stamp, other.torn, other.lines),
+                "line {}",
+                i + 1
+            );
+        }
+    }
+    assert_eq!(
+        by_parts(&mut held, &Look::default()),
+        without_agents(&told(&SessionFile::at(&path), &book).turns)
+    );
+}
+
+#[test]
+fn a_file_that_is_replaced_is_read_anew() {
+    let home = TestHome::new();
+    let path = home.session("one", "u1 user \"first\"\na1 <- u1 reply m1 text \"a\"");
+    let mut held = Held::open(SessionFile::at(&path), Arc::new(Book::embedded())).unwrap();
+    let title = |held: &mut Held| held.plan(&Look::default()).unwrap().layout.turns[0].line.title.clone();
+    assert_eq!(title(&mut held), "first");
+    let other = home.session("two", "u1 user \"second\"");
+    std::fs::rename(other, &path).unwrap();
+    let version = held.version;
+    held.refresh().unwrap();
+    assert_eq!(title(&mut held), "second");
+    assert!(held.version > version);
+    std::fs::remove_file(&path).unwrap();
+    held.refresh().unwrap();
+    assert!(held.gone);
+}
+
+fn demo_log() -> PathBuf {
+    let mut logs: Vec<PathBuf> = Vec::new();
+    for folder in std::fs::read_dir(threadline_testkit::demo().join("projects")).unwrap() {
+        for path in std::fs::read_dir(folder.unwrap().path()).unwrap().map(|entry| entry.unwrap().path()) {
+            logs.extend(path.extension().is_some_and(|extension| extension == "jsonl").then_some(path));
+        }
+    }
+    logs.into_iter().max_by_key(|log| std::fs::metadata(log).unwrap().len()).unwrap()
+}

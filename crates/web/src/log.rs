@@ -1,0 +1,290 @@
+//! One log: what its lines mean together, with their long texts cut, and where each stands in the file.
+//!
+//! A log is read once from its start to its end, abridged on the way, and from there on followed. Nothing else of it is
+//! kept, so a log of a hundred megabytes takes a fraction of that; when a part of it is shown, its lines are read again.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use threadline_entry::{Ending, Entry, Finding, Kind, Line, Lines, Position, abridge, parse_line};
+use threadline_session::Session;
+use threadline_store::{Change, Follower, Mark};
+
+/// How much of a long text is kept.
+const KEEP: usize = 320;
+
+/// So many stretches of a log, of about a megabyte each, are abridged at a time.
+const BATCH: usize = 8;
+
+/// What an entry takes in memory besides its text: itself, its place in the tree, its uuid, its index.
+const ENTRY: usize = 400;
+
+/// One log, abridged, and followed.
+pub(crate) struct Log {
+    /// Where it is.
+    pub(crate) path: PathBuf,
+    id: String,
+    /// Where each line begins, and where the last one ends.
+    starts: Vec<u64>,
+    follower: Follower,
+    /// Where a last line begins that has no newline yet and is whole all the same.
+    tail: Option<u64>,
+    /// How many bytes at the end are no whole line.
+    pub(crate) torn: u64,
+    /// About how much memory its entries take.
+    pub(crate) weight: usize,
+}
+
+/// What became of a log since it was last looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// Nothing.
+    Same,
+    /// Lines were added.
+    Grown,
+    /// It is another file now, and what is known of it is void.
+    Other,
+    /// It is gone, for now or for good.
+    Gone,
+}
+
+/// A stretch of lines, abridged.
+struct Stretch {
+    entries: Vec<(Entry, Vec<Finding>)>,
+    starts: Vec<u64>,
+    weight: usize,
+    /// Where a last line begins that has no newline.
+    open: Option<Position>,
+}
+
+impl Log {
+    /// Reads a log from its start. The entries go into a session of its own.
+    pub(crate) fn open(path: &Path, id: &str) -> io::Result<(Self, Session)> {
+        let mut session = Session::with_id(id);
+        let mut log = Self {
+            path: path.to_owned(),
+            id: id.to_owned(),
+            starts: vec![0],
+            follower: Follower::open(path),
+            tail: None,
+            torn: 0,
+            weight: 0,
+        };
+        let length = std::fs::metadata(path)?.len();
+        let mut lines = Lines::new(File::open(path)?.take(length));
+        let mut end = Position::START;
+        loop {
+            let mut blocks: Vec<(Vec<u8>, Position)> = Vec::new();
+            while blocks.len() < BATCH
+                && let Some(block) = lines.next_block()?
+            {
+                blocks.push((block.bytes.to_vec(), block.at));
+            }
+            if blocks.is_empty() {
+                break;
+            }
+            end = lines.at();
+            let stretches: Vec<Stretch> =
+                blocks.into_par_iter().map(|(bytes, at)| Stretch::of(&bytes, at)).collect();
+            for stretch in stretches {
+                log.weight += stretch.weight;
+                if let Some(open) = stretch.open {
+                    end = open;
+                }
+                log.starts.pop();
+                log.starts.extend(stretch.starts);
+                for (entry, findings) in stretch.entries {
+                    session.push(entry, findings);
+                }
+            }
+        }
+        if let Some(mark) = Mark::of(path, end)? {
+            log.follower = Follower::resume_at(path, mark);
+        }
+        log.take_tail(&mut session)?;
+        Ok((log, session))
+    }
+
+    /// Reads what was added, and tells what became of the file.
+    pub(crate) fn follow(&mut self, session: &mut Session) -> io::Result<Seen> {
+        let mut fresh: Vec<(Entry, Vec<Finding>)> = Vec::new();
+        let change = self.follower.poll(|entry, findings| fresh.push((entry, findings)))?;
+        match change {
+            Change::Missing => return Ok(Seen::Gone),
+            Change::Replaced => return Ok(Seen::Other),
+            Change::Unchanged | Change::Appended => {}
+        }
+        let (had_tail, was_torn) = (self.tail.is_some(), self.torn > 0);
+        for (entry, findings) in fresh {
+            if Some(entry.at().byte_offset) == self.tail.take() {
+                // It was taken in before its newline came. What was added to it since would be another line.
+                let last = session.entries().last().map(|last| last.as_bytes().to_vec());
+                if last != Some(abridged(entry.as_bytes())) {
+                    return Ok(Seen::Other);
+                }
+                continue;
+            }
+            self.push(session, &entry, findings);
+        }
+        let end = self.follower.mark().at.byte_offset;
+        match self.starts.last_mut() {
+            Some(last) if self.tail.is_none() => *last = end,
+            _ => {}
+        }
+        if had_tail && self.tail.is_some() {
+            // Still without its newline: it may have grown, and then it is no longer what it was.
+            let length = std::fs::metadata(&self.path)?.len();
+            return Ok(if self.starts.last() == Some(&length) { Seen::Same } else { Seen::Other });
+        }
+        let grown = self.take_tail(session)?;
+        let torn = was_torn != (self.torn > 0);
+        Ok(if change == Change::Appended || grown || torn { Seen::Grown } else { Seen::Same })
+    }
+
+    fn push(&mut self, session: &mut Session, entry: &Entry, findings: Vec<Finding>) {
+        let at = entry.at();
+        let known = self.starts.len() as u64;
+        // Several entries may stand on one line.
+        if at.line_no >= known {
+            if let Some(last) = self.starts.last_mut() {
+                *last = at.byte_offset;
+            }
+            self.starts.push(at.byte_offset);
+        }
+        let (short, _) = Entry::parse_at(&abridged(entry.as_bytes()), entry.ending(), at);
+        self.weight += short.as_bytes().len() + ENTRY;
+        session.push(short, findings);
+    }
+
+    /// Takes in a last line that has no newline, if it is whole: some writers never end theirs.
+    fn take_tail(&mut self, session: &mut Session) -> io::Result<bool> {
+        let at = self.follower.mark().at;
+        let length = std::fs::metadata(&self.path)?.len();
+        self.torn = length.saturating_sub(at.byte_offset);
+        if self.torn == 0 || self.torn > LONGEST_TAIL {
+            return Ok(false);
+        }
+        let bytes = read(&mut File::open(&self.path)?, at.byte_offset, length)?;
+        let (entry, findings) = Entry::parse_at(&bytes, Ending::None, at);
+        if matches!(entry.kind(), Kind::Bad | Kind::Blank) {
+            return Ok(false);
+        }
+        self.push(session, &entry, findings);
+        if let Some(last) = self.starts.last_mut() {
+            *last = length;
+        }
+        (self.tail, self.torn) = (Some(at.byte_offset), 0);
+        Ok(true)
+    }
+
+    /// The lines with these numbers, whole, in order, in a session of their own.
+    ///
+    /// A line that is longer than `longest` comes with its long texts cut.
+    pub(crate) fn session_of(&self, lines: &[u64], longest: usize) -> io::Result<Session> {
+        let mut session = Session::with_id(&self.id);
+        let mut file = File::open(&self.path)?;
+        let mut at = 0;
+        while at < lines.len() {
+            // Lines that stand side by side are read at once.
+            let mut end = at + 1;
+            while end < lines.len()
+                && lines[end] == lines[end - 1] + 1
+                && self.span(lines[at], lines[end]) < READ
+            {
+                end += 1;
+            }
+            let Some((start, stop)) = self.range(lines[at], lines[end - 1]) else { break };
+            let bytes = read(&mut file, start, stop)?;
+            let from = Position { line_no: lines[at], byte_offset: start };
+            let mut found = Lines::from(&bytes[..], from);
+            while let Some(line) = found.next()? {
+                let short = (line.bytes.len() > longest).then(|| {
+                    let mut short = Vec::new();
+                    abridge(line.bytes, longest / 64, &mut short);
+                    short
+                });
+                let line = Line { bytes: short.as_deref().unwrap_or(line.bytes), ..line };
+                parse_line(&line, |entry, findings| session.push(entry, findings));
+            }
+            at = end;
+        }
+        Ok(session)
+    }
+
+    /// One line as it stands in the file, up to so many bytes, and how long it is.
+    pub(crate) fn raw(&self, line_no: u64, most: u64) -> io::Result<Option<(Vec<u8>, u64)>> {
+        let Some((start, stop)) = self.range(line_no, line_no) else { return Ok(None) };
+        let mut bytes = read(&mut File::open(&self.path)?, start, stop.min(start + most))?;
+        while bytes.last().is_some_and(|byte| *byte == b'\n') {
+            bytes.pop();
+        }
+        Ok(Some((bytes, stop - start)))
+    }
+
+    /// How many lines there are.
+    pub(crate) fn len(&self) -> u64 {
+        self.starts.len() as u64 - 1
+    }
+
+    /// How many bytes it has.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.starts.last().copied().unwrap_or(0) + self.torn
+    }
+
+    /// How many bytes a line has.
+    pub(crate) fn size(&self, line_no: u64) -> u64 {
+        self.span(line_no, line_no)
+    }
+
+    fn span(&self, first: u64, last: u64) -> u64 {
+        self.range(first, last).map_or(0, |(start, stop)| stop - start)
+    }
+
+    fn range(&self, first: u64, last: u64) -> Option<(u64, u64)> {
+        let at = |line: u64| self.starts.get(usize::try_from(line).ok()?).copied();
+        Some((at(first.checked_sub(1)?)?, at(last)?))
+    }
+}
+
+/// How much is read at once.
+const READ: u64 = 4 << 20;
+
+/// A line without a newline that is longer than this is not looked at.
+const LONGEST_TAIL: u64 = 64 << 20;
+
+impl Stretch {
+    fn of(bytes: &[u8], at: Position) -> Self {
+        let mut stretch = Self { entries: Vec::new(), starts: vec![at.byte_offset], weight: 0, open: None };
+        let mut lines = Lines::from(bytes, at);
+        let mut short = Vec::new();
+        while let Ok(Some(line)) = lines.next() {
+            if line.ending == Ending::None {
+                stretch.open = Some(line.at);
+                break;
+            }
+            stretch.starts.push(line.at.byte_offset + line.bytes.len() as u64 + 1);
+            short.clear();
+            abridge(line.bytes, KEEP, &mut short);
+            stretch.weight += short.len() + ENTRY;
+            let line = Line { bytes: &short, ..line };
+            parse_line(&line, |entry, findings| stretch.entries.push((entry, findings)));
+        }
+        stretch
+    }
+}
+
+fn abridged(line: &[u8]) -> Vec<u8> {
+    let mut short = Vec::with_capacity(line.len().min(1 << 10));
+    abridge(line, KEEP, &mut short);
+    short
+}
+
+fn read(file: &mut File, start: u64, stop: u64) -> io::Result<Vec<u8>> {
+    let length = usize::try_from(stop.saturating_sub(start)).map_err(io::Error::other)?;
+    let mut bytes = vec![0; length];
+    file.seek(SeekFrom::Start(start))?;
+    file.read_exact(&mut bytes)?;
+    Ok(bytes)
+}

@@ -1,0 +1,161 @@
+//! What is new in a session, told as it is written.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::extract::{OriginalUri, Path, Query};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use super::session::look;
+use crate::answer::Problem;
+use crate::ask::{Ask, Form};
+use crate::held::Look;
+use crate::plan::Plan;
+use crate::server::ended;
+use crate::state::State;
+use crate::watch::Watch;
+
+/// Tells a page what changed since it was made, and then whatever changes.
+pub(crate) async fn live(
+    axum::extract::State(state): axum::extract::State<State>,
+    OriginalUri(_): OriginalUri,
+    Path(id): Path<String>,
+    query: Result<Query<Vec<(String, String)>>, axum::extract::rejection::QueryRejection>,
+) -> Response {
+    let query = query.map(|Query(query)| query).unwrap_or_default();
+    let ask = Ask { form: Form::Json, path: vec![id.clone()], query };
+    let look = match look(&ask) {
+        Ok(look) => look,
+        Err(problem) => return problem.answer(Form::Json),
+    };
+    let following = Following {
+        watch: state.watches.follow(&state, &id),
+        id,
+        look,
+        // A page that was made by another run of the server is told everything.
+        sent: Sent {
+            parts: ask.get("have").map(|have| have.split(',').map(pair).collect()).unwrap_or_default(),
+            ..Sent::default()
+        },
+        told: false,
+        state,
+    };
+    let events = futures_util::stream::unfold(following, |mut following| async {
+        let event = following.next().await?;
+        Some((Ok::<_, Infallible>(event), following))
+    });
+    Sse::new(events).keep_alive(KeepAlive::default()).into_response()
+}
+
+fn pair(text: &str) -> (String, String) {
+    let (name, stamp) = text.split_once(':').unwrap_or((text, ""));
+    (name.to_owned(), stamp.to_owned())
+}
+
+/// Somebody who follows a session.
+struct Following {
+    state: State,
+    watch: Arc<Watch>,
+    id: String,
+    look: Look,
+    sent: Sent,
+    told: bool,
+}
+
+/// What a page knows.
+#[derive(Default)]
+struct Sent {
+    parts: Vec<(String, String)>,
+    rail: Vec<String>,
+    turns: Vec<String>,
+    bad: Vec<String>,
+    tools: Vec<(String, usize)>,
+    stamp: String,
+}
+
+impl Following {
+    /// The next thing to tell: at once what the page does not know yet, then whatever changes.
+    async fn next(&mut self) -> Option<Event> {
+        let mut version = self.watch.version.clone();
+        loop {
+            if self.told {
+                tokio::select! {
+                    changed = version.changed() => changed.ok()?,
+                    () = ended(self.state.ending.subscribe()) => return None,
+                }
+            }
+            let first = !std::mem::replace(&mut self.told, true);
+            version.mark_unchanged();
+            let (state, id, look) = (self.state.clone(), self.id.clone(), self.look.clone());
+            let plan = tokio::task::spawn_blocking(move || {
+                state.shelf.with(&state.store, &id, |held| Ok(held.plan(&look)?))
+            });
+            match plan.await {
+                Ok(Ok(plan)) => {
+                    if let Some(change) =
+                        self.sent.change(&plan).or_else(|| first.then(|| json!({"same": true})))
+                    {
+                        return Event::default().event("change").data(change.to_string()).into();
+                    }
+                }
+                Ok(Err(problem)) => return Some(gone(&problem)),
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+fn gone(problem: &Problem) -> Event {
+    Event::default().event("gone").data(json!({"message": problem.what, "hint": problem.hint}).to_string())
+}
+
+impl Sent {
+    /// What a page must be told to know this plan; `None` if it knows it already.
+    fn change(&mut self, plan: &Plan) -> Option<Value> {
+        let parts: Vec<_> =
+            plan.parts.iter().map(|(part, _)| (part.name.clone(), part.stamp.clone())).collect();
+        let rail: Vec<_> = plan.rail.iter().map(|rail| rail.stamp.clone()).collect();
+        let turns: Vec<_> = plan.layout.turns.iter().map(|turn| turn.turn.anchor.clone()).collect();
+        let mut change = json!({});
+        if let Some(from) = differs(&self.parts, &parts) {
+            let rest = plan.parts[from..]
+                .iter()
+                .map(|(part, _)| json!([part.name, part.stamp, part.lines.0, part.lines.1, part.rows]));
+            change["parts"] = json!({"from": from, "rest": rest.collect::<Vec<_>>()});
+        }
+        if let Some(from) = differs(&self.rail, &rail) {
+            change["rail"] = json!({"from": from, "rest": rail[from..]});
+        }
+        if let Some(from) = differs(&self.turns, &turns) {
+            change["turns"] = json!({"from": from, "rest": turns[from..]});
+        }
+        if let Some(from) = differs(&self.bad, &plan.layout.bad) {
+            change["bad"] = json!({"from": from, "rest": plan.layout.bad[from..]});
+        }
+        if self.tools != plan.layout.tools {
+            change["tools"] = json!(plan.layout.tools);
+        }
+        if self.stamp != plan.stamp {
+            change["stamp"] = json!(plan.stamp);
+        }
+        let known = change.as_object().is_some_and(|change| change.is_empty());
+        change["last"] = json!(plan.lines);
+        *self = Self {
+            parts,
+            rail,
+            turns,
+            bad: plan.layout.bad.clone(),
+            tools: plan.layout.tools.clone(),
+            stamp: plan.stamp.clone(),
+        };
+        (!known).then_some(change)
+    }
+}
+
+/// From where on two lists differ.
+fn differs<T: PartialEq>(before: &[T], after: &[T]) -> Option<usize> {
+    let same = before.iter().zip(after).take_while(|(a, b)| a == b).count();
+    (same < before.len() || same < after.len()).then_some(same)
+}
