@@ -295,11 +295,15 @@ impl Bench {
                 let verdict = if also { Verdict::Good } else { Verdict::ClaudeRefuses };
                 return (version, verdict, String::new());
             };
-            let (ours, theirs) = match &source.apart[i] {
-                Some((mine, its)) => (less(&replay, mine), less(&sent, its)),
-                None => (replay.clone(), sent),
-            };
-            match first_difference(&ours, &theirs) {
+            // Blocks that are apart here as they are in the source are its own way.
+            let (mut mine, mut its) = apart(&replay, &sent);
+            if let Some((source_mine, source_its)) = &source.apart[i] {
+                mine.retain(|block| source_mine.contains(block));
+                its.retain(|block| source_its.contains(block));
+            } else {
+                (mine, its) = (Vec::new(), Vec::new());
+            }
+            match first_difference(&less(&replay, &mine), &less(&sent, &its)) {
                 Some(why) => (version, Verdict::Differs, why),
                 None => (version, Verdict::Good, String::new()),
             }

@@ -10,6 +10,7 @@
 
 mod arrange;
 mod clone;
+mod compress;
 mod draft;
 mod fresh;
 mod label;
@@ -20,6 +21,7 @@ mod tally;
 mod tokens;
 
 pub use clone::{Cut, CutError, clone};
+pub use compress::{BANDS, Band, Compress, CompressError, Compression, Level};
 pub use draft::{Draft, SideFile};
 pub use fresh::{Fresh, moment};
 pub use label::{tag, tag_line, title, title_line};

@@ -203,7 +203,7 @@ fn compressed(source: &[Block], result: &[Block]) -> Result<(), String> {
     }
     let told = source[..source.len() - kept].iter();
     let prompts =
-        told.filter(|block| block.role == "user" && is_text(block) && !block.content.starts_with('<'));
+        told.filter(|block| block.role == "user" && is_text(block) && !block.content.starts_with(['<', '[']));
     let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let summary = squeezed(&summary.content);
     for prompt in prompts.filter(|block| block.content.len() < 2000 && !is_summary(block)) {

@@ -2,6 +2,7 @@
 //! from finding the session to writing the result, is in `job` and `report`.
 
 mod clone;
+mod compress;
 mod diff;
 mod job;
 mod label;
@@ -20,6 +21,7 @@ use crate::error::{CommandError, Outcome};
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum EditCommand {
     Clone(clone::CloneArgs),
+    Compress(compress::CompressArgs),
     Title(label::TitleArgs),
     Tag(label::TagArgs),
 }
@@ -27,6 +29,7 @@ pub(crate) enum EditCommand {
 pub(crate) fn run(cx: &Context, command: &EditCommand) -> Result<Outcome, CommandError> {
     match command {
         EditCommand::Clone(args) => clone::run(cx, args),
+        EditCommand::Compress(args) => compress::run(cx, args),
         EditCommand::Title(args) => label::run_title(cx, args),
         EditCommand::Tag(args) => label::run_tag(cx, args),
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod check;
+mod compress;
 mod docs;
 mod edit;
 mod export;

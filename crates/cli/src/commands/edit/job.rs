@@ -38,7 +38,6 @@ pub(crate) struct TargetArgs {
 
 impl TargetArgs {
     /// A new session, or the session itself with its conversation made straight.
-    #[allow(dead_code, reason = "for operations that come next")]
     pub(crate) fn target(&self) -> Target {
         if self.in_place { Target::InPlace } else { new_session() }
     }

@@ -1,0 +1,81 @@
+//! `edit compress`: the plan, the new session, the summary from elsewhere, and back again.
+
+use std::fs;
+
+use insta::assert_snapshot;
+use threadline_testkit::{TestHome, session_uuid};
+
+use crate::run::at_home;
+
+fn home() -> TestHome {
+    let home = TestHome::new();
+    let output = "a line of output ".repeat(400);
+    home.session(
+        "s",
+        &format!(
+            r#"
+            u1        user   "what is there?"
+            a1 <- u1  reply  m1 tool t1 Bash {{"command":"ls"}}
+            r1 <- a1  result t1 "{output}"
+            a2 <- r1  reply  m2 text "One file."
+            u2 <- a2  user   "and now?"
+            a3 <- u2  reply  m3 text "Still one."
+            "#
+        ),
+    );
+    home
+}
+
+#[test]
+fn the_summary_is_printed_and_nothing_is_written() {
+    let home = home();
+    let run = at_home(&home, &["edit", "compress", "last", "--print"]);
+    assert_snapshot!(run.out.split_once("missing.\n").unwrap().1, @r#"
+    <turn number="1">
+    <asked>
+    what is there?
+    </asked>
+    <done>
+    - 1 command that went well
+    </done>
+    <answered>
+    One file.
+    </answered>
+    </turn>
+    "#);
+    assert_eq!(at_home(&home, &["list", "--json"]).json_lines().len(), 1);
+    let wrong = at_home(&home, &["edit", "compress", "last", "--bands", "tiny:10"]);
+    assert!(wrong.code == 2 && wrong.err.contains("bare, short and long"), "{wrong}");
+}
+
+#[test]
+fn a_compressed_session_replays_its_summary_and_its_end() {
+    let home = home();
+    let run = at_home(&home, &["edit", "compress", "last", "--apply", "--json"]).json();
+    assert_eq!(run["operation"], "compress");
+    assert!(run["tokens_after"].as_u64() < run["tokens_before"].as_u64());
+    let target = run["target"].as_str().unwrap();
+    assert_eq!(at_home(&home, &["check", target]).code, 0);
+    let replay = at_home(&home, &["replay", target, "--json"]).json();
+    assert_eq!(replay["messages"].as_array().unwrap().len(), 2);
+    assert_eq!(replay["messages"][0]["content"][1]["text"], "and now?");
+}
+
+#[test]
+fn another_summary_goes_in_place_and_out_again() {
+    let home = home();
+    let id = session_uuid("s");
+    let log = home.root().join(format!("projects/-home-ada-loom/{id}.jsonl"));
+    let before = fs::read(&log).unwrap();
+    let summary = home.file("summary.md", "It was about a file.");
+    let summary = summary.to_str().unwrap();
+    let run =
+        at_home(&home, &["edit", "compress", &id, "--summary", summary, "--in-place", "--apply", "--json"])
+            .json();
+    let replay = at_home(&home, &["replay", &id, "--json"]).json();
+    let text = replay["messages"][0]["content"][0]["text"].as_str().unwrap();
+    assert_eq!(text.trim_end(), "It was about a file.");
+    assert!(at_home(&home, &["show", &id]).out.contains("what is there?"), "the log still holds it");
+    assert_eq!(at_home(&home, &["op", "undo", run["receipt"].as_str().unwrap()]).code, 0);
+    assert_eq!(fs::read(&log).unwrap(), before);
+}

@@ -1,0 +1,443 @@
+//! Compressing: older turns are told in short, behind a boundary as Claude Code itself sets one.
+//!
+//! [`Compression::choose`] decides which stretches are told and how much of each; [`Compression::summary`] tells them;
+//! [`Compression::apply`] puts a summary in their place. The three are apart so that a summary may come from elsewhere:
+//! from a person, or from a model.
+
+mod extract;
+mod fact;
+mod telling;
+
+use std::fmt::Write;
+
+use rustc_hash::FxHashSet;
+use threadline_entry::lens::Lens;
+use threadline_entry::{Entry, Kind};
+use threadline_session::{Session, Thread};
+
+pub use self::telling::Level;
+
+use self::extract::Rarity;
+use self::telling::Telling;
+use crate::draft::Draft;
+use crate::fresh::{Fresh, moment};
+use crate::splice::{Splice, quote};
+use crate::tokens::tokens;
+
+/// How to compress.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Compress {
+    /// How much is told of which stretch, the oldest first; what lies behind the last band stays as it is.
+    pub bands: Vec<Band>,
+    /// How many tokens a resume may send; then the bands are chosen to fit.
+    pub budget: Option<u64>,
+    /// Where the whole conversation can be read.
+    pub original: Option<String>,
+}
+
+/// A stretch of the conversation, from the end of the band before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Band {
+    /// How much of it is told.
+    pub level: Level,
+    /// Where it ends, in percent of the turns.
+    pub until: u8,
+}
+
+/// The bands unless something else is asked for.
+pub const BANDS: [Band; 2] =
+    [Band { level: Level::Short, until: 50 }, Band { level: Level::Long, until: 80 }];
+
+/// Why a session cannot be compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompressError {
+    /// Claude Code would not resume it.
+    NoConversation,
+    /// There is nothing before the last exchange.
+    TooShort,
+    /// It would be no shorter.
+    NoGain,
+}
+
+impl std::fmt::Display for CompressError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::NoConversation => "there is no conversation in this session",
+            Self::TooShort => "the session is too short to compress",
+            Self::NoGain => "compressed, the session would be no shorter",
+        })
+    }
+}
+
+impl std::error::Error for CompressError {}
+
+/// A stretch of the conversation that is told or kept as a whole.
+#[derive(Clone, Debug)]
+struct Stretch<'s> {
+    /// The turn, and whether it begins with it.
+    turn: usize,
+    begins: bool,
+    lines: Vec<usize>,
+    telling: Telling<'s>,
+    /// Tokens as it stands.
+    whole: u64,
+    /// How much of it is told; `None` if it is kept.
+    level: Option<Level>,
+}
+
+/// What is told, and what is kept.
+#[derive(Clone, Debug)]
+pub struct Compression<'s> {
+    session: &'s Session,
+    stretches: Vec<Stretch<'s>>,
+    rarity: Rarity,
+    root: Option<String>,
+    original: Option<String>,
+}
+
+/// A turn with more replies than this is told in several stretches.
+const REPLIES: usize = 8;
+
+impl<'s> Compression<'s> {
+    /// Decides what is told and what is kept.
+    pub fn choose(session: &'s Session, options: &Compress) -> Result<Self, CompressError> {
+        let lines = session.resumed_lines().ok_or(CompressError::NoConversation)?;
+        let leaf = lines.last().copied();
+        let mut stretches = Vec::new();
+        for turn in session.turns_of(&Thread { entries: lines, leaf }) {
+            for (i, lines) in split(session, turn.entries).into_iter().enumerate() {
+                let whole = lines.iter().map(|&idx| tokens(&session.entries()[idx])).sum();
+                let telling = Telling::of(session, &lines);
+                stretches.push(Stretch {
+                    turn: turn.number,
+                    begins: i == 0,
+                    lines,
+                    telling,
+                    whole,
+                    level: None,
+                });
+            }
+        }
+        let mut rarity = Rarity::default();
+        stretches.iter().for_each(|stretch| stretch.telling.texts().for_each(|text| rarity.add(text)));
+        let root = session.entries().iter().find_map(|entry| Some(entry.get("cwd")?.as_str()?.into_owned()));
+        let mut this = Self { session, stretches, rarity, root, original: options.original.clone() };
+        if this.stretches.len() < 2 {
+            return Err(CompressError::TooShort);
+        }
+        match options.budget {
+            Some(budget) => this.fit(budget),
+            None => this.set_bands(if options.bands.is_empty() { &BANDS } else { &options.bands }),
+        }
+        if this.told().next().is_none() {
+            return Err(CompressError::TooShort);
+        }
+        let told: u64 = this.told().map(|stretch| stretch.whole).sum();
+        if this.summary().len() as u64 / 4 >= told { Err(CompressError::NoGain) } else { Ok(this) }
+    }
+
+    fn set_bands(&mut self, bands: &[Band]) {
+        let count = self.stretches.len();
+        for (i, stretch) in self.stretches.iter_mut().enumerate().take(count - 1) {
+            let place = i * 100 / count;
+            stretch.level = bands.iter().find(|band| place < usize::from(band.until)).map(|band| band.level);
+        }
+        self.close_gaps();
+    }
+
+    /// What is told comes before what is kept, whatever the bands say.
+    fn close_gaps(&mut self) {
+        let end =
+            self.stretches.iter().rposition(|stretch| stretch.level.is_some()).map_or(0, |last| last + 1);
+        for stretch in &mut self.stretches[..end] {
+            stretch.level.get_or_insert(Level::Long);
+        }
+    }
+
+    /// Keeps and tells as much as fits: the newest whole, what comes before at length, the oldest in short.
+    fn fit(&mut self, budget: u64) {
+        let cost = |this: &Self, i: usize, level: Level| {
+            this.tell(&this.stretches[i], &this.stretches[i].telling, level).len() as u64 / 4
+        };
+        let count = self.stretches.len();
+        let last = count - 1;
+        for stretch in &mut self.stretches[..last] {
+            stretch.level = Some(Level::Bare);
+        }
+        let mut costs: Vec<u64> = (0..last).map(|i| cost(self, i, Level::Bare)).collect();
+        costs.push(self.stretches[last].whole);
+        let head = self.summary_head().len() as u64 / 4 + 100;
+        let mut total: u64 = head + costs.iter().sum::<u64>();
+        let mut first_kept = last;
+        while first_kept > 0 {
+            let i = first_kept - 1;
+            let with = total - costs[i] + self.stretches[i].whole;
+            if with > budget * 7 / 10 {
+                break;
+            }
+            total = with;
+            self.stretches[i].level = None;
+            first_kept = i;
+        }
+        for (level, share) in [(Level::Long, 9), (Level::Short, 10)] {
+            for i in (0..first_kept).rev() {
+                if self.stretches[i].level >= Some(level) {
+                    continue;
+                }
+                let now = cost(self, i, level);
+                if total - costs[i] + now <= budget * share / 10 {
+                    total = total - costs[i] + now;
+                    costs[i] = now;
+                    self.stretches[i].level = Some(level);
+                }
+            }
+        }
+    }
+
+    fn told(&self) -> impl Iterator<Item = &Stretch<'s>> {
+        self.stretches.iter().filter(|stretch| stretch.level.is_some())
+    }
+
+    fn kept(&self) -> impl Iterator<Item = &Stretch<'s>> {
+        self.stretches.iter().filter(|stretch| stretch.level.is_none())
+    }
+
+    /// How many turns are told, in whole or in part, and how many stay.
+    pub fn turns(&self) -> (usize, usize) {
+        let count = |numbers: &mut dyn Iterator<Item = usize>| {
+            let mut last = 0;
+            numbers.filter(|&number| std::mem::replace(&mut last, number) != number).count()
+        };
+        (
+            count(&mut self.told().map(|stretch| stretch.turn)),
+            count(&mut self.kept().map(|stretch| stretch.turn)),
+        )
+    }
+
+    /// About how many tokens what is kept comes to.
+    pub fn kept_tokens(&self) -> u64 {
+        self.kept().map(|stretch| stretch.whole).sum()
+    }
+
+    /// What was told, in words.
+    pub fn summary(&self) -> String {
+        let mut out = self.summary_head();
+        let told: Vec<&Stretch<'_>> = self.told().collect();
+        // Stretches of one turn that are told alike are told as one.
+        for group in told.chunk_by(|a, b| a.turn == b.turn && a.level == b.level) {
+            let level = group[0].level.unwrap_or(Level::Bare);
+            let lines: Vec<usize> = group.iter().flat_map(|stretch| stretch.lines.iter().copied()).collect();
+            let told = match group {
+                [stretch] => self.tell(stretch, &stretch.telling, level),
+                _ => self.tell(group[0], &Telling::of(self.session, &lines), level),
+            };
+            if !told.is_empty() {
+                out.push('\n');
+                out.push_str(&told);
+            }
+        }
+        self.write_state(&mut out);
+        out
+    }
+
+    fn summary_head(&self) -> String {
+        let mut out = "The conversation up to here was shortened to save room. Each turn is told in order: what was \
+                       asked, in the person's own words; what was done, a line a tool call, with what came of it \
+                       where that matters; and what was answered, cut to its main sentences."
+            .to_owned();
+        if let Some(original) = &self.original {
+            let _ = write!(
+                out,
+                " The whole of it is in {original} (JSON Lines): look there where a detail is missing."
+            );
+        }
+        out.push('\n');
+        out
+    }
+
+    fn tell(&self, stretch: &Stretch<'_>, telling: &Telling<'_>, level: Level) -> String {
+        let told = telling.write(self.session, level, self.root.as_deref(), &self.rarity);
+        if told.is_empty() {
+            return told;
+        }
+        let goes_on = if stretch.begins { "" } else { " goes-on=\"true\"" };
+        format!("<turn number=\"{}\"{goes_on}>\n{told}</turn>\n", stretch.turn)
+    }
+
+    /// How things stood in the end: which files were changed, and what was left to do.
+    fn write_state(&self, out: &mut String) {
+        let mut files: Vec<(String, usize)> = Vec::new();
+        let mut todos = Vec::new();
+        for stretch in self.told() {
+            for path in stretch.telling.changed_files(self.session, self.root.as_deref()) {
+                match files.iter_mut().find(|(known, _)| *known == path) {
+                    Some((_, count)) => *count += 1,
+                    None => files.push((path, 1)),
+                }
+            }
+            stretch.telling.update_todos(self.session, &mut todos);
+        }
+        let open = todos.iter().any(|(_, status, _)| status != "completed");
+        if files.is_empty() && !open {
+            return;
+        }
+        out.push_str("\n<state>\n");
+        if !files.is_empty() {
+            out.push_str("Files changed so far:\n");
+            for (path, count) in files {
+                let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
+                let _ = writeln!(out, "- {path} ({times})");
+            }
+        }
+        if open {
+            out.push_str("To do, as it stood last:\n");
+            for (_, status, what) in todos {
+                let _ = writeln!(out, "- [{}] {what}", status.replace('_', " "));
+            }
+        }
+        out.push_str("</state>\n");
+    }
+
+    /// Puts a summary in the place of what is told. With `leave`, the lines that are told stay above the boundary, as
+    /// they do when Claude Code compacts; else they go.
+    pub fn apply(&self, draft: &mut Draft<'s>, summary: &str, leave: bool) {
+        let session = self.session;
+        let entries = session.entries();
+        let Some(first) = self.kept().next().and_then(|stretch| stretch.lines.first().copied()) else {
+            return;
+        };
+        let after = self.told().last().and_then(|stretch| stretch.lines.last().copied());
+        let envelope = Envelope::of(session, first);
+        let seed = format!("{} {}", session.id().unwrap_or_default(), entries.len());
+        let fresh = Fresh { seed, now: 0 };
+        let (boundary, summary_id) = (fresh.uuid("boundary"), fresh.uuid("summary"));
+        let before: u64 = self.stretches.iter().map(|stretch| stretch.whole).sum();
+        let why = "told in short";
+        let metadata = format!("{{\"trigger\":\"manual\",\"preTokens\":{before}}}");
+        draft.insert(after, &envelope.boundary(&boundary, &metadata), "the boundary");
+        draft.insert(after, &envelope.summary(&summary_id, &boundary, summary), "the summary");
+        if !leave {
+            let mut kept = vec![false; entries.len()];
+            self.kept().flat_map(|stretch| &stretch.lines).for_each(|&idx| kept[idx] = true);
+            for &idx in session.thread().entries.iter().chain(self.told().flat_map(|stretch| &stretch.lines))
+            {
+                let speaks = matches!(entries[idx].kind(), Kind::User | Kind::Assistant | Kind::System);
+                let is_before = after.is_some_and(|after| idx <= after) || idx < first;
+                if !kept[idx] && !draft.goes(idx) && (speaks || is_before) {
+                    draft.remove(idx, why);
+                }
+            }
+            for (idx, entry) in entries.iter().enumerate() {
+                if entry.kind() == Kind::FileHistorySnapshot || entry.kind() == Kind::FileHistoryDelta {
+                    let about = entry.get("snapshotMessageId").or_else(|| entry.get("messageId"));
+                    let about = about.and_then(|id| session.find(&id.as_str()?));
+                    if about.is_some_and(|about| !kept[about]) && idx < first {
+                        draft.remove(idx, "file history of what is told");
+                    }
+                }
+            }
+        }
+        let now = summary.len() as u64 / 4 + self.kept_tokens();
+        self.forget_fullness(draft, now);
+    }
+
+    /// Claude Code takes the last reply's figures for how full the context is: they are of another request now.
+    fn forget_fullness(&self, draft: &mut Draft<'s>, now: u64) {
+        let session = self.session;
+        let lines = self.kept().flat_map(|stretch| &stretch.lines).copied();
+        let Some(last) = lines.filter_map(|idx| session.reply_of(idx)).last() else { return };
+        for &idx in &session.replies()[last].entries {
+            let entry = &session.entries()[idx];
+            let Some(usage) = entry.message().and_then(|message| message.object().get("usage")) else {
+                continue;
+            };
+            for (key, value) in
+                [("input_tokens", now), ("cache_creation_input_tokens", 0), ("cache_read_input_tokens", 0)]
+            {
+                if let Some(old) = usage.get(key).filter(|old| old.as_u64().is_some_and(|old| old > value)) {
+                    let splice = Splice::over(entry.text(), old.raw(), value.to_string());
+                    draft.splice(idx, splice, "figures of a request that is shorter now");
+                }
+            }
+        }
+    }
+}
+
+/// The stretches of a turn: it is told or kept as a whole, unless it is long. Each begins with a reply, and holds the
+/// results of its calls.
+fn split(session: &Session, lines: Vec<usize>) -> Vec<Vec<usize>> {
+    let mut out: Vec<Vec<usize>> = vec![Vec::new()];
+    let mut replies = 0;
+    let mut last = None;
+    // Calls that were made and not yet answered.
+    let mut open: FxHashSet<String> = FxHashSet::default();
+    for idx in lines {
+        let reply = session.reply_of(idx);
+        if reply.is_some() && reply != last {
+            if replies >= REPLIES && open.is_empty() {
+                out.push(Vec::new());
+                replies = 0;
+            }
+            replies += 1;
+            last = reply;
+        }
+        for block in session.entries()[idx].message().into_iter().flat_map(|message| message.blocks()) {
+            if let Some(id) = block.id().filter(|_| block.is("tool_use")) {
+                let answered = session.tool_call_on(idx, &id).is_some_and(|call| !call.results.is_empty());
+                open.extend(answered.then(|| id.into_owned()));
+            } else if let Some(id) = block.tool_use_id().filter(|_| block.is("tool_result")) {
+                open.remove(&*id);
+            }
+        }
+        if let Some(stretch) = out.last_mut() {
+            stretch.push(idx);
+        }
+    }
+    out
+}
+
+/// What lines that we write have in common with the line that they stand before.
+struct Envelope {
+    members: String,
+    time: i64,
+}
+
+impl Envelope {
+    fn of(session: &Session, before: usize) -> Self {
+        let entries = session.entries();
+        let mut members = String::new();
+        let model = entries[..=before].iter().rev().find(|entry: &&Entry| {
+            matches!(entry.kind(), Kind::User | Kind::Assistant) && entry.get("sessionId").is_some()
+        });
+        for key in ["userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch"] {
+            if let Some(value) = model.and_then(|entry| entry.get(key)) {
+                let _ = write!(members, ",\"{key}\":{}", value.raw());
+            }
+        }
+        let time = session.timestamp(before).unwrap_or_default() - 2;
+        Self { members, time }
+    }
+
+    fn boundary(&self, uuid: &str, metadata: &str) -> String {
+        format!(
+            "{{\"parentUuid\":null,\"isSidechain\":false,\"type\":\"system\",\"subtype\":\"compact_boundary\",\
+             \"content\":\"Conversation compacted\",\"isMeta\":false,\"timestamp\":{},\"uuid\":{},\"level\":\"info\",\
+             \"compactMetadata\":{metadata}{}}}",
+            quote(&moment(self.time)),
+            quote(uuid),
+            self.members
+        )
+    }
+
+    fn summary(&self, uuid: &str, parent: &str, text: &str) -> String {
+        format!(
+            "{{\"parentUuid\":{},\"isSidechain\":false,\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":{}}},\
+             \"isVisibleInTranscriptOnly\":true,\"isCompactSummary\":true,\"uuid\":{},\"timestamp\":{}{}}}",
+            quote(parent),
+            quote(text),
+            quote(uuid),
+            quote(&moment(self.time + 1)),
+            self.members
+        )
+    }
+}

@@ -1,0 +1,384 @@
+//! Cutting a text down to its main sentences: the same text always gives the same ones.
+//!
+//! A sentence counts for the words in it that are rare elsewhere, for where it stands (what was said last is the
+//! answer), and for what it looks like: a name in code, a cause, a failure. What announces the next step counts little.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// A piece of a text that is kept or dropped as a whole.
+#[derive(Clone, Debug)]
+struct Unit<'t> {
+    text: &'t str,
+    form: Form,
+    /// Which of the texts it is from, and which paragraph.
+    place: (usize, usize),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Sentence,
+    Item,
+    Heading,
+    Row,
+    Code,
+}
+
+/// How rare each word is among some texts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rarity {
+    texts: usize,
+    seen_in: FxHashMap<u64, u32>,
+}
+
+impl Rarity {
+    /// Takes in one more text.
+    pub(crate) fn add(&mut self, text: &str) {
+        self.texts += 1;
+        for word in words(text).collect::<FxHashSet<u64>>() {
+            *self.seen_in.entry(word).or_default() += 1;
+        }
+    }
+
+    fn of(&self, word: u64) -> f64 {
+        let seen = self.seen_in.get(&word).copied().unwrap_or(1);
+        (1.0 + self.texts as f64 / f64::from(seen)).ln()
+    }
+}
+
+/// A text so short stays as it is.
+const SHORT: usize = 240;
+/// What counts for less than this share of the best is left out.
+const WORTH: f64 = 0.2;
+/// Code so long is left out.
+const LONG_CODE: usize = 400;
+
+/// The main sentences of some texts, said one after the other, in about `share` of their length and at most `most` bytes.
+pub(crate) fn extract(texts: &[&str], share: f64, most: usize, rarity: &Rarity) -> String {
+    let texts: Vec<&str> = texts.iter().map(|text| text.trim()).filter(|text| !text.is_empty()).collect();
+    let length: usize = texts.iter().map(|text| text.len()).sum();
+    if texts.len() == 1 && length <= SHORT.min(most) {
+        return texts[0].to_owned();
+    }
+    let room = ((length as f64 * share) as usize).clamp(SHORT.min(most), most);
+    let units: Vec<Unit<'_>> = texts.iter().enumerate().flat_map(|(at, text)| units(at, text)).collect();
+    let last = texts.len().saturating_sub(1);
+    let mut ranked: Vec<(f64, usize)> =
+        units.iter().enumerate().map(|(at, unit)| (score(unit, at, &units, last, rarity), at)).collect();
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    let best = ranked.first().map_or(0.0, |(score, _)| *score);
+    let mut kept = vec![false; units.len()];
+    let mut used = 0;
+    for (score, at) in ranked {
+        let size = units[at].text.len();
+        let fits = used + size <= room || used == 0;
+        // What says next to nothing is not worth the room, however much there is.
+        if score > best * WORTH && fits {
+            kept[at] = true;
+            used += size;
+        }
+    }
+    keep_headings(&units, &mut kept);
+    written(&units, &kept, most)
+}
+
+/// A heading stays if something below it does.
+fn keep_headings(units: &[Unit<'_>], kept: &mut [bool]) {
+    for at in 0..units.len() {
+        if units[at].form == Form::Heading {
+            let below = units[at + 1..].iter().take_while(|unit| unit.form != Form::Heading).count();
+            kept[at] = kept[at + 1..=at + below].iter().any(|kept| *kept);
+        }
+    }
+}
+
+fn written(units: &[Unit<'_>], kept: &[bool], most: usize) -> String {
+    let mut out = String::new();
+    let mut before: Option<usize> = None;
+    for (at, unit) in units.iter().enumerate().filter(|(at, _)| kept[*at]) {
+        if let Some(before) = before {
+            let last = &units[before];
+            let goes_on =
+                last.place == unit.place && last.form == Form::Sentence && unit.form == Form::Sentence;
+            match goes_on {
+                true if before + 1 == at => out.push(' '),
+                true => out.push_str(" … "),
+                false => out.push('\n'),
+            }
+        }
+        out.push_str(unit.text);
+        before = Some(at);
+    }
+    cut(&out, most).into_owned()
+}
+
+/// The text up to `most` bytes, with a mark where something is missing.
+pub(crate) fn cut(text: &str, most: usize) -> std::borrow::Cow<'_, str> {
+    if text.len() <= most {
+        return text.into();
+    }
+    let end =
+        (0..=most.saturating_sub('…'.len_utf8())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    format!("{}…", text[..end].trim_end()).into()
+}
+
+/// How much a unit is worth keeping, by its length; nothing for what is never kept for itself.
+fn score(unit: &Unit<'_>, at: usize, units: &[Unit<'_>], last: usize, rarity: &Rarity) -> f64 {
+    let mut score = match unit.form {
+        Form::Heading => return 0.0,
+        Form::Code if unit.text.len() > LONG_CODE => return 0.0,
+        Form::Code => 0.5,
+        Form::Row => 0.7,
+        Form::Item => 1.1,
+        Form::Sentence => 1.0,
+    };
+    let words: FxHashSet<u64> = words(unit.text).collect();
+    if words.is_empty() {
+        return 0.0;
+    }
+    let mut rare: Vec<f64> = words.iter().map(|&word| rarity.of(word)).collect();
+    // In a fixed order, so that the sum is the same each time.
+    rare.sort_by(f64::total_cmp);
+    score *= rare.iter().sum::<f64>() / (words.len() as f64).powf(0.6);
+    // What was said last in a turn is the answer; what came before led up to it.
+    score *= if unit.place.0 == last { 1.7 } else { 0.7 };
+    let first_of_text = at == 0 || units[at - 1].place.0 != unit.place.0;
+    if first_of_text && unit.place.0 == last {
+        score *= 1.3;
+    }
+    let lower = unit.text.to_lowercase();
+    if unit.text.contains('`') || unit.text.contains("**") || unit.text.contains("::") {
+        score *= 1.15;
+    }
+    if unit.text.bytes().any(|byte| byte.is_ascii_digit()) {
+        score *= 1.1;
+    }
+    if CUES.iter().any(|cue| lower.contains(cue)) {
+        score *= 1.3;
+    }
+    if FILLERS.iter().any(|filler| lower.starts_with(filler)) {
+        score *= 0.3;
+    }
+    if unit.text.ends_with(':') {
+        score *= 0.4;
+    }
+    score
+}
+
+/// Words that tell of causes, decisions, failures and what is left to do.
+const CUES: &[&str] = &[
+    "because",
+    "root cause",
+    "caused",
+    "fixed",
+    "bug",
+    "fail",
+    "error",
+    "decid",
+    "must",
+    "should",
+    "don't",
+    "not ",
+    "instead",
+    "however",
+    "but ",
+    "next",
+    "remain",
+    "todo",
+    "pass",
+    "broke",
+    "missing",
+    "wrong",
+    "important",
+    "note:",
+    "conclusion",
+    "so that",
+    "therefore",
+];
+
+/// How sentences begin that only announce the next step.
+const FILLERS: &[&str] = &[
+    "let me",
+    "now let",
+    "now i",
+    "i'll",
+    "i will",
+    "great",
+    "perfect",
+    "good",
+    "ok",
+    "okay",
+    "excellent",
+    "sure",
+    "let's",
+    "first, let",
+    "next, i",
+    "i need to",
+    "i'm going",
+    "looking at",
+    "here's",
+    "here is",
+    "you're right",
+    "absolutely",
+    "done!",
+];
+
+/// The words of a text, as numbers: letters and digits in a row, lower case; of scripts that set no spaces, pairs.
+fn words(text: &str) -> impl Iterator<Item = u64> + '_ {
+    let mut out = Vec::new();
+    let mut word = Fold::default();
+    let mut wide: Option<char> = None;
+    for ch in text.chars() {
+        if is_wide(ch) {
+            out.extend(word.take());
+            if let Some(before) = wide {
+                let mut pair = Fold::default();
+                pair.push(before);
+                pair.push(ch);
+                out.extend(pair.take());
+            }
+            wide = Some(ch);
+            continue;
+        }
+        wide = None;
+        if ch.is_alphanumeric() {
+            ch.to_lowercase().for_each(|ch| word.push(ch));
+        } else {
+            out.extend(word.take());
+        }
+    }
+    out.extend(word.take());
+    out.into_iter()
+}
+
+/// Whether the script of a character sets no spaces between words.
+fn is_wide(ch: char) -> bool {
+    matches!(ch, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{0e00}'..='\u{0e7f}')
+}
+
+/// A word on its way to a number.
+#[derive(Default)]
+struct Fold {
+    hash: u64,
+    length: usize,
+}
+
+impl Fold {
+    fn push(&mut self, ch: char) {
+        let hash = if self.length == 0 { 0xcbf2_9ce4_8422_2325 } else { self.hash };
+        self.hash = (hash ^ u64::from(ch)).wrapping_mul(0x0000_0100_0000_01b3);
+        self.length += 1;
+    }
+
+    /// The word, unless it is too short to mean anything.
+    fn take(&mut self) -> Option<u64> {
+        let Self { hash, length } = std::mem::take(self);
+        (length > 2 || (length == 2 && hash != 0)).then_some(hash)
+    }
+}
+
+/// The units of a text, as Markdown sets them apart.
+fn units(text_idx: usize, text: &str) -> Vec<Unit<'_>> {
+    let mut units = Vec::new();
+    let mut paragraph: Option<(usize, usize)> = None;
+    let mut number = 0;
+    let mut fence: Option<(usize, &str)> = None;
+    let mut at = 0;
+    let mut push = |range: (usize, usize), form: Form, number: &mut usize| {
+        let piece = text[range.0..range.1].trim();
+        if !piece.is_empty() {
+            units.push((piece, form, *number));
+            *number += 1;
+        }
+    };
+    for line in text.split_inclusive('\n') {
+        let (start, end) = (at, at + line.len());
+        at = end;
+        let trimmed = line.trim();
+        if let Some((from, mark)) = fence {
+            if trimmed.starts_with(mark) {
+                push((from, end), Form::Code, &mut number);
+                fence = None;
+            }
+            continue;
+        }
+        let form = form_of(trimmed);
+        let ends_paragraph = trimmed.is_empty() || form != Form::Sentence;
+        if ends_paragraph && let Some(range) = paragraph.take() {
+            let form = form_of(text[range.0..range.1].trim());
+            push(range, form, &mut number);
+        }
+        match form {
+            _ if trimmed.is_empty() => {}
+            Form::Code => fence = Some((start, &trimmed[..3])),
+            Form::Heading | Form::Row => push((start, end), form, &mut number),
+            // The lines that follow an item belong to it.
+            Form::Item => paragraph = Some((start, end)),
+            Form::Sentence => paragraph = Some((paragraph.map_or(start, |(from, _)| from), end)),
+        }
+    }
+    if let Some((from, _)) = fence {
+        push((from, text.len()), Form::Code, &mut number);
+    }
+    if let Some(range) = paragraph {
+        let form = form_of(text[range.0..range.1].trim());
+        push(range, form, &mut number);
+    }
+    let mut out = Vec::new();
+    for (piece, form, number) in units {
+        let place = (text_idx, number);
+        if form == Form::Sentence {
+            out.extend(sentences(piece).map(|text| Unit { text, form, place }));
+        } else {
+            out.push(Unit { text: piece, form, place });
+        }
+    }
+    out
+}
+
+fn form_of(line: &str) -> Form {
+    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+    let numbered = digits > 0 && [". ", ") "].iter().any(|mark| line[digits..].starts_with(mark));
+    if line.starts_with("```") || line.starts_with("~~~") {
+        Form::Code
+    } else if line.starts_with('#') && line.trim_start_matches('#').starts_with(' ') {
+        Form::Heading
+    } else if line.starts_with('|') {
+        Form::Row
+    } else if numbered || ["- ", "* ", "+ ", "• "].iter().any(|mark| line.starts_with(mark)) {
+        Form::Item
+    } else {
+        Form::Sentence
+    }
+}
+
+/// The sentences of a paragraph.
+fn sentences(paragraph: &str) -> impl Iterator<Item = &str> {
+    let mut out = Vec::new();
+    let mut start = 0;
+    let mut chars = paragraph.char_indices().peekable();
+    while let Some((at, ch)) = chars.next() {
+        let end = at + ch.len_utf8();
+        let next = chars.peek().map(|(_, ch)| *ch);
+        let ends = match ch {
+            '。' | '！' | '？' => true,
+            '.' | '!' | '?' | '…' => {
+                let after = paragraph[end..].trim_start_matches(['"', ')', '*', '`', '\'']);
+                let gap = after.len() < paragraph[end..].len() || next.is_none_or(char::is_whitespace);
+                let next = after.trim_start().chars().next();
+                let last_word = paragraph[start..at].rsplit(char::is_whitespace).next().unwrap_or_default();
+                let short =
+                    matches!(last_word, "e.g" | "i.e" | "etc" | "vs" | "cf" | "approx" | "z.B" | "d.h");
+                gap && after.starts_with(char::is_whitespace)
+                    && !short
+                    && next.is_none_or(|ch| !ch.is_lowercase())
+            }
+            _ => false,
+        };
+        if ends {
+            out.push(paragraph[start..end].trim());
+            start = end;
+        }
+    }
+    out.push(paragraph[start..].trim());
+    out.into_iter().filter(|sentence| !sentence.is_empty())
+}

@@ -1,0 +1,194 @@
+//! Tool calls as facts: what ran, on what, and what came of it, in a line.
+
+use threadline_entry::Json;
+use threadline_entry::lens::{EditResult, PatchHunk};
+use threadline_session::{Outcome, Session, ToolCall};
+
+use super::extract::{Rarity, cut, extract};
+
+/// What a call did, in a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fact {
+    /// What was done, such as `Read` or `Bash`.
+    pub(crate) what: String,
+    /// On what: a path, a command, a pattern.
+    pub(crate) on: String,
+    /// What came of it, where that is worth telling.
+    pub(crate) outcome: String,
+    /// Whether it went as it should.
+    pub(crate) ok: bool,
+}
+
+impl Fact {
+    /// The line.
+    pub(crate) fn line(&self) -> String {
+        let mut line = self.what.clone();
+        if !self.on.is_empty() {
+            line.push(' ');
+            line.push_str(&self.on);
+        }
+        if !self.outcome.is_empty() {
+            line.push_str(" → ");
+            line.push_str(&self.outcome);
+        }
+        line
+    }
+}
+
+/// How much of a call is told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// Bytes of what the call was about.
+    pub(crate) on: usize,
+    /// Bytes of what came of it, where it went well.
+    pub(crate) outcome: usize,
+    /// Bytes of what a sub-agent answered.
+    pub(crate) agent: usize,
+}
+
+/// Bytes of what a failed call said: what went wrong must not be tried again.
+const FAILURE: usize = 200;
+/// Bytes of what the person said when they refused.
+const REFUSAL: usize = 2000;
+
+/// Calls that are told elsewhere: what is to be done is told once, as it stood at the end.
+pub(crate) fn is_list_of_todos(name: &str) -> bool {
+    matches!(name, "TodoWrite" | "TodoRead" | "TaskCreate" | "TaskUpdate" | "TaskList" | "TaskGet")
+}
+
+/// What a call did.
+pub(crate) fn fact(session: &Session, call: &ToolCall, root: Option<&str>, room: Room) -> Fact {
+    let input = call.block(session).and_then(|block| block.input());
+    let text = |key: &str| input.and_then(|input| input.get(key)?.as_str()).map(|text| text.into_owned());
+    let path = |key: &str| text(key).map(|path| below(&path, root).to_owned());
+    let said =
+        || call.result(session).and_then(|block| block.content()).map(|content| content.text().into_owned());
+    let (what, on) = match &*call.name {
+        "Bash" | "PowerShell" => {
+            ("Bash", text("command").map(|command| format!("`{}`", one_line(&command, room.on))))
+        }
+        "Read" | "Write" | "Edit" | "MultiEdit" => (&*call.name, path("file_path")),
+        "NotebookEdit" => ("NotebookEdit", path("notebook_path")),
+        "Grep" | "Glob" => {
+            let place = path("path").map(|place| format!(" in {place}")).unwrap_or_default();
+            (&*call.name, text("pattern").map(|pattern| format!("`{}`{place}", one_line(&pattern, room.on))))
+        }
+        "Task" | "Agent" => {
+            let kind = text("subagent_type").map(|kind| format!(" ({kind})")).unwrap_or_default();
+            ("Agent", text("description").map(|what| format!("\"{}\"{kind}", one_line(&what, room.on))))
+        }
+        "WebFetch" => ("WebFetch", text("url")),
+        "WebSearch" | "ToolSearch" => (&*call.name, text("query").map(|query| format!("\"{query}\""))),
+        "Skill" => ("Skill", text("skill").or_else(|| text("command"))),
+        "AskUserQuestion" | "ExitPlanMode" => (&*call.name, None),
+        name => (name, input.and_then(first_text).map(|text| one_line(&text, room.on))),
+    };
+    let outcome = call.outcome(session);
+    let told = match outcome {
+        Outcome::Ok => match &*call.name {
+            "Edit" | "MultiEdit" | "Write" => changed_lines(session, call),
+            "Read" | "Skill" | "ToolSearch" | "Glob" | "NotebookEdit" => String::new(),
+            "AskUserQuestion" => {
+                said().map(|said| cut(said.trim(), REFUSAL).into_owned()).unwrap_or_default()
+            }
+            "ExitPlanMode" => "the person approved the plan".to_owned(),
+            "Bash" | "PowerShell" => said().map(|said| last_line(&said, room.outcome)).unwrap_or_default(),
+            "Task" | "Agent" => said().map(|said| agent_said(&said, room.agent)).unwrap_or_default(),
+            _ => said().map(|said| one_line(&said, room.outcome)).unwrap_or_default(),
+        },
+        Outcome::Error => {
+            let said = said().unwrap_or_default();
+            format!("failed: {}", failure(&said))
+        }
+        Outcome::Denied => match said().as_deref().and_then(reason) {
+            Some(reason) => format!("the person said no: {}", cut(reason, REFUSAL)),
+            None => "the person said no".to_owned(),
+        },
+        Outcome::Interrupted => "interrupted".to_owned(),
+        Outcome::Missing => "no result".to_owned(),
+    };
+    let on = on.map(|on| cut(&on, room.on.max(200)).into_owned()).unwrap_or_default();
+    Fact { what: what.to_owned(), on, outcome: told, ok: outcome == Outcome::Ok }
+}
+
+/// What a sub-agent answered; that it was started is no answer.
+fn agent_said(said: &str, most: usize) -> String {
+    let said = said.split("\nagentId:").next().unwrap_or(said);
+    if said.contains("launched successfully") {
+        return "started in the background".to_owned();
+    }
+    extract(&[said], 0.3, most, &Rarity::default()).replace('\n', " ")
+}
+
+/// What the person gave as a reason when they said no.
+fn reason(said: &str) -> Option<&str> {
+    let (_, reason) = said.split_once("the user said:")?;
+    let reason = reason.split("\n\nNote:").next().unwrap_or(reason);
+    Some(reason.trim()).filter(|reason| !reason.is_empty())
+}
+
+/// What went wrong: the line that says so, else the first.
+fn failure(said: &str) -> String {
+    let said = said.trim().trim_start_matches("<tool_use_error>").trim_end_matches("</tool_use_error>");
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let code = lines.clone().next().filter(|line| line.starts_with("Exit code"));
+    let tells = |line: &&str| {
+        let lower = line.to_lowercase();
+        ["error", "fail", "panic", "fatal", "not found", "no such", "denied", "cannot"]
+            .iter()
+            .any(|word| lower.contains(word))
+    };
+    let telling = lines.clone().find(tells).or_else(|| lines.nth(usize::from(code.is_some())));
+    match (code, telling) {
+        (Some(code), Some(line)) if code != line => cut(&format!("{code}, {line}"), FAILURE).into_owned(),
+        (Some(line), _) | (None, Some(line)) => cut(line, FAILURE).into_owned(),
+        (None, None) => "nothing was said".to_owned(),
+    }
+}
+
+/// Lines that came and went.
+fn changed_lines(session: &Session, call: &ToolCall) -> String {
+    let entry = call.results.first().map(|at| &session.entries()[at.entry_idx]);
+    let patch = entry.and_then(|entry| entry.tool_use_result()?.of::<EditResult<'_>>()?.structured_patch());
+    let lines = patch
+        .into_iter()
+        .flat_map(|patch| patch.iter())
+        .flat_map(|hunk: PatchHunk<'_>| hunk.lines().into_iter().flat_map(|lines| lines.iter()));
+    let (mut added, mut removed) = (0, 0);
+    for line in lines {
+        added += usize::from(line.starts_with('+'));
+        removed += usize::from(line.starts_with('-'));
+    }
+    if added + removed > 0 {
+        return format!("+{added} −{removed}");
+    }
+    let content = call.block(session).and_then(|block| block.input()?.get("content")?.as_str());
+    content.map(|content| format!("{} lines", content.lines().count())).unwrap_or_default()
+}
+
+/// The first text that a call was given.
+fn first_text(input: Json<'_>) -> Option<String> {
+    input.members().find_map(|(_, value)| value.as_str()).map(|text| text.into_owned())
+}
+
+/// The last line that says something.
+fn last_line(text: &str, most: usize) -> String {
+    let mut lines =
+        text.lines().map(str::trim).filter(|line| most > 0 && line.chars().any(char::is_alphanumeric));
+    lines.next_back().map(|line| cut(line, most).into_owned()).unwrap_or_default()
+}
+
+/// A text in one line.
+pub(crate) fn one_line(text: &str, most: usize) -> String {
+    if most == 0 {
+        return String::new();
+    }
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    cut(&line, most).into_owned()
+}
+
+/// A path below the working directory without it.
+pub(crate) fn below<'p>(path: &'p str, root: Option<&str>) -> &'p str {
+    let below = root.and_then(|root| path.strip_prefix(root)).and_then(|path| path.strip_prefix(['/', '\\']));
+    below.unwrap_or(path)
+}

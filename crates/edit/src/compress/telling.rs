@@ -1,0 +1,414 @@
+//! Turns told in short: what was asked, what was done, what was answered.
+
+use std::borrow::Cow;
+
+use threadline_entry::lens::{AttachmentLine, Lens, TaskResult};
+use threadline_entry::{Entry, Json, Kind};
+use threadline_session::{Input, Outcome, Session, ToolCall};
+
+use super::extract::{Rarity, cut, extract};
+use super::fact::{Fact, Room, below, fact, is_list_of_todos, one_line};
+
+/// How much of a turn is told. Prompts are told whole at every level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// A sentence of the answer, and which files changed.
+    Bare,
+    /// The main sentences of the answer; changes, failures and decisions.
+    Short,
+    /// A third of what was answered; a line for each call.
+    Long,
+}
+
+impl Level {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bare => "bare",
+            Self::Short => "short",
+            Self::Long => "long",
+        }
+    }
+
+    /// The share of the answers that is told, and the most bytes.
+    fn answer(self) -> (f64, usize) {
+        match self {
+            Self::Bare => (0.02, 240),
+            Self::Short => (0.12, 1000),
+            Self::Long => (0.35, 6000),
+        }
+    }
+
+    fn room(self) -> Room {
+        match self {
+            Self::Bare | Self::Short => Room { on: 100, outcome: 0, agent: 400 },
+            Self::Long => Room { on: 200, outcome: 120, agent: 1200 },
+        }
+    }
+}
+
+/// What is told of a stretch of the conversation.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Telling<'s> {
+    prompts: Vec<Cow<'s, str>>,
+    /// Summaries of what came before the stretch.
+    summaries: Vec<Cow<'s, str>>,
+    texts: Vec<Cow<'s, str>>,
+    calls: Vec<&'s ToolCall>,
+    /// What else happened: an interruption, a notification, and what came with it.
+    events: Vec<(String, Cow<'s, str>)>,
+}
+
+impl<'s> Telling<'s> {
+    /// Gathers what some lines say.
+    pub(crate) fn of(session: &'s Session, lines: &[usize]) -> Self {
+        let mut telling = Self::default();
+        for &idx in lines {
+            let entry = &session.entries()[idx];
+            match entry.kind() {
+                Kind::Assistant => telling.take_reply(session, idx, entry),
+                Kind::User | Kind::Attachment => telling.take_input(session, idx, entry),
+                Kind::System => {
+                    let text = entry.get("content").and_then(|content| content.as_str());
+                    let command = entry.get("subtype").is_some_and(|subtype| subtype.is_str("local_command"));
+                    let told = text.filter(|_| command).and_then(|text| command_told(&text));
+                    telling.events.extend(told.map(|told| (told, "".into())));
+                }
+                _ => {}
+            }
+        }
+        telling
+    }
+
+    fn take_reply(&mut self, session: &'s Session, idx: usize, entry: &'s Entry) {
+        if entry.flag("isApiErrorMessage") {
+            return;
+        }
+        for block in entry.message().into_iter().flat_map(|message| message.blocks()) {
+            if let Some(text) =
+                block.text().filter(|_| block.is("text")).filter(|text| !text.trim().is_empty())
+            {
+                self.texts.push(text);
+            } else if block.is("tool_use") {
+                self.calls.extend(session.tool_call_on(idx, &block.id().unwrap_or_default()));
+            }
+        }
+    }
+
+    fn take_input(&mut self, session: &'s Session, idx: usize, entry: &'s Entry) {
+        let Some(input) = session.input(idx) else { return };
+        let said = || match entry.kind() {
+            Kind::Attachment => {
+                let line: Option<AttachmentLine<'s>> = entry.lens();
+                let prompt = line.and_then(|line| line.attachment()?.object().get("prompt")).map(text_of);
+                prompt.unwrap_or_default()
+            }
+            _ => entry
+                .message()
+                .and_then(|message| message.content())
+                .map(|content| text_of(content.json()))
+                .unwrap_or_default(),
+        };
+        match input {
+            Input::CompactSummary => self.summaries.push(said()),
+            Input::SlashCommand | Input::BashInput => {
+                let said = said();
+                self.prompts.push(command_told(&said).map_or(said, Cow::Owned));
+            }
+            input if input.is_typed() => self.prompts.push(said()),
+            Input::TeammateMessage | Input::TaskNotification => {
+                let said = said();
+                let (summary, result) = (tag(&said, "summary"), tag(&said, "result"));
+                let about =
+                    summary.map_or_else(|| input.name().replace('_', " "), |summary| one_line(summary, 300));
+                let rest = result.or(summary.is_none().then_some(&*said)).unwrap_or_default().to_owned();
+                self.events.push((about, rest.into()));
+            }
+            Input::Interrupt => self.events.push(("the person interrupted".to_owned(), "".into())),
+            Input::CommandOutput | Input::BashOutput => {
+                let said = said();
+                let inner = said.split(['<', '>']).find(|part| part.contains(' ') || part.len() > 30);
+                self.events
+                    .extend(inner.map(|inner| (format!("it printed: {}", one_line(inner, 160)), "".into())));
+            }
+            _ => {}
+        }
+    }
+
+    /// Everything that was answered, to learn which words are rare.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.texts.iter().map(|text| &**text)
+    }
+
+    /// The stretch in words.
+    pub(crate) fn write(
+        &self,
+        session: &Session,
+        level: Level,
+        root: Option<&str>,
+        rarity: &Rarity,
+    ) -> String {
+        let mut out = String::new();
+        let mut part = |name: &str, text: &str| {
+            if !text.trim().is_empty() {
+                out.push_str(&format!("<{name}>\n{}\n</{name}>\n", text.trim_matches('\n')));
+            }
+        };
+        self.summaries.iter().for_each(|text| part("earlier-summary", text));
+        self.prompts.iter().for_each(|text| part("asked", text));
+        let mut done = self.done(session, level, root);
+        if level > Level::Bare {
+            done.extend(self.events.iter().map(|(about, rest)| {
+                let said = extract(&[rest], 0.3, level.room().agent, rarity).replace('\n', " ");
+                if said.is_empty() { about.clone() } else { format!("{about} → {said}") }
+            }));
+        }
+        let done: Vec<String> = done.into_iter().map(|line| format!("- {line}")).collect();
+        part("done", &done.join("\n"));
+        let texts: Vec<&str> = self.texts().collect();
+        let (share, most) = level.answer();
+        part("answered", &extract(&texts, share, most, rarity));
+        out
+    }
+
+    /// What was done, a line each.
+    fn done(&self, session: &Session, level: Level, root: Option<&str>) -> Vec<String> {
+        let mut lines: Vec<(String, Fact)> = Vec::new();
+        let mut passed_over: Vec<(String, usize)> = Vec::new();
+        for &call in &self.calls {
+            if is_list_of_todos(&call.name) {
+                continue;
+            }
+            let fact = fact(session, call, root, level.room());
+            let class = Class::of(&fact);
+            if let Some(plan) = plan(session, call).filter(|_| level > Level::Bare) {
+                let most = if level == Level::Long { 8000 } else { 2000 };
+                lines.push((
+                    String::new(),
+                    Fact { outcome: format!("{}\n{}", fact.outcome, cut(&plan, most)), ..fact },
+                ));
+                continue;
+            }
+            let told = match level {
+                Level::Bare => class == Class::Change || class == Class::Decision,
+                Level::Short => !matches!(class, Class::Look | Class::Other),
+                Level::Long => true,
+            };
+            if !told && level == Level::Short {
+                let word = look_word(&fact.what);
+                match passed_over.iter_mut().find(|(known, _)| *known == word) {
+                    Some((_, count)) => *count += 1,
+                    None => passed_over.push((word, 1)),
+                }
+            }
+            if told {
+                join(&mut lines, fact);
+            }
+        }
+        let mut out: Vec<String> = lines.into_iter().map(|(times, fact)| fact.line() + &times).collect();
+        if !passed_over.is_empty() {
+            let counts: Vec<String> = passed_over.iter().map(|(word, count)| plural(word, *count)).collect();
+            let beside = if out.is_empty() { "" } else { "beside that: " };
+            out.push(format!("{beside}{}", counts.join(", ")));
+        }
+        out
+    }
+
+    /// The files that it changed, each with how often.
+    pub(crate) fn changed_files(&self, session: &Session, root: Option<&str>) -> Vec<String> {
+        let changes = self.calls.iter().filter(|call| {
+            matches!(&*call.name, "Write" | "Edit" | "MultiEdit" | "NotebookEdit")
+                && call.outcome(session) == Outcome::Ok
+        });
+        let path = |input: Json<'_>| {
+            let path = input.get("file_path").or_else(|| input.get("notebook_path"))?.as_str()?;
+            Some(below(&path, root).to_owned())
+        };
+        changes.filter_map(|call| path(call.block(session)?.input()?)).collect()
+    }
+
+    /// Brings a list of things to do up to date.
+    pub(crate) fn update_todos(&self, session: &Session, todos: &mut Vec<(String, String, String)>) {
+        for &call in &self.calls {
+            let Some(input) = call.block(session).and_then(|block| block.input()) else { continue };
+            let text = |json: Json<'_>, key: &str| {
+                json.get(key).and_then(|value| value.as_str()).map(Cow::into_owned)
+            };
+            match &*call.name {
+                "TodoWrite" => {
+                    let items = input.get("todos").into_iter().flat_map(|todos| todos.items());
+                    *todos = items
+                        .filter_map(|item| {
+                            Some((
+                                String::new(),
+                                text(item, "status").unwrap_or_default(),
+                                text(item, "content")?,
+                            ))
+                        })
+                        .collect();
+                }
+                "TaskCreate" => {
+                    let entry = call.results.first().map(|at| &session.entries()[at.entry_idx]);
+                    let result: Option<TaskResult<'_>> =
+                        entry.and_then(|entry| entry.tool_use_result()?.of());
+                    let id = result.and_then(|result| result.task()?.id()).map(Cow::into_owned);
+                    if let (Some(id), Some(subject)) = (id, text(input, "subject")) {
+                        todos.push((id, "pending".to_owned(), subject));
+                    }
+                }
+                "TaskUpdate" => {
+                    let (id, status) = (text(input, "taskId"), text(input, "status"));
+                    if let Some(todo) = todos.iter_mut().find(|todo| Some(&todo.0) == id.as_ref()) {
+                        todo.1 = status.unwrap_or_else(|| todo.1.clone());
+                        todo.2 = text(input, "subject").unwrap_or_else(|| todo.2.clone());
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// What kind of thing a call was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    /// It changed a file.
+    Change,
+    /// The person decided something.
+    Decision,
+    /// It went wrong.
+    Failure,
+    /// An agent answered.
+    Agent,
+    /// A tool that we know nothing of.
+    Other,
+    /// It only looked: nothing to keep but that it was done.
+    Look,
+}
+
+impl Class {
+    fn of(fact: &Fact) -> Self {
+        match &*fact.what {
+            "AskUserQuestion" | "ExitPlanMode" => Self::Decision,
+            _ if fact.outcome.starts_with("the person said no") => Self::Decision,
+            "Bash" if !fact.ok => Self::Failure,
+            "Write" | "Edit" | "MultiEdit" | "NotebookEdit" if fact.ok => Self::Change,
+            "Agent" => Self::Agent,
+            // A look that failed is as good as none.
+            "Read" | "Grep" | "Glob" | "WebFetch" | "WebSearch" | "ToolSearch" | "Skill" | "Bash" | "LS" => {
+                Self::Look
+            }
+            _ if !fact.ok => Self::Failure,
+            _ => Self::Other,
+        }
+    }
+}
+
+fn look_word(what: &str) -> String {
+    let word = match what {
+        "Read" => "file read",
+        "Grep" | "Glob" | "ToolSearch" | "LS" => "search",
+        "Bash" => "command that went well",
+        "WebFetch" | "WebSearch" => "look at the web",
+        other => return format!("call of {}", other.rsplit("__").next().unwrap_or(other)),
+    };
+    word.to_owned()
+}
+
+fn plural(word: &str, count: usize) -> String {
+    match (count, word) {
+        (1, word) => format!("1 {word}"),
+        (n, "search") => format!("{n} searches"),
+        (n, "command that went well") => format!("{n} commands that went well"),
+        (n, "look at the web") => format!("{n} looks at the web"),
+        (n, "file read") => format!("{n} files read"),
+        (n, word) => format!("{n} {}", word.replacen("call", "calls", 1)),
+    }
+}
+
+/// Adds a fact; what is like the one before is told with it.
+fn join(lines: &mut Vec<(String, Fact)>, fact: Fact) {
+    if let Some((_, last)) = lines.last_mut()
+        && last.what == fact.what
+        && matches!(&*fact.what, "Read" | "Glob" | "Skill" | "ToolSearch")
+        && last.ok
+        && fact.ok
+    {
+        if !last.on.split(", ").any(|on| on == fact.on) {
+            last.on.push_str(", ");
+            last.on.push_str(&fact.on);
+        }
+        return;
+    }
+    let same_file = |(_, other): &&mut (String, Fact)| {
+        other.ok
+            && fact.ok
+            && other.what == fact.what
+            && other.on == fact.on
+            && matches!(&*fact.what, "Edit" | "MultiEdit")
+    };
+    if let Some((_, other)) = lines.iter_mut().find(same_file) {
+        if let (Some((a, b)), Some((c, d))) = (counts(&other.outcome), counts(&fact.outcome)) {
+            other.outcome = format!("+{} −{}", a + c, b + d);
+        }
+        return;
+    }
+    if let Some((times, last)) = lines.last_mut()
+        && *last == fact
+    {
+        let count: usize =
+            times.trim_matches([' ', '(', ')']).trim_end_matches(" times").parse().unwrap_or(1);
+        *times = format!(" ({} times)", count + 1);
+        return;
+    }
+    lines.push((String::new(), fact));
+}
+
+fn counts(outcome: &str) -> Option<(usize, usize)> {
+    let (added, removed) = outcome.strip_prefix('+')?.split_once(" −")?;
+    Some((added.parse().ok()?, removed.parse().ok()?))
+}
+
+/// The plan that a call put to the person.
+fn plan(session: &Session, call: &ToolCall) -> Option<String> {
+    let plan = call.block(session)?.input()?.get("plan")?.as_str()?.into_owned();
+    (call.name == "ExitPlanMode" && !plan.trim().is_empty()).then_some(plan)
+}
+
+/// The text of a content: of a list of blocks, all its texts, with a mark for each picture.
+fn text_of(content: Json<'_>) -> Cow<'_, str> {
+    if let Some(text) = content.as_str() {
+        return text;
+    }
+    let mut out = String::new();
+    for block in content.items() {
+        let text = match block.get("type").and_then(|kind| kind.as_str()).as_deref() {
+            Some("text") => block.get("text").and_then(|text| text.as_str()).unwrap_or_default(),
+            Some("image") => "[an image]".into(),
+            Some("document") => "[a document]".into(),
+            _ => continue,
+        };
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        out.push_str(&text);
+    }
+    out.into()
+}
+
+/// A command as the person typed it.
+fn command_told(text: &str) -> Option<String> {
+    if let Some(command) = tag(text, "bash-input") {
+        return Some(format!("! {command}"));
+    }
+    let name = tag(text, "command-name")?.trim();
+    let args = tag(text, "command-args").unwrap_or_default().trim();
+    let slash = if name.starts_with('/') { "" } else { "/" };
+    Some(format!("{slash}{name} {args}").trim_end().to_owned())
+}
+
+/// What stands inside the first tag of this name.
+fn tag<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let (_, rest) = text.split_once(&format!("<{name}>"))?;
+    Some(rest.split_once(&format!("</{name}>"))?.0)
+}
