@@ -5,11 +5,14 @@
 //! the one before it in the file, the lines of a reply stand together with their results behind them, and time
 //! never stands still.
 
+use std::borrow::Cow;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::{Entry, Kind, Millis};
 use threadline_session::{Input, Session};
 
 use crate::draft::{Body, Draft};
+use crate::{mend, usage};
 
 /// A line of the result.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +73,10 @@ pub(crate) fn arrange(draft: &mut Draft<'_>, order: Order, now: Millis) -> Arran
     };
     let parts = roles(draft.session, &chain);
     leave_out(draft, &parts, &chain, order);
+    if order != Order::AsTheyStand {
+        usage::zero(draft, &chain);
+        mend::mend(draft, &chain);
+    }
     let mut arranged = place(draft, &parts, &chain, order);
     link(draft, &mut arranged, order, now);
     arranged
@@ -102,7 +109,11 @@ enum Part {
 /// resume reads in the order it reads them.
 fn conversation(session: &Session) -> Vec<usize> {
     let thread = session.thread().entries;
-    let Some(resumed) = session.resumed_lines() else {
+    // Lines without a uuid cannot be told apart by whoever resumes; a reader can, and in the result they have one.
+    let is_nameless =
+        |&idx: &usize| session.entries()[idx].uuid().is_none() && session.timestamp(idx).is_some();
+    let resumed = session.resumed_lines().filter(|_| !thread.iter().any(is_nameless));
+    let Some(resumed) = resumed else {
         return thread.into_iter().filter(|&idx| !session.entries()[idx].is_glued_behind()).collect();
     };
     let mut in_resumed = vec![false; session.entries().len()];
@@ -144,8 +155,9 @@ fn conversation(session: &Session) -> Vec<usize> {
 /// Lets the lines of a reply stand together, and behind them the results of its calls.
 fn group_replies(session: &Session, chain: Vec<usize>) -> Vec<usize> {
     let mut groups: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
-    // The replies that may still go on: a prompt ends them.
+    // The replies that may still go on: a prompt ends them. Their results find them all the same.
     let mut open: FxHashMap<usize, usize> = FxHashMap::default();
+    let mut group_of: FxHashMap<usize, usize> = FxHashMap::default();
     for idx in chain {
         let entry = &session.entries()[idx];
         if let Some(reply) = session.reply_of(idx) {
@@ -154,8 +166,9 @@ fn group_replies(session: &Session, chain: Vec<usize>) -> Vec<usize> {
                 continue;
             }
             open.insert(reply, groups.len());
+            group_of.insert(reply, groups.len());
         } else if entry.kind() == Kind::User {
-            if let Some(&group) = answered_reply(session, idx).and_then(|reply| open.get(&reply)) {
+            if let Some(&group) = answered_reply(session, idx).and_then(|reply| group_of.get(&reply)) {
                 groups[group].1.push(idx);
                 continue;
             }
@@ -164,6 +177,7 @@ fn group_replies(session: &Session, chain: Vec<usize>) -> Vec<usize> {
             }
         } else if session.is_boundary(idx) {
             open.clear();
+            group_of.clear();
         }
         groups.push((vec![idx], Vec::new()));
     }
@@ -195,22 +209,28 @@ fn leave_out(draft: &mut Draft<'_>, parts: &[Part], chain: &[usize], order: Orde
     }
     let session = draft.session;
     let end = chain.iter().copied().max();
+    let names: FxHashSet<Cow<'_, str>> = chain
+        .iter()
+        .filter(|&&idx| !draft.goes(idx))
+        .filter_map(|&idx| session.entries()[idx].uuid())
+        .collect();
     for (idx, &part) in parts.iter().enumerate() {
         if part == Part::Chain || draft.fates[idx].goes {
             continue;
         }
         let entry = &session.entries()[idx];
         let is_tree = is_tree(entry);
-        let why = if is_tree && !session.in_tree(idx) {
+        // Of two lines of one uuid Claude Code reads the last, and the tree has the first.
+        let is_copy = || !session.in_tree(idx) || entry.uuid().is_some_and(|uuid| names.contains(&uuid));
+        let why = if is_tree && is_copy() {
             Some("a copy of another line")
+        } else if is_tree && entry.is_glued_behind() {
+            Some("glued behind another line, where Claude Code does not see it")
         } else if order == Order::ConversationOnly {
             match entry.kind() {
                 Kind::Bad => Some("no line that anything can be read from"),
                 Kind::Blank => Some("a blank line"),
                 _ if is_tree && session.is_sidechain(idx) => Some("a sub-agent's, inside the log"),
-                _ if is_tree && entry.is_glued_behind() => {
-                    Some("glued behind another line, where Claude Code does not see it")
-                }
                 _ if is_tree && part == Part::Other => Some("of a branch that the conversation left"),
                 _ => None,
             }
@@ -219,7 +239,6 @@ fn leave_out(draft: &mut Draft<'_>, parts: &[Part], chain: &[usize], order: Orde
             let left_behind = is_tree
                 && part == Part::Other
                 && !session.is_sidechain(idx)
-                && !entry.is_glued_behind()
                 && end.is_some_and(|end| idx > end);
             left_behind.then_some("of a branch that the conversation left")
         };

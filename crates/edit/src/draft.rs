@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
+use threadline_entry::lens::Block;
 use threadline_entry::{Entry, Finding};
 use threadline_session::Session;
 
@@ -21,6 +22,8 @@ pub struct Draft<'s> {
     pub(crate) reasons: Vec<Cow<'static, str>>,
     pub(crate) side: Vec<SideFile>,
     pub(crate) findings: Vec<Finding>,
+    /// Whether nobody ever asks anything, so that the first message is the model's whatever is done.
+    pub(crate) nobody_asks: bool,
     /// Text to look for in every line, and what to put in its place: folders that have another name in the result.
     pub(crate) moved_paths: Vec<(String, String)>,
 }
@@ -31,6 +34,10 @@ pub(crate) struct Fate {
     pub(crate) goes: bool,
     pub(crate) why: Vec<u16>,
     pub(crate) body: Body,
+    /// Whether the tokens that it says it used count what is gone.
+    pub(crate) stale: bool,
+    /// Blocks of its message that go.
+    pub(crate) out: Vec<u32>,
 }
 
 /// What a line says.
@@ -102,6 +109,7 @@ impl<'s> Draft<'s> {
             reasons: Vec::new(),
             side: Vec::new(),
             findings: Vec::new(),
+            nobody_asks: false,
             moved_paths: Vec::new(),
         }
     }
@@ -117,6 +125,31 @@ impl<'s> Draft<'s> {
         let fate = &mut self.fates[entry_idx];
         fate.goes = true;
         fate.why.push(why);
+    }
+
+    /// Takes a block out of a message; the line goes with the last of them.
+    ///
+    /// Blocks are counted as the lenses do, as the line stands in the log.
+    pub fn remove_block(&mut self, entry_idx: usize, block_idx: usize, why: impl Into<Cow<'static, str>>) {
+        let why = self.reason(why);
+        let n_blocks =
+            self.session.entries()[entry_idx].message().map_or(0, |message| message.blocks().count());
+        let fate = &mut self.fates[entry_idx];
+        if !fate.out.contains(&(block_idx as u32)) {
+            fate.out.push(block_idx as u32);
+        }
+        if !fate.why.contains(&why) {
+            fate.why.push(why);
+        }
+        fate.goes |= fate.out.len() >= n_blocks;
+    }
+
+    /// The blocks of a line's message that stay, with their numbers.
+    pub fn blocks(&self, entry_idx: usize) -> impl Iterator<Item = (usize, Block<'s>)> + '_ {
+        let fate = &self.fates[entry_idx];
+        let message = self.session.entries()[entry_idx].message().filter(|_| !fate.goes);
+        let blocks = message.into_iter().flat_map(|message| message.blocks()).enumerate();
+        blocks.filter(|(block_idx, _)| !fate.out.contains(&(*block_idx as u32)))
     }
 
     /// Changes a stretch of a line. Splices are measured on the line as it stands in the log.
@@ -164,19 +197,32 @@ impl<'s> Draft<'s> {
     /// Whether anything is to be done to the line.
     pub fn is_touched(&self, entry_idx: usize) -> bool {
         let fate = &self.fates[entry_idx];
-        fate.goes || !matches!(fate.body, Body::Same)
+        fate.goes || !fate.out.is_empty() || !matches!(fate.body, Body::Same)
     }
 
     /// The line as it will stand, but for its links, times and ids.
     pub fn entry(&self, entry_idx: usize) -> Cow<'_, Entry> {
-        match &self.fates[entry_idx].body {
-            Body::Same => Cow::Borrowed(&self.session.entries()[entry_idx]),
-            Body::Made(entry) => Cow::Borrowed(&**entry),
-            Body::Spliced(splices) => {
-                let text = splice::apply(self.session.entries()[entry_idx].text(), &mut splices.clone());
-                Cow::Owned(Entry::parse(text.as_bytes()).0)
-            }
+        let fate = &self.fates[entry_idx];
+        let source = &self.session.entries()[entry_idx];
+        let mut splices = match &fate.body {
+            Body::Made(entry) => return Cow::Borrowed(&**entry),
+            Body::Spliced(splices) => splices.clone(),
+            Body::Same if fate.out.is_empty() => return Cow::Borrowed(source),
+            Body::Same => Vec::new(),
+        };
+        if let Some(content) =
+            source.message().and_then(|message| message.content()).filter(|_| !fate.out.is_empty())
+        {
+            // Only objects are blocks.
+            let mut block_idx = 0;
+            splices.extend(splice::without(source.text(), content.json(), |_, _, item| {
+                let is_block = item.is_object();
+                block_idx += u32::from(is_block);
+                is_block && fate.out.contains(&(block_idx - 1))
+            }));
         }
+        let text = splice::apply(source.text(), &mut splices);
+        Cow::Owned(Entry::parse(text.as_bytes()).0)
     }
 
     /// Says what is to become of a file beside the log.

@@ -14,11 +14,13 @@ mod compress;
 mod draft;
 mod fresh;
 mod label;
+mod mend;
 mod plan;
 mod rename;
 mod splice;
 mod tally;
 mod tokens;
+mod usage;
 
 pub use clone::{Cut, CutError, clone};
 pub use compress::{BANDS, Band, Compress, CompressError, Compression, Level};

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, Read};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use sha2::{Digest as _, Sha256};
 use threadline_entry::{Ending, Entry, Finding};
 use threadline_session::Session;
@@ -105,6 +105,10 @@ impl<'s> Plan<'s> {
         let session = self.draft.session;
         let mut moved = FxHashMap::default();
         let mut before = None;
+        let is_kept = |idx: &usize| self.place[*idx] != GONE && is_tree(&session.entries()[*idx]);
+        let lines = 0..session.entries().len();
+        let kept: FxHashSet<Cow<'_, str>> =
+            lines.filter(is_kept).filter_map(|idx| session.entries()[idx].uuid()).collect();
         for (idx, entry) in session.entries().iter().enumerate() {
             if self.place[idx] != GONE {
                 if is_tree(entry) && !session.is_sidechain(idx) {
@@ -116,7 +120,7 @@ impl<'s> Plan<'s> {
                 continue;
             }
             let Some(uuid) = entry.uuid() else { continue };
-            if session.find(&uuid).is_some_and(|first| self.place[first] != GONE) {
+            if kept.contains(&uuid) {
                 continue;
             }
             let above = session.ancestors(idx).map(|above| self.place[above]).find(|&place| place != GONE);

@@ -2,10 +2,13 @@
 
 use sha2::{Digest as _, Sha256};
 use threadline_entry::{Entry, Kind};
+use threadline_session::{Breach, Rule, Rules};
 
 use crate::arrange::{From, is_boundary, is_tree};
+use crate::draft::Body;
 use crate::plan::{Digest, Plan, Target};
 use crate::tokens::tokens;
+use crate::usage;
 
 /// What a plan comes to.
 #[derive(Debug, Default)]
@@ -57,6 +60,7 @@ impl Tally {
             turns.push(TurnChange { number: turn.number, prompt, ..TurnChange::default() });
         }
         let mut tally = Self::default();
+        let mut before = Rules::of_session(&session.id().unwrap_or_default());
         let mut sent = vec![false; n];
         for idx in session.resumed_lines().unwrap_or_default() {
             sent[idx] = true;
@@ -65,6 +69,7 @@ impl Tally {
             let bytes = entry.as_bytes().len() as u64
                 + u64::from(entry.ending() == threadline_entry::Ending::Newline);
             let worth = if sent[idx] { tokens(entry) } else { 0 };
+            before.push(entry);
             tally.bytes_before += bytes;
             tally.tokens_before += worth;
             if let Some(turn) = turns.get_mut(turn_of[idx] as usize) {
@@ -73,13 +78,20 @@ impl Tally {
                 turn.tokens.0 += worth;
             }
         }
-        tally.add_result(plan, &sent, &turn_of, &mut turns);
+        let after = tally.add_result(plan, &sent, &turn_of, &mut turns);
+        tally.judge(plan, &before, &after);
         turns.retain(TurnChange::is_change);
         tally.turns = turns;
         tally
     }
 
-    fn add_result(&mut self, plan: &Plan<'_>, sent: &[bool], turn_of: &[u32], turns: &mut [TurnChange]) {
+    fn add_result(
+        &mut self,
+        plan: &Plan<'_>,
+        sent: &[bool],
+        turn_of: &[u32],
+        turns: &mut [TurnChange],
+    ) -> Rules {
         let in_place = plan.shape().target == Target::AsItStands;
         let lines = plan.lines();
         let is_start = |at: &usize| {
@@ -87,6 +99,7 @@ impl Tally {
         };
         let start = (0..lines.len()).rev().find(is_start).unwrap_or(0);
         let mut hash = Sha256::new();
+        let mut rules = Rules::of_session(&plan.target_id().unwrap_or_default());
         let mut length = 0;
         let mut buffer = Vec::new();
         let mut turn = NONE;
@@ -94,6 +107,8 @@ impl Tally {
             buffer.clear();
             plan.render(at, &mut buffer);
             let (entry, _) = Entry::parse(&buffer);
+            rules.push(&entry);
+            self.compare(plan, at, &entry);
             if plan.ends_line(at) {
                 buffer.push(b'\n');
             }
@@ -118,7 +133,63 @@ impl Tally {
             }
         }
         self.digest = Digest { length, sha256: hash.finalize().into() };
+        rules
     }
+
+    /// Holds a line of the result against the line that it comes from.
+    fn compare(&mut self, plan: &Plan<'_>, at: usize, entry: &Entry) {
+        let Some(idx) = plan.source_of(at) else { return };
+        let fate = &plan.draft().fates[idx];
+        let mut refuse = |rule: Rule, what: &str| {
+            self.refusals.push(format!("line {}: {what} (rule {})", at + 1, rule as u8));
+        };
+        if fate.stale && usage::counts(entry) {
+            refuse(Rule::Usage, "the reply counts tokens of what is gone");
+        }
+        if matches!(fate.body, Body::Made(_)) || plan.shape().target == Target::AsItStands {
+            return;
+        }
+        let source = &plan.session().entries()[idx];
+        for key in ["cwd", "version", "gitBranch"] {
+            let raw = |entry: &Entry| entry.get(key).map(|json| json.raw().to_owned());
+            if raw(source).is_some_and(|old| Some(old) != raw(entry)) && !has_half(source) {
+                refuse(Rule::Origin, "where the line came from is not what it was");
+            }
+        }
+    }
+
+    /// Whether the result is sound; what was wrong before and is none of our doing is let pass where the session stays
+    /// what it is.
+    fn judge(&mut self, plan: &Plan<'_>, before: &Rules, after: &Rules) {
+        let mut breaches = match plan.shape().target {
+            Target::New(_) => after.breaches(true),
+            Target::InPlace => after.breaches(false),
+            Target::AsItStands => after.new_breaches(before, false),
+        };
+        let kept = |rule: Rule| match plan.shape().target {
+            Target::New(_) => rule == Rule::Size,
+            Target::InPlace => matches!(rule, Rule::Size | Rule::Text | Rule::OwnId | Rule::References),
+            Target::AsItStands => false,
+        };
+        let of_before = before.breaches(false);
+        for rule in
+            [Rule::Size, Rule::Text, Rule::OwnId, Rule::References].into_iter().filter(|rule| kept(*rule))
+        {
+            let count = |breaches: &[Breach]| breaches.iter().filter(|breach| breach.rule == rule).count();
+            if count(&breaches) <= count(&of_before) {
+                breaches.retain(|breach| breach.rule != rule);
+            }
+        }
+        if plan.draft().nobody_asks {
+            breaches.retain(|breach| !breach.is_unasked());
+        }
+        breaches.extend(after.touched_replies(before));
+        self.refusals.extend(breaches.iter().map(ToString::to_string));
+    }
+}
+
+fn has_half(entry: &Entry) -> bool {
+    threadline_entry::has_lone_surrogate(entry.text())
 }
 
 /// The beginning of what a prompt says.

@@ -14,7 +14,7 @@ use crate::secret::secret_in;
 use crate::session::{Parent, Session};
 
 /// The longest side of an image that the API takes at all, and in a request with many images.
-const IMAGE_SIDE: usize = 8000;
+pub(crate) const IMAGE_SIDE: usize = 8000;
 const IMAGE_SIDE_OF_MANY: usize = 2000;
 const MANY_IMAGES: usize = 20;
 /// The most bytes of one image.
@@ -295,14 +295,14 @@ impl Session {
     }
 }
 
-struct ImageSize {
-    width: usize,
-    height: usize,
+pub(crate) struct ImageSize {
+    pub(crate) width: usize,
+    pub(crate) height: usize,
     bytes: usize,
 }
 
 /// How large an image is, read from the first bytes of it.
-fn image_size(block: Block<'_>) -> Option<ImageSize> {
+pub(crate) fn image_size(block: Block<'_>) -> Option<ImageSize> {
     if !block.is("image") {
         return None;
     }

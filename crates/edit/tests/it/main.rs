@@ -4,4 +4,5 @@
 
 mod clone;
 mod compress;
+mod corpus;
 mod support;

@@ -1,0 +1,216 @@
+//! Mending: takes out of a conversation what the API would refuse, so that a session with faults can be edited too.
+//!
+//! Claude Code leaves the same things out when it resumes, each version in its own way; a result has none of them.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use threadline_entry::lens::{Block, Lens};
+use threadline_entry::{Kind, has_lone_surrogate};
+
+use crate::arrange::is_boundary;
+use crate::draft::{Body, Draft};
+use crate::splice::{Splice, span};
+
+pub(crate) fn mend(draft: &mut Draft<'_>, chain: &[usize]) {
+    for &idx in chain {
+        mend_text(draft, idx);
+        drop_empty(draft, idx);
+    }
+    let mut start = 0;
+    for end in 0..=chain.len() {
+        if end == chain.len() || is_boundary(&draft.session.entries()[chain[end]]) {
+            mend_stretch(draft, &chain[start..end]);
+            start = end;
+        }
+    }
+}
+
+/// One stretch between compactions.
+fn mend_stretch(draft: &mut Draft<'_>, lines: &[usize]) {
+    drop_unasked(draft, lines);
+    let mut calls: FxHashMap<String, (usize, usize, bool)> = FxHashMap::default();
+    let mut again: Vec<(usize, usize)> = Vec::new();
+    let mut orphans: Vec<(usize, usize)> = Vec::new();
+    for &idx in lines.iter().filter(|&&idx| is_message(draft, idx)) {
+        for (block_idx, block) in draft.blocks(idx) {
+            if block.is("tool_use") {
+                let id = block.id().unwrap_or_default().into_owned();
+                if calls.contains_key(&id) || id.is_empty() {
+                    again.push((idx, block_idx));
+                } else {
+                    calls.insert(id, (idx, block_idx, false));
+                }
+            } else if block.is("tool_result") {
+                match block.tool_use_id().and_then(|id| calls.get_mut(&*id)) {
+                    Some((_, _, answered)) if !*answered => *answered = true,
+                    _ => orphans.push((idx, block_idx)),
+                }
+            }
+        }
+    }
+    for (idx, block_idx) in again {
+        draft.remove_block(idx, block_idx, "a call that was made before");
+    }
+    for (idx, block_idx) in orphans {
+        draft.remove_block(idx, block_idx, "a result without a call");
+    }
+    let mut unanswered: Vec<(usize, usize)> = calls
+        .into_values()
+        .filter(|(_, _, answered)| !answered)
+        .map(|(idx, block_idx, _)| (idx, block_idx))
+        .collect();
+    unanswered.sort_unstable();
+    let mut touched = FxHashSet::default();
+    for (idx, block_idx) in unanswered {
+        draft.remove_block(idx, block_idx, "a call without a result");
+        touched.extend(draft.session.reply_of(idx));
+    }
+    drop_thoughts(draft, lines, &touched);
+}
+
+/// A line that a request would have a message of.
+fn is_message(draft: &Draft<'_>, idx: usize) -> bool {
+    let entry = &draft.session.entries()[idx];
+    matches!(entry.kind(), Kind::User | Kind::Assistant) && !entry.flag("isApiErrorMessage")
+}
+
+/// What the model said before anybody asked, and results of calls that are not here: the head of a log that was cut.
+fn drop_unasked(draft: &mut Draft<'_>, lines: &[usize]) {
+    let session = draft.session;
+    let asks = |draft: &Draft<'_>, idx: usize| {
+        let entry = &session.entries()[idx];
+        let local = entry.kind() == Kind::System
+            && entry.get("subtype").is_some_and(|json| json.is_str("local_command"));
+        let content = || entry.message().and_then(|message| message.content());
+        !draft.goes(idx)
+            && (local
+                || entry.kind() == Kind::User
+                    && (content().is_some_and(|content| content.as_str().is_some())
+                        || draft.blocks(idx).any(|(_, block)| !block.is("tool_result"))))
+    };
+    // Where nobody ever asks, nothing would be left.
+    let Some(first) = lines.iter().position(|&idx| asks(draft, idx)) else {
+        draft.nobody_asks = true;
+        return;
+    };
+    for &idx in &lines[..first] {
+        if is_message(draft, idx) && !draft.goes(idx) {
+            draft.remove(idx, "said before anything was asked");
+        }
+    }
+}
+
+/// Messages and texts without content.
+fn drop_empty(draft: &mut Draft<'_>, idx: usize) {
+    if !is_message(draft, idx) || draft.goes(idx) || matches!(draft.fates[idx].body, Body::Made(_)) {
+        return;
+    }
+    let entry = &draft.session.entries()[idx];
+    let Some(content) = entry.message().and_then(|message| message.content()) else {
+        return draft.remove(idx, "a message without content");
+    };
+    if let Some(text) = content.as_str() {
+        if text.trim().is_empty() || entry.kind() == Kind::Assistant {
+            draft.remove(idx, "a message without content");
+        }
+        return;
+    }
+    let white: Vec<usize> = draft
+        .blocks(idx)
+        .filter(|(_, block)| block.is("text") && block.text().is_none_or(|text| text.trim().is_empty()))
+        .map(|(block_idx, _)| block_idx)
+        .collect();
+    for block_idx in white {
+        draft.remove_block(idx, block_idx, "a text without content");
+    }
+    if !draft.goes(idx) && content.blocks().next().is_none() {
+        draft.remove(idx, "a message without content");
+    }
+}
+
+/// What is left of replies that lost their calls, if that is nothing but thinking.
+fn drop_thoughts(draft: &mut Draft<'_>, lines: &[usize], replies: &FxHashSet<usize>) {
+    let session = draft.session;
+    for &reply in replies {
+        let own = || session.replies()[reply].entries.iter().copied().filter(|idx| lines.contains(idx));
+        let says = own().any(|idx| draft.blocks(idx).any(|(_, block)| !is_thought(block)));
+        if says {
+            continue;
+        }
+        for idx in own().collect::<Vec<_>>() {
+            if !draft.goes(idx) {
+                draft.remove(idx, "thinking of a reply of which nothing else is left");
+            }
+        }
+    }
+}
+
+/// Half characters, and bytes that are no text.
+fn mend_text(draft: &mut Draft<'_>, idx: usize) {
+    let entry = &draft.session.entries()[idx];
+    if matches!(draft.fates[idx].body, Body::Made(_)) {
+        return;
+    }
+    if std::str::from_utf8(entry.as_bytes()).is_err() {
+        let text = entry.text().to_owned();
+        return draft.rewrite(idx, &text, "bytes that are no text replaced");
+    }
+    if !has_lone_surrogate(entry.text()) {
+        return;
+    }
+    let text = entry.text();
+    let halves = lone_surrogates(text);
+    let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
+    let mut thoughts =
+        blocks.filter(|block| is_thought(*block)).map(|block| span(text, block.object().json().raw()));
+    if thoughts.any(|thought| halves.iter().any(|half| thought.contains(half))) {
+        drop_thinking(draft, idx, "thinking with half characters");
+    }
+    for start in halves {
+        draft.splice(idx, Splice::new(start..start + 6, "\u{fffd}"), "half characters replaced");
+    }
+}
+
+/// Whether a block is what the model thought.
+pub(crate) fn is_thought(block: Block<'_>) -> bool {
+    block.is("thinking") || block.is("redacted_thinking")
+}
+
+/// Takes out everything that the reply of a line thought: in part it would not be what was signed.
+pub(crate) fn drop_thinking(draft: &mut Draft<'_>, idx: usize, why: &'static str) {
+    let Some(reply) = draft.session.reply_of(idx) else { return };
+    for idx in draft.session.replies()[reply].entries.clone() {
+        let thoughts: Vec<usize> = draft
+            .blocks(idx)
+            .filter(|(_, block)| is_thought(*block))
+            .map(|(block_idx, _)| block_idx)
+            .collect();
+        for block_idx in thoughts {
+            draft.remove_block(idx, block_idx, why);
+        }
+    }
+}
+
+/// Where escaped halves of surrogate pairs stand without their other halves.
+fn lone_surrogates(text: &str) -> Vec<usize> {
+    let bytes = text.as_bytes();
+    let unit = |at: usize| {
+        let digits = bytes.get(at + 2..at + 6).filter(|_| bytes[at..].starts_with(b"\\u"))?;
+        u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(hit) = memchr::memchr(b'\\', &bytes[at..]) {
+        at += hit;
+        match unit(at) {
+            Some(0xD800..0xDC00) if matches!(unit(at + 6), Some(0xDC00..0xE000)) => at += 12,
+            Some(0xD800..0xE000) => {
+                found.push(at);
+                at += 6;
+            }
+            Some(_) => at += 6,
+            None => at += 2,
+        }
+        at = at.min(bytes.len());
+    }
+    found
+}

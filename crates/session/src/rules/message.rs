@@ -1,0 +1,106 @@
+//! The messages that the lines of a conversation make: who speaks first, and that calls and results fit.
+
+use super::fact::Role;
+use super::{Breach, Rule, Rules};
+
+/// The most bytes of a request.
+const REQUEST: u64 = 32 << 20;
+
+pub(super) const UNASKED: &str = "the first message is the model's";
+
+impl Rules {
+    /// Goes over the messages of each stretch between compactions.
+    pub(super) fn check_messages(&self, chain: &[usize], breaches: &mut Vec<Breach>) {
+        let mut stretch = Stretch::default();
+        for &line in chain {
+            let fact = &self.facts[line];
+            let mut breach = |rule, message| breaches.push(Breach::new(rule, line, fact.name, message));
+            if fact.boundary {
+                if !stretch.open.is_empty() {
+                    breach(Rule::Pairs, "a call before it has no result");
+                }
+                stretch = Stretch::default();
+                continue;
+            }
+            match fact.role {
+                Role::Nobody => continue,
+                Role::Assistant => {
+                    if stretch.last.is_none() {
+                        breach(Rule::NotEmpty, UNASKED);
+                    }
+                    if stretch.last == Some(Role::User) || stretch.reply != fact.reply {
+                        if !stretch.open.is_empty() {
+                            breach(
+                                Rule::Pairs,
+                                "a call before it has no result in the message that followed",
+                            );
+                        }
+                        stretch.open.clear();
+                    }
+                    stretch.open.extend(&fact.calls);
+                    stretch.reply = fact.reply;
+                    stretch.text = false;
+                    if fact.calls.iter().any(|call| !stretch.calls.insert(*call)) {
+                        breach(Rule::Pairs, "the call was made before");
+                    }
+                }
+                Role::User => {
+                    if !fact.results.is_empty() && stretch.text {
+                        breach(Rule::Pairs, "the result stands behind a text of its message");
+                    }
+                    for result in &fact.results {
+                        match stretch.open.iter().position(|call| call == result) {
+                            Some(at) => {
+                                stretch.open.remove(at);
+                            }
+                            None => breach(Rule::Pairs, "the result answers no call of the message before"),
+                        }
+                    }
+                    stretch.text |= fact.text;
+                }
+            }
+            stretch.last = Some(fact.role);
+            stretch.size += fact.size;
+        }
+        let Some(&last) = chain.last() else { return };
+        let name = self.facts[last].name;
+        if !stretch.open.is_empty() {
+            breaches.push(Breach::new(Rule::Pairs, last, name, "a call has no result"));
+        }
+        if stretch.size > REQUEST {
+            breaches.push(Breach::new(Rule::Size, last, 0, "the request is larger than the API takes"));
+        }
+        if stretch.last.is_none() {
+            breaches.push(Breach::new(Rule::NotEmpty, last, 0, "no conversation is left"));
+        }
+    }
+
+    /// The reply that the conversation ends in the middle of: its calls were answered, and it has not gone on.
+    pub(super) fn open_loop(&self) -> Option<(usize, u64)> {
+        let chain = self.chain();
+        let mut results = false;
+        for &line in chain.iter().rev() {
+            let fact = &self.facts[line];
+            match fact.role {
+                Role::Nobody => {}
+                Role::User if fact.results.is_empty() => return None,
+                Role::User => results = true,
+                Role::Assistant => return fact.reply.filter(|_| results).map(|reply| (line, reply)),
+            }
+        }
+        None
+    }
+}
+
+/// A stretch of the conversation, as far as it was gone over.
+#[derive(Default)]
+struct Stretch {
+    last: Option<Role>,
+    reply: Option<u64>,
+    /// Calls of the last reply that wait for their results.
+    open: Vec<u64>,
+    calls: rustc_hash::FxHashSet<u64>,
+    /// Whether the user's message has a text already.
+    text: bool,
+    size: u64,
+}
