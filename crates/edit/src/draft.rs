@@ -200,6 +200,13 @@ impl<'s> Draft<'s> {
         fate.goes || !fate.out.is_empty() || !matches!(fate.body, Body::Same)
     }
 
+    /// Whether nothing is to be done to any line.
+    pub fn is_untouched(&self) -> bool {
+        self.added.is_empty()
+            && self.side.is_empty()
+            && (0..self.fates.len()).all(|idx| !self.is_touched(idx))
+    }
+
     /// The line as it will stand, but for its links, times and ids.
     pub fn entry(&self, entry_idx: usize) -> Cow<'_, Entry> {
         let fate = &self.fates[entry_idx];

@@ -59,11 +59,12 @@ fn mend_stretch(draft: &mut Draft<'_>, lines: &[usize]) {
         .map(|(idx, block_idx, _)| (idx, block_idx))
         .collect();
     unanswered.sort_unstable();
-    let mut touched = FxHashSet::default();
     for (idx, block_idx) in unanswered {
         draft.remove_block(idx, block_idx, "a call without a result");
-        touched.extend(draft.session.reply_of(idx));
     }
+    let loses = |idx: usize| draft.fates[idx].goes || !draft.fates[idx].out.is_empty();
+    let touched =
+        lines.iter().filter(|&&idx| loses(idx)).filter_map(|&idx| draft.session.reply_of(idx)).collect();
     drop_thoughts(draft, lines, &touched);
 }
 
@@ -127,20 +128,24 @@ fn drop_empty(draft: &mut Draft<'_>, idx: usize) {
     }
 }
 
-/// What is left of replies that lost their calls, if that is nothing but thinking.
+/// What is left of replies that lost something, if that is nothing but thinking.
 fn drop_thoughts(draft: &mut Draft<'_>, lines: &[usize], replies: &FxHashSet<usize>) {
-    let session = draft.session;
-    for &reply in replies {
-        let own = || session.replies()[reply].entries.iter().copied().filter(|idx| lines.contains(idx));
-        let says = own().any(|idx| draft.blocks(idx).any(|(_, block)| !is_thought(block)));
-        if says {
-            continue;
+    let of = |idx: usize| draft.session.reply_of(idx).filter(|reply| replies.contains(reply));
+    let mut speaking: FxHashSet<usize> = FxHashSet::default();
+    for &idx in lines {
+        if let Some(reply) = of(idx)
+            && draft.blocks(idx).any(|(_, block)| !is_thought(block))
+        {
+            speaking.insert(reply);
         }
-        for idx in own().collect::<Vec<_>>() {
-            if !draft.goes(idx) {
-                draft.remove(idx, "thinking of a reply of which nothing else is left");
-            }
-        }
+    }
+    let silent: Vec<usize> = lines
+        .iter()
+        .copied()
+        .filter(|&idx| !draft.goes(idx) && of(idx).is_some_and(|reply| !speaking.contains(&reply)))
+        .collect();
+    for idx in silent {
+        draft.remove(idx, "thinking of a reply of which nothing else is left");
     }
 }
 

@@ -35,6 +35,7 @@ const SAID: &[&str] = &["message", "toolUseResult", "uuid", "parentUuid"];
 
 impl Rename {
     pub(crate) fn new(draft: &Draft<'_>, shape: &Shape) -> Self {
+        let mut paths = draft.moved_paths.clone();
         let new = match &shape.target {
             Target::New(id) => Some(New {
                 old_id: draft.session.id().unwrap_or_default().into_owned(),
@@ -43,7 +44,15 @@ impl Rename {
             }),
             Target::InPlace | Target::AsItStands => None,
         };
-        Self { new, moved: FxHashMap::default(), paths: draft.moved_paths.clone() }
+        if let Some(New { old_id, id, .. }) = &new {
+            // Side data lies in a folder that is named after the session.
+            for folder in ["tool-results", "subagents"] {
+                paths.push((format!("/{old_id}/{folder}/"), format!("/{id}/{folder}/")));
+                let windows = |id: &str| format!(r"\\{id}\\{folder}\\");
+                paths.push((windows(old_id), windows(id)));
+            }
+        }
+        Self { new, moved: FxHashMap::default(), paths }
     }
 
     /// The new uuid of a line; `None` where lines keep theirs.
@@ -58,8 +67,14 @@ impl Rename {
         let Some(new) = &self.new else { return };
         let Some(object) = entry.object() else { return };
         let text = entry.text();
-        if entry.members().any(|(key, _)| OWN.iter().any(|own| key.is(own))) {
-            out.extend(without(text, object.json(), |_, key, _| key.is_some_and(|key| OWN.contains(&key))));
+        // The line of a call that is nowhere in the log.
+        let nowhere = |key: &str, value: Json<'_>| {
+            let names = |uuid: &str| plan.session().find(uuid).is_some() || self.moved.contains_key(uuid);
+            key == "sourceToolAssistantUUID" && value.as_str().is_some_and(|uuid| !names(&uuid))
+        };
+        let goes = |key: &str, value: Json<'_>| OWN.contains(&key) || nowhere(key, value);
+        if entry.members().any(|(key, value)| goes(&key.name(), value)) {
+            out.extend(without(text, object.json(), |_, key, value| key.is_some_and(|key| goes(key, value))));
         }
         if let Some(uuid) = entry.uuid() {
             let end = span(text, object.json().raw()).end - 1;

@@ -7,6 +7,8 @@ mod diff;
 mod job;
 mod label;
 mod report;
+mod side;
+mod strip;
 
 pub(crate) use job::told;
 
@@ -22,6 +24,7 @@ use crate::error::{CommandError, Outcome};
 pub(crate) enum EditCommand {
     Clone(clone::CloneArgs),
     Compress(compress::CompressArgs),
+    Strip(strip::StripArgs),
     Title(label::TitleArgs),
     Tag(label::TagArgs),
 }
@@ -30,6 +33,7 @@ pub(crate) fn run(cx: &Context, command: &EditCommand) -> Result<Outcome, Comman
     match command {
         EditCommand::Clone(args) => clone::run(cx, args),
         EditCommand::Compress(args) => compress::run(cx, args),
+        EditCommand::Strip(args) => strip::run(cx, args),
         EditCommand::Title(args) => label::run_title(cx, args),
         EditCommand::Tag(args) => label::run_tag(cx, args),
     }

@@ -1,6 +1,9 @@
 //! Every real session, edited in every way: the result is sound, and replays as planned.
 
-use threadline_edit::{Target, clone};
+use std::collections::HashMap;
+
+use threadline_edit::{ChangeKind, Cut, Draft, Plan, Preset, Strip, Target, Tools, clone, strip};
+use threadline_entry::{Code, Lines, Severity, parse_line};
 use threadline_session::Session;
 use threadline_testkit::shared_logs;
 
@@ -14,15 +17,17 @@ fn logs() -> Vec<(String, Session)> {
     let mut logs: Vec<_> = shared_logs();
     logs.sort_by_key(|path| std::fs::metadata(path).map(|metadata| metadata.len()).unwrap_or(0));
     let n = logs.len();
-    let step = if cfg!(debug_assertions) { 6 } else { 1 };
+    let step = if cfg!(debug_assertions) { 8 } else { 1 };
     let kept = if cfg!(debug_assertions) { n * 2 / 3 } else { n };
     logs.into_iter()
         .take(kept)
         .step_by(step)
         .map(|path| {
             let mut session = Session::with_id(path.file_stem().unwrap().to_string_lossy());
-            for entry in Session::from_bytes(&std::fs::read(&path).unwrap()).entries() {
-                session.push(entry.clone(), Vec::new());
+            let bytes = std::fs::read(&path).unwrap();
+            let mut lines = Lines::new(&bytes[..]);
+            while let Some(line) = lines.next().unwrap() {
+                parse_line(&line, |entry, findings| session.push(entry, findings));
             }
             (path.to_string_lossy().into_owned(), session)
         })
@@ -88,4 +93,103 @@ fn first_difference(before: &str, after: &str) -> String {
         text[from..].chars().take(200).collect::<String>()
     };
     format!("before …{}… after …{}…", piece(before), piece(after))
+}
+
+/// An operation, by the name it has in a failure.
+type Operation = (&'static str, fn(&mut Draft<'_>));
+
+const OPERATIONS: &[Operation] = &[
+    ("clone --to 1", |draft| {
+        // A log without a turn cannot be cut.
+        let _ = clone(draft, Some(&Cut::Turn(1)), None);
+    }),
+    ("light", |draft| strip(draft, &Preset::Light.strip(), "x")),
+    ("standard", |draft| strip(draft, &Preset::Standard.strip(), "x")),
+    ("heavy", |draft| strip(draft, &Preset::Heavy.strip(), "x")),
+    ("extreme", |draft| strip(draft, &Preset::Extreme.strip(), "x")),
+    ("thinking", |draft| strip(draft, &Strip { thinking: true, ..Strip::default() }, "x")),
+    ("Bash", |draft| {
+        let tools = Tools { names: vec!["Bash".into()], ..Tools::default() };
+        strip(draft, &Strip { tools: Some(tools), ..Strip::default() }, "x");
+    }),
+    ("older", |draft| {
+        let tools = Tools { older_than: Some(2), ..Tools::default() };
+        strip(draft, &Strip { tools: Some(tools), ..Strip::default() }, "x");
+    }),
+];
+
+#[test]
+fn every_operation_makes_sound_sessions() {
+    let mut faults = Vec::new();
+    for (path, session) in logs() {
+        if sent(&session).is_none_or(|sent| sent.is_empty()) {
+            continue;
+        }
+        let odd: Vec<Code> = session.findings().iter().map(|finding| finding.code).collect();
+        for (name, edit) in OPERATIONS {
+            for target in [new(), Target::InPlace] {
+                let in_place = target == Target::InPlace;
+                if in_place && name.starts_with("clone") {
+                    continue;
+                }
+                let plan = plan(&session, target, |draft| edit(draft));
+                if let Some(fault) = fault(&plan, &odd, in_place) {
+                    faults.push(format!("{path} {name} in place {in_place}: {fault}"));
+                }
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// What is wrong with a plan, if anything is.
+fn fault(plan: &Plan<'_>, odd: &[Code], in_place: bool) -> Option<String> {
+    if let [first, ..] = plan.refusals() {
+        // Where nothing was said but by tools, nothing is left without them.
+        return (!first.contains("no conversation is left")).then(|| plan.refusals().join("; "));
+    }
+    let bytes = plan.to_bytes();
+    if plan.digest() != threadline_edit::Digest::of(&bytes) {
+        return Some("other bytes than the plan says".into());
+    }
+    let result = Session::from_bytes(&bytes);
+    if result.replay().is_none_or(|messages| messages.is_empty()) {
+        return Some("nothing is sent".into());
+    }
+    // Whatever the session had may stay in its own file, if it is not of the conversation.
+    let findings = result.findings();
+    let mut bad = findings.iter().filter(|finding| {
+        finding.severity > Severity::Note
+            && (!odd.contains(&finding.code) || !in_place && is_of_the_tree(finding.code))
+    });
+    if let Some(finding) = bad.next() {
+        return Some(format!("{} {}", finding.code, finding.message));
+    }
+    untouched(plan)
+}
+
+fn is_of_the_tree(code: Code) -> bool {
+    !matches!(
+        code,
+        Code::Secret | Code::LargeImage | Code::HollowThinking | Code::BadSignature | Code::ErrorTail
+    )
+}
+
+/// A line that the plan does not name is what it was; in a new session, but for ids and links.
+fn untouched(plan: &Plan<'_>) -> Option<String> {
+    if matches!(plan.shape().target, Target::New(_)) {
+        return None;
+    }
+    let named: HashMap<u64, ChangeKind> =
+        plan.changes().filter_map(|change| Some((change.line_no?, change.kind))).collect();
+    let mut line = Vec::new();
+    for at in 0..plan.len() {
+        let Some(source) = plan.source_of(at).map(|idx| &plan.session().entries()[idx]) else { continue };
+        line.clear();
+        plan.render(at, &mut line);
+        if (line != source.as_bytes()) != named.contains_key(&source.at().line_no) && !source.is_glued() {
+            return Some(format!("line {} is not as the plan says", source.at().line_no));
+        }
+    }
+    None
 }

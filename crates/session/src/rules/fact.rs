@@ -149,18 +149,14 @@ impl Rules {
                 }
             },
         };
-        match entry.uuid() {
+        let fault = match entry.uuid() {
             Some(uuid) => {
-                if self.by_uuid.insert((&*uuid).into(), line as u32).is_some() {
-                    let message = "another line has the same uuid";
-                    self.lines.push(Breach::new(Rule::ParentBefore, line, name, message));
-                }
+                let again = self.by_uuid.insert((&*uuid).into(), line as u32).is_some();
+                again.then_some("another line has the same uuid")
             }
-            None if fact.speaks() => {
-                self.lines.push(Breach::new(Rule::ParentBefore, line, name, "the line has no uuid"));
-            }
-            None => {}
-        }
+            None => fact.speaks().then_some("the line has no uuid"),
+        };
+        self.lines.extend(fault.map(|message| Breach::new(Rule::ParentBefore, line, name, message)));
     }
 
     fn note_references(&mut self, line: usize, entry: &Entry, fact: &mut Fact) {

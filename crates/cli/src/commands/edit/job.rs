@@ -7,7 +7,7 @@ use threadline_entry::{Lines, Severity, parse_line};
 use threadline_session::Session;
 use threadline_store::{Action, FileDigest, OpError, Receipt, SessionFile, Snapshot, State, Step, is_live};
 
-use super::report;
+use super::{report, side};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 use crate::load;
@@ -93,6 +93,9 @@ impl Job {
             Target::New(id) => id.clone(),
             Target::InPlace | Target::AsItStands => uuid::Uuid::new_v4().to_string(),
         };
+        if let Target::New(id) = &target {
+            side::copy(&self.file, id, &mut draft)?;
+        }
         let fresh = Fresh { seed, now: jiff::Timestamp::now().as_millisecond() };
         let plan = draft.plan(Shape { operation, target, fresh });
         let path = self.target_path(&plan);

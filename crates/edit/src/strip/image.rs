@@ -1,0 +1,58 @@
+//! Images and documents: a word stays for each, wherever it stands.
+
+use threadline_entry::{Entry, Json, JsonKind, Kind};
+
+use crate::draft::Draft;
+use crate::splice::Splice;
+
+/// What is said in the place of an image in a message.
+const WORD: &str = r#"{"type":"text","text":"[image left out]"}"#;
+const DOCUMENT: &str = r#"{"type":"text","text":"[document left out]"}"#;
+
+/// A text of base 64 that is no longer than this is no image.
+const SHORT: usize = 256;
+
+pub(super) fn strip(draft: &mut Draft<'_>) {
+    for (idx, entry) in draft.session.entries().iter().enumerate() {
+        if draft.goes(idx) || entry.kind() == Kind::Bad || !may_hold(entry) {
+            continue;
+        }
+        let mut splices = Vec::new();
+        for (_, value) in entry.members() {
+            find(entry, value, &mut splices);
+        }
+        for splice in splices {
+            draft.splice(idx, splice, "an image");
+        }
+    }
+}
+
+/// A quick look: nearly no line holds any.
+fn may_hold(entry: &Entry) -> bool {
+    let text = entry.text().as_bytes();
+    [&b"\"base64\""[..], b"\"image\"", b"\"document\""]
+        .iter()
+        .any(|name| memchr::memmem::find(text, name).is_some())
+}
+
+fn find(entry: &Entry, json: Json<'_>, out: &mut Vec<Splice>) {
+    match json.kind() {
+        JsonKind::Array => json.items().for_each(|item| find(entry, item, out)),
+        JsonKind::Object => {
+            let is = |kind: &str| json.get("type").is_some_and(|json| json.is_str(kind));
+            if (is("image") || is("document")) && json.get("source").is_some_and(Json::is_object) {
+                let word = if is("image") { WORD } else { DOCUMENT };
+                out.push(Splice::over(entry.text(), json.raw(), word));
+                return;
+            }
+            for (key, value) in json.members() {
+                if key.is("base64") && value.quoted().is_some_and(|data| data.len() > SHORT) {
+                    out.push(Splice::over(entry.text(), value.raw(), "\"\""));
+                } else {
+                    find(entry, value, out);
+                }
+            }
+        }
+        _ => {}
+    }
+}

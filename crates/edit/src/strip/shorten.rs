@@ -1,0 +1,85 @@
+//! Shortening: the beginning of what a call was given and returned, and where the rest is.
+
+use threadline_entry::lens::Lens;
+use threadline_entry::{Entry, Json, JsonKind};
+use threadline_session::ToolCall;
+
+use crate::draft::Draft;
+use crate::splice::{Splice, quote};
+
+/// Texts of more characters than this are shortened to so many.
+const LONG: usize = 1000;
+const PREVIEW: usize = 400;
+
+/// How a note begins; a text that has one is never shortened again.
+const NOTE: &str = "[threadline: ";
+
+/// Shortens the long texts of a call and of its results.
+pub(super) fn call(draft: &mut Draft<'_>, call: &ToolCall, origin: &str) {
+    let session = draft.session;
+    for idx in call.lines().filter(|&idx| !draft.goes(idx)).collect::<Vec<_>>() {
+        let entry = &session.entries()[idx];
+        let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
+        let own = blocks.filter(|block| block.is("tool_use") && block.id().is_some_and(|id| id == call.id));
+        let inputs: Vec<_> = own.filter_map(|block| block.input()).collect();
+        for input in inputs {
+            shorten(draft, idx, input, origin, format!("what {} was given, shortened", call.name));
+        }
+    }
+    for result in &call.results {
+        let idx = result.entry_idx;
+        let entry = &session.entries()[idx];
+        let why = || format!("what {} returned, shortened", call.name);
+        let content = result.block(session).and_then(|block| block.object().get("content"));
+        if draft.goes(idx) || content.is_none() {
+            continue;
+        }
+        if let Some(content) = content {
+            shorten(draft, idx, content, origin, why());
+        }
+        if let Some(data) = entry.get("toolUseResult") {
+            shorten(draft, idx, data, origin, why());
+        }
+    }
+}
+
+fn shorten(draft: &mut Draft<'_>, idx: usize, json: Json<'_>, origin: &str, why: String) {
+    let entry = &draft.session.entries()[idx];
+    let mut splices = Vec::new();
+    find(entry, json, origin, &mut splices);
+    for splice in splices {
+        draft.splice(idx, splice, why.clone());
+    }
+}
+
+/// The long texts in a value. What is no text, such as an image, is left alone.
+fn find(entry: &Entry, json: Json<'_>, origin: &str, out: &mut Vec<Splice>) {
+    match json.kind() {
+        JsonKind::Array => json.items().for_each(|item| find(entry, item, origin, out)),
+        JsonKind::Object => {
+            for (key, value) in json.members() {
+                if !(key.is("data") || key.is("base64") || key.is("signature")) {
+                    find(entry, value, origin, out);
+                }
+            }
+        }
+        JsonKind::String => {
+            let Some(text) = json.as_str().filter(|text| text.len() > LONG) else { return };
+            let length = text.chars().count();
+            if length <= LONG || text.contains(NOTE) {
+                return;
+            }
+            let preview: String = text.chars().take(PREVIEW).collect();
+            let line = entry.at().line_no;
+            let note = format!(
+                "{NOTE}the first {PREVIEW} of {length} characters; the whole is on line {line} of {origin}]"
+            );
+            out.push(Splice::over(
+                entry.text(),
+                json.raw(),
+                quote(&format!("{}\n{note}", preview.trim_end())),
+            ));
+        }
+        JsonKind::Null | JsonKind::Bool | JsonKind::Number => {}
+    }
+}
