@@ -11,7 +11,7 @@ use std::fmt;
 
 use memchr::{memchr, memchr2};
 
-use self::marks::{Marks, each_bit};
+use self::marks::Backslashes;
 pub use self::walker::check;
 pub(crate) use self::walker::{Refusal, Walker};
 
@@ -374,46 +374,48 @@ pub fn decode(inner: &str) -> Cow<'_, str> {
         return Cow::Borrowed(inner);
     }
     // What is decoded is never longer than what was written.
-    let mut out = vec![0; bytes.len() + STEP];
-    let (mut from, mut to) = (0, 0);
-    let mut marks = Marks::default();
+    let mut out = Vec::with_capacity(bytes.len() + STEP);
+    let mut from = 0;
+    let mut backslashes = Backslashes::new();
     let mut start = 0;
     while start < bytes.len() {
-        let (marked, _) = marks.fill(&bytes[start..]);
-        for at in each_bit(&marks.backslashes[..marked.div_ceil(64)]).map(|at| start + at) {
+        let (places, looked_at) = backslashes.find(&bytes[start..]);
+        for at in places.iter().map(|&place| start + usize::from(place)) {
             // A backslash that is escaped itself is done with already.
             if at < from {
                 continue;
             }
-            to += copy(&bytes[from..], &mut out[to..], at - from);
+            copy(&bytes[from..], at - from, &mut out);
             let plain = bytes.get(at + 1).map_or(0, |&byte| PLAIN_ESCAPE[usize::from(byte)]);
             if plain != 0 {
-                out[to] = plain;
-                (from, to) = (at + 2, to + 1);
+                out.push(plain);
+                from = at + 2;
             } else {
                 let (ch, next) = decode_escape(bytes, at);
-                to += ch.encode_utf8(&mut out[to..]).len();
+                out.extend_from_slice(ch.encode_utf8(&mut [0; 4]).as_bytes());
                 from = next;
             }
         }
-        start += marked;
+        start += looked_at;
     }
-    to += copy(&bytes[from..], &mut out[to..], bytes.len() - from);
-    out.truncate(to);
+    out.extend_from_slice(&bytes[from..]);
     Cow::Owned(text_of(out))
 }
 
 /// So many bytes are copied at a time.
-const STEP: usize = 32;
+const STEP: usize = 64;
 
-/// Copies `n` bytes; more may be written behind them. Most pieces are short, and quickly copied as one step.
+/// Copies the first `n` bytes. Most pieces are short, and quickly copied as one step, of which the rest is dropped again.
 #[inline(always)]
-fn copy(from: &[u8], to: &mut [u8], n: usize) -> usize {
-    match (from.first_chunk::<STEP>(), to.first_chunk_mut::<STEP>()) {
-        (Some(piece), Some(room)) if n <= STEP => *room = *piece,
-        _ => to[..n].copy_from_slice(&from[..n]),
+fn copy(from: &[u8], n: usize, to: &mut Vec<u8>) {
+    match from.first_chunk::<STEP>() {
+        Some(piece) if n <= STEP => {
+            let end = to.len() + n;
+            to.extend_from_slice(piece);
+            to.truncate(end);
+        }
+        _ => to.extend_from_slice(&from[..n]),
     }
-    n
 }
 
 /// Whether anything is escaped in what stands between the quotes of a string. For short strings.

@@ -5,5 +5,88 @@ pub type Millis = i64;
 
 /// Reads `2026-02-18T02:00:41.425Z`; `None` for what names no moment.
 pub(crate) fn parse(text: &str) -> Option<Millis> {
-    text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond)
+    parse_usual(text.as_bytes())
+        .or_else(|| text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond))
+}
+
+/// Reads the one form that Claude Code writes; `None` for all others, and for what is no such day or time.
+fn parse_usual(text: &[u8]) -> Option<Millis> {
+    const FORM: &[u8; 24] = b"0000-00-00T00:00:00.000Z";
+    let text: &[u8; 24] = text.try_into().ok()?;
+    let fits = |(&byte, &form): (&u8, &u8)| if form == b'0' { byte.is_ascii_digit() } else { byte == form };
+    if !text.iter().zip(FORM).fold(true, |all, pair| all & fits(pair)) {
+        return None;
+    }
+    let number = |from: usize, to: usize| {
+        text[from..to].iter().fold(0, |sum, &digit| sum * 10 + i64::from(digit - b'0'))
+    };
+    let (year, month, day) = (number(0, 4), number(5, 7), number(8, 10));
+    let (hour, minute, second) = (number(11, 13), number(14, 16), number(17, 19));
+    let leap = i64::from(year % 4 == 0 && (year % 100 != 0 || year % 400 == 0));
+    let in_month = match month {
+        2 => 28 + leap,
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
+    };
+    // A leap second, and the end of time, are for others to judge.
+    if year == 9999 || !(1..=in_month).contains(&day) || hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    // Days since 1970, with years that begin in March, so that the leap day is the last of its year.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let leaps = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    let days = 365 * year + leaps + (153 * month + 2) / 5 + day - 1 - 719_468;
+    Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 1000 + number(20, 23))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn by_jiff(text: &str) -> Option<Millis> {
+        text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond)
+    }
+
+    #[test]
+    fn every_day_is_the_one_that_jiff_says() {
+        for year in [0, 1, 4, 100, 400, 1600, 1899, 1900, 1970, 1999, 2000, 2023, 2024, 2026, 2100, 9998] {
+            for (month, day) in (0..=13).flat_map(|month| (0..=32).map(move |day| (month, day))) {
+                let text = format!("{year:04}-{month:02}-{day:02}T23:59:58.007Z");
+                assert_eq!(parse_usual(text.as_bytes()), by_jiff(&text), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_forms_are_read_too_and_nonsense_is_not() {
+        for text in [
+            "2026-02-18T02:00:41Z",
+            "2026-02-18T02:00:41.425123Z",
+            "2026-02-18T03:00:41.425+01:00",
+            "2026-02-18 02:00:41.425Z",
+            "2016-12-31T23:59:60.000Z",
+            "2026-02-18T24:00:00.000Z",
+            "2026-02-18T02:60:00.000Z",
+            "2026-02-18t02:00:41.425z",
+            "2026-02-18T02:00:41,425Z",
+            "2026-02-1\u{661}T02:00:41.42Z",
+            "9999-12-31T23:59:59.999Z",
+            "yesterday",
+            "",
+        ] {
+            assert_eq!(parse(text), by_jiff(text), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_of_that_form_is_read_as_jiff_does(
+            text in "[0-9]{4}-[01][0-9]-[0-3][0-9][T ][0-2][0-9]:[0-6][0-9]:[0-6][0-9][.,][0-9]{3}[Zz]"
+        ) {
+            prop_assert_eq!(parse(&text), by_jiff(&text));
+        }
+    }
 }

@@ -1,40 +1,132 @@
 //! Marks: where the quotes and backslashes of a text stand, a bit for a byte.
 //!
 //! Most of a line is strings, and most of the work is to find where each ends. A bit for every quote makes that a
-//! matter of counting zeros, and costs about as much as a copy of the text. There is no `unsafe` here: the loops
-//! are of a shape that the compiler turns into vectors by itself.
+//! matter of counting zeros. The marks are made with the widest vectors that the machine has, which is found out at
+//! run time; a plain way, for machines without, makes the same. There is no `unsafe` here: `fearless_simd` has it.
+
+use fearless_simd::{Level, Simd, SimdBase, SimdMask, dispatch, u8x64};
 
 /// Where the quotes and backslashes of up to 1024 bytes stand: a bit for a byte, 64 to a word.
 ///
 /// Many words are made at a time, since each takes a while but none waits for another.
 #[derive(Default)]
-pub(super) struct Marks {
+struct Marks {
     quotes: [u64; Self::WORDS],
-    pub(super) backslashes: [u64; Self::WORDS],
+    backslashes: [u64; Self::WORDS],
+    letters: [u64; Self::WORDS],
 }
 
 impl Marks {
     const WORDS: usize = 16;
 
-    /// Marks the first bytes of `text`, as many as there is room for. Returns how many, and whether a control
-    /// character is among them.
-    pub(super) fn fill(&mut self, text: &[u8]) -> (usize, bool) {
+    /// Marks the first bytes of `text`, as many as there is room for, by means of `marks`. Returns how many, and whether a
+    /// control character is among them.
+    #[inline(always)]
+    fn fill_by(&mut self, text: &[u8], marks: impl Fn(&[u8; 64]) -> BlockMarks) -> (usize, bool) {
         let text = &text[..text.len().min(Self::WORDS * 64)];
-        let (blocks, rest) = text.as_chunks::<64>();
-        let words = self.quotes.iter_mut().zip(&mut self.backslashes);
-        let mut control = false;
-        for ((quotes, backslashes), block) in words.zip(blocks) {
-            (*quotes, *backslashes) = marks(block);
-            control |= has_control(block);
+        let words = self.quotes.iter_mut().zip(&mut self.backslashes).zip(&mut self.letters);
+        let mut controls = 0;
+        for (((quotes, backslashes), letters), block) in words.zip(blocks(text)) {
+            let marks = marks(&block);
+            (*quotes, *backslashes, *letters) = (marks.quotes, marks.backslashes, marks.letters);
+            controls |= marks.controls;
         }
-        if !rest.is_empty() {
-            let mut block = [b' '; 64];
-            block[..rest.len()].copy_from_slice(rest);
-            (self.quotes[blocks.len()], self.backslashes[blocks.len()]) = marks(&block);
-            control |= has_control(&block);
-        }
-        (text.len(), control)
+        (text.len(), controls != 0)
     }
+}
+
+/// Where the backslashes of a text stand, up to 512 bytes of it at a time.
+pub(super) struct Backslashes {
+    /// As many of them as there are backslashes; some of the rest is written to as well.
+    places: [u16; Self::MOST + Self::AT_ONCE],
+}
+
+impl Backslashes {
+    const MOST: usize = 512;
+
+    /// So many places are written at a time, whether there are as many or not: that is quicker than to ask.
+    const AT_ONCE: usize = 4;
+
+    pub(super) fn new() -> Self {
+        Self { places: [0; _] }
+    }
+
+    /// Where the backslashes of the first bytes stand, and how many bytes were looked at.
+    pub(super) fn find(&mut self, text: &[u8]) -> (&[u16], usize) {
+        let text = &text[..text.len().min(Self::MOST)];
+        let count = match vectors() {
+            Some(level) => dispatch!(level, simd => self.find_by(text, |block| {
+                u8x64::from_slice(simd, block).simd_eq(b'\\').to_bitmask()
+            })),
+            None => self.find_by(text, |block| marks(block).1),
+        };
+        (&self.places[..count], text.len())
+    }
+
+    #[inline(always)]
+    fn find_by(&mut self, text: &[u8], marks: impl Fn(&[u8; 64]) -> u64) -> usize {
+        let mut count = 0;
+        for (i, block) in blocks(text).enumerate() {
+            let word = marks(&block);
+            let (mut left, mut to) = (word, count);
+            while left != 0 {
+                for place in &mut self.places[to..][..Self::AT_ONCE] {
+                    *place = (i * 64) as u16 + left.trailing_zeros() as u16;
+                    left &= left.wrapping_sub(1);
+                }
+                to += Self::AT_ONCE;
+            }
+            count += word.count_ones() as usize;
+        }
+        count
+    }
+}
+
+/// The text in blocks of 64 bytes, the last one filled up with spaces.
+#[inline(always)]
+fn blocks(text: &[u8]) -> impl Iterator<Item = [u8; 64]> {
+    let (blocks, rest) = text.as_chunks::<64>();
+    let mut last = [b' '; 64];
+    last[..rest.len()].copy_from_slice(rest);
+    blocks.iter().copied().chain((!rest.is_empty()).then_some(last))
+}
+
+/// The marks of 64 bytes: the first byte's bit is the lowest.
+struct BlockMarks {
+    quotes: u64,
+    backslashes: u64,
+    /// Letters that stand for themselves or, behind a backslash, for an escape: not all of them, but the most frequent.
+    letters: u64,
+    /// Not zero if there is a control character.
+    controls: u64,
+}
+
+/// The vectors to work with; `None` where the plain way is as good.
+#[inline(always)]
+fn vectors() -> Option<Level> {
+    #[cfg(test)]
+    if let Some(chosen) = tests::chosen() {
+        return chosen;
+    }
+    Some(Level::new()).filter(|level| !level.is_fallback())
+}
+
+/// The marks of a block, by vectors.
+#[inline(always)]
+fn block_marks<S: Simd>(simd: S, block: &[u8; 64]) -> BlockMarks {
+    let bytes = u8x64::from_slice(simd, block);
+    BlockMarks {
+        quotes: bytes.simd_eq(b'"').to_bitmask(),
+        backslashes: bytes.simd_eq(b'\\').to_bitmask(),
+        letters: (bytes.simd_eq(b'n') | bytes.simd_eq(b't') | bytes.simd_eq(b'r')).to_bitmask(),
+        controls: bytes.simd_lt(0x20).to_bitmask(),
+    }
+}
+
+/// The same without. Written so that the compiler may make vectors of it, such as it knows everywhere.
+fn plain_marks(block: &[u8; 64]) -> BlockMarks {
+    let (quotes, backslashes) = marks(block);
+    BlockMarks { quotes, backslashes, letters: 0, controls: u64::from(has_control(block)) }
 }
 
 /// Whether there is a control character. Without an early exit, so that the compiler makes vectors of it.
@@ -154,8 +246,16 @@ impl<'a> Quotes<'a> {
     /// Marks what comes next; `false` at the end of the text.
     #[inline(never)]
     fn mark(&mut self) -> bool {
+        match vectors() {
+            Some(level) => dispatch!(level, simd => self.mark_by(|block| block_marks(simd, block))),
+            None => self.mark_by(plain_marks),
+        }
+    }
+
+    #[inline(always)]
+    fn mark_by(&mut self, marks: impl Fn(&[u8; 64]) -> BlockMarks) -> bool {
         let start = self.marked.end;
-        let (marked, control) = self.marks.fill(&self.bytes[start..]);
+        let (marked, control) = self.marks.fill_by(&self.bytes[start..], marks);
         self.marked = start..start + marked;
         self.next = 0;
         self.end = marked.div_ceil(64);
@@ -172,21 +272,17 @@ impl<'a> Quotes<'a> {
     fn leave_out_escaped(&mut self, start: usize) {
         let mut others = [0; Marks::WORDS];
         let mut carry = self.carry;
-        let marks = self.marks.quotes.iter_mut().zip(&self.marks.backslashes);
-        for ((quotes, backslashes), others) in marks.zip(&mut others).take(self.end) {
+        let marks = self.marks.quotes.iter_mut().zip(&self.marks.backslashes).zip(&self.marks.letters);
+        for (((quotes, backslashes), letters), others) in marks.zip(&mut others).take(self.end) {
             let escaped = escaped(*backslashes, &mut carry);
-            // Quotes and backslashes may always be escaped; the others need a look.
-            *others = escaped & !(*quotes | *backslashes);
+            // These may always be escaped; the others need a look.
+            *others = escaped & !(*quotes | *backslashes | *letters);
             *quotes &= !escaped;
         }
         self.carry = carry;
-        // Nearly all are escapes of one letter: only if one is not, they are looked at one by one.
-        let others = &others[..self.end];
-        if !each_bit(others).fold(true, |all, at| all & is_short_escape(self.bytes, start + at)) {
-            for at in each_bit(others).map(|at| start + at) {
-                if !is_short_escape(self.bytes, at) {
-                    self.check_unicode_escape(at);
-                }
+        for at in each_bit(&others[..self.end]).map(|at| start + at) {
+            if !is_short_escape(self.bytes, at) {
+                self.check_unicode_escape(at);
             }
         }
     }
@@ -203,7 +299,7 @@ impl<'a> Quotes<'a> {
 
 /// The places of the bits that are set.
 #[inline(always)]
-pub(super) fn each_bit(words: &[u64]) -> impl Iterator<Item = usize> {
+fn each_bit(words: &[u64]) -> impl Iterator<Item = usize> {
     words.iter().enumerate().flat_map(|(i, &word)| {
         let mut left = word;
         std::iter::from_fn(move || {
@@ -255,10 +351,45 @@ pub(super) fn all_hex(digits: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use std::cell::Cell;
+
     use proptest::prelude::*;
 
     use super::*;
+
+    thread_local! {
+        static CHOSEN: Cell<Option<Option<Level>>> = const { Cell::new(None) };
+    }
+
+    pub(super) fn chosen() -> Option<Option<Level>> {
+        CHOSEN.get()
+    }
+
+    /// Runs a test in the plain way, with the vectors that every such machine has, and with the widest that this one has.
+    pub(in crate::json) fn in_each_way<T>(mut test: impl FnMut() -> T) -> [T; 3] {
+        [None, Some(Level::baseline()), Some(Level::new())].map(|way| {
+            CHOSEN.set(Some(way));
+            let result = test();
+            CHOSEN.set(None);
+            result
+        })
+    }
+
+    #[test]
+    fn marks_are_the_same_in_each_way() {
+        for byte in 0..=u8::MAX {
+            let block: [u8; 64] = std::array::from_fn(|i| byte.wrapping_add((i as u8).wrapping_mul(37)));
+            let plain = |byte: u8| block.iter().rev().fold(0u64, |bits, &b| bits << 1 | u64::from(b == byte));
+            let has_control = block.iter().any(|&byte| byte < 0x20);
+            let tell = |marks: BlockMarks| (marks.quotes, marks.backslashes, marks.controls != 0);
+            let expected = (plain(b'"'), plain(b'\\'), has_control);
+            assert_eq!(tell(plain_marks(&block)), expected);
+            for level in [Level::baseline(), Level::new()] {
+                assert_eq!(tell(dispatch!(level, simd => block_marks(simd, &block))), expected);
+            }
+        }
+    }
 
     /// The quotes that stand behind an even number of backslashes, found one byte at a time.
     fn plainly(bytes: &[u8]) -> Vec<usize> {
@@ -275,22 +406,27 @@ mod tests {
         quotes
     }
 
+    fn all(bytes: &[u8]) -> Vec<usize> {
+        let mut quotes = Quotes::new(bytes);
+        std::iter::from_fn(|| quotes.pop()).collect()
+    }
+
     proptest! {
         #[test]
         fn quotes_are_those_that_are_not_escaped(bytes in prop::collection::vec(
             prop_oneof![4 => Just(b'\\'), 2 => Just(b'"'), 1 => Just(b'n'), 1 => any::<u8>()], 0..3000)
         ) {
-            let mut quotes = Quotes::new(&bytes);
-            let found: Vec<_> = std::iter::from_fn(|| quotes.pop()).collect();
-            prop_assert_eq!(found, plainly(&bytes));
+            for found in in_each_way(|| all(&bytes)) {
+                prop_assert_eq!(found, plainly(&bytes));
+            }
         }
 
         #[test]
         fn long_runs_of_backslashes_are_followed(runs in prop::collection::vec(0usize..200, 0..20)) {
             let text: String = runs.iter().map(|&run| "\\".repeat(run) + "\"").collect();
-            let mut quotes = Quotes::new(text.as_bytes());
-            let found: Vec<_> = std::iter::from_fn(|| quotes.pop()).collect();
-            prop_assert_eq!(found, plainly(text.as_bytes()));
+            for found in in_each_way(|| all(text.as_bytes())) {
+                prop_assert_eq!(found, plainly(text.as_bytes()));
+            }
         }
     }
 }
