@@ -1,12 +1,10 @@
 //! From what a person typed to sessions in memory.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
-use threadline_entry::{Lines, parse_line};
 use threadline_session::{Agent, Family, Session, Spawn};
-use threadline_store::{AgentFile, Candidate, FindError, SessionFile};
+use threadline_store::{AgentFile, Candidate, FindError, SessionFile, read_log};
 use threadline_usage::Book;
 use threadline_view::Spending;
 
@@ -46,12 +44,9 @@ fn describe(candidate: &Candidate) -> String {
 
 /// Reads a whole log.
 pub(crate) fn session(path: &Path, id: &str) -> Result<Session, CommandError> {
-    let could_not = |error| CommandError::new(format!("cannot read {}: {error}", path.display()));
     let mut session = Session::with_id(id);
-    let mut lines = Lines::new(File::open(path).map_err(could_not)?);
-    while let Some(line) = lines.next().map_err(could_not)? {
-        parse_line(&line, |entry, findings| session.push(entry, findings));
-    }
+    read_log(path, |entry, findings| session.push(entry, findings))
+        .map_err(|error| CommandError::new(format!("cannot read {}: {error}", path.display())))?;
     Ok(session)
 }
 

@@ -1,6 +1,7 @@
 //! One line of a log, exactly as it was written, and where it stands.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::finding::{Code, Finding};
 use crate::index::Index;
@@ -31,8 +32,19 @@ pub struct Entry {
 #[derive(Clone)]
 enum Raw {
     Text(Box<str>),
+    /// A stretch of lines, and where in it this one begins and ends.
+    Shared(Arc<String>, (u32, u32)),
     /// Bytes that are no UTF-8, and the same with U+FFFD for what is none.
     Bytes(Box<[u8]>, Box<str>),
+}
+
+impl Raw {
+    fn text(&self) -> &str {
+        match self {
+            Self::Text(text) | Self::Bytes(_, text) => text,
+            Self::Shared(text, (start, end)) => &text[*start as usize..*end as usize],
+        }
+    }
 }
 
 /// Where a line stands in its file.
@@ -142,12 +154,24 @@ impl Entry {
         (entry, findings)
     }
 
+    /// Parses the line that stands at `at` in its file and at `range` in a stretch of lines.
+    pub(crate) fn share(
+        text: &Arc<String>,
+        range: (u32, u32),
+        ending: Ending,
+        at: Position,
+    ) -> (Self, Vec<Finding>) {
+        let mut findings = Vec::new();
+        let raw = Raw::Shared(text.clone(), range);
+        let mut entry = Self { raw, index: Index::default(), kind: Kind::Bad, ending, glue: Glue::Alone, at };
+        entry.look(&mut findings);
+        (entry, findings)
+    }
+
     /// Finds the members of the object and what is odd about the text.
     fn look(&mut self, findings: &mut Vec<Finding>) {
         let at = self.at;
-        let text = match &self.raw {
-            Raw::Text(text) | Raw::Bytes(_, text) => &**text,
-        };
+        let text = self.raw.text();
         if text.len() >= HUGE_LINE {
             let message = format!("the line is {} MB long", text.len() >> 20);
             findings.push(Finding::new(Code::HugeLine, at, message));
@@ -196,16 +220,14 @@ impl Entry {
     /// The bytes as they stand in the file, without the newline.
     pub fn as_bytes(&self) -> &[u8] {
         match &self.raw {
-            Raw::Text(text) => text.as_bytes(),
             Raw::Bytes(bytes, _) => bytes,
+            raw => raw.text().as_bytes(),
         }
     }
 
     /// The line as text; what is no UTF-8 is U+FFFD.
     pub fn text(&self) -> &str {
-        match &self.raw {
-            Raw::Text(text) | Raw::Bytes(_, text) => text,
-        }
+        self.raw.text()
     }
 
     /// What follows the bytes in the file.

@@ -1,7 +1,7 @@
 //! One line of a Claude Code session log: its exact bytes, and typed lenses over them.
 //!
-//! [`Lines`] cuts a stream into lines, [`parse_line`] turns a line into [`Entry`] values, and the
-//! lenses in [`lens`] read what an entry says. Nothing here fails on odd input: what cannot be read
+//! [`Lines`] cuts a stream into lines, [`parse_line`] turns a line into [`Entry`] values ([`Stretches`] do
+//! both, for those who keep them), and the lenses in [`lens`] read what an entry says. Nothing here fails on odd input: what cannot be read
 //! is kept as it is and named by a [`Finding`].
 //!
 //! ```
@@ -24,6 +24,7 @@ mod json;
 mod kind;
 pub mod lens;
 mod lines;
+mod stretch;
 mod text;
 mod timestamp;
 pub mod walk;
@@ -37,5 +38,6 @@ pub use json::{
 };
 pub use kind::Kind;
 pub use lines::{Block, Line, Lines};
+pub use stretch::{Stretch, Stretches};
 pub use text::{Text, TextRole, texts};
 pub use timestamp::Millis;

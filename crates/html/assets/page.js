@@ -68,6 +68,7 @@ function watch(within) {
     near.observe(piece);
   }
   for (const code of within.querySelectorAll('.reply > .code')) addCopy(code);
+  colour(within);
 }
 
 // Folds whose inside is put aside.
@@ -81,12 +82,78 @@ function fill(details) {
       inside.className = 'late';
       inside.innerHTML = html;
       details.append(inside);
+      colour(inside);
     }));
   }
   return filling.get(details).then(() => { for (const code of details.querySelectorAll('.code')) addCopy(code); });
 }
 main.addEventListener('toggle', event => { if (event.target.open) fill(event.target); }, true);
 function unfold(details) { details.open = true; return fill(details); }
+
+// Colours of code: of what is seen, painted over the text, which stays as it is.
+const words = list => new Set(list.split(' '));
+const braces = words('abstract as async await break case catch class const continue crate declare default defer delete do dyn else enum export extends extern false final finally fn for from func function go if impl implements import in instanceof interface is keyof let loop match mod move mut namespace new nil null of override package private protected pub public range readonly ref return self Self static struct super switch this throw throws trait true try type typeof undefined union unsafe use using var virtual void where while with yield');
+const hashes = words('and as assert async await begin break case class continue def del do done echo elif else elsif end ensure esac except exit export False fi finally for foreach from function global if import in is lambda local module nil None nonlocal not or param pass raise require rescue return self set switch then trap True true false null try unless until when while with yield');
+const tables = words('add all alter and as asc between by case column create default delete desc distinct do drop else elseif end exists false for foreign from function group having if in index inner insert into is join key left like limit local nil not null on or order outer primary references repeat return right select set table then true union unique until update values view when where while with');
+const raw$ = String.raw;
+const double = raw$`"(?:\\.|[^"\\\n])*"?`, single = raw$`'(?:\\.|[^'\\\n])*'?`, char = raw$`'(?:\\[^']*|[^'\\\n])'`, tick = '`(?:\\\\.|[^`\\\\])*`?';
+const slashes = raw$`//[^\n]*|/\*.*?(?:\*/|$)`, number = raw$`\b(\d[\w.]*)`, name = raw$`([A-Za-z_$][\w$]*)`;
+const lexer = (comment, string, keys) => ({ token: new RegExp(`(${comment})|(${string})|${number}|${name}`, 'gs'), keys });
+const lexers = {
+  script: lexer(slashes, `${double}|${single}|${tick}`, braces),
+  brace: lexer(slashes, `${double}|${char}|${tick}`, braces),
+  hash: lexer(raw$`(?<![\w$&\\])#[^\n]*`, `"""(?:.*?)(?:"""|$)|'''(?:.*?)(?:'''|$)|${double}|${single}`, hashes),
+  table: lexer(raw$`--[^\n]*|/\*.*?(?:\*/|$)`, `${double}|${single}`, tables),
+  tag: lexer('<!--.*?(?:-->|$)', double, words('')),
+};
+const languages = {};
+for (const [kind, list] of Object.entries({
+  script: 'js jsx ts tsx mjs cjs mts cts javascript typescript json jsonc json5 jsonl css scss less php dart groovy graphql',
+  brace: 'rs rust go c h cc cpp cxx hpp c++ java kt kts kotlin scala swift cs csharp zig proto',
+  hash: 'py python pyi sh bash zsh shell console ps1 powershell psm1 yaml yml toml rb ruby pl perl r ini cfg conf env make mk makefile dockerfile nix tf hcl ex exs elixir jl',
+  table: 'sql lua hs haskell elm', tag: 'html htm xml svg vue svelte',
+})) for (const language of list.split(' ')) languages[language] = lexers[kind];
+const paints = CSS.highlights && ['comment', 'string', 'number', 'key'].map(kind => {
+  const paint = new Highlight();
+  CSS.highlights.set(kind, paint);
+  return paint;
+});
+const painted = new Map();
+const inView = paints && new IntersectionObserver(seen => {
+  for (const { target, isIntersecting } of seen) if (isIntersecting) paintCode(target); else wipe(target);
+}, { rootMargin: '300px 0px' });
+const languageOf = code => Object.hasOwn(languages, code.dataset.lang.toLowerCase()) ? languages[code.dataset.lang.toLowerCase()] : null;
+function colour(within) {
+  if (paints) for (const code of within.querySelectorAll('.code[data-lang]')) if (languageOf(code)) inView.observe(code);
+}
+function wipe(code) {
+  for (const [paint, range] of painted.get(code) ?? []) paint.delete(range);
+  painted.delete(code);
+}
+function paintCode(code) {
+  if (painted.has(code)) return;
+  const { token, keys } = languageOf(code), ranges = [], diff = code.classList.contains('diff');
+  painted.set(code, ranges);
+  let left = 60000;
+  // Each line of a diff stands by itself, behind its sign.
+  for (const element of code.querySelectorAll(diff ? 'pre > span' : 'pre:not(.nos)')) {
+    const nodes = [], walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+    let text = '';
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) { nodes.push([text.length, node]); text += node.data; }
+    token.lastIndex = diff ? 1 : 0;
+    for (let found = token.exec(text); found && found.index < left; found = token.exec(text)) {
+      const kind = found[1] !== undefined ? 0 : found[2] !== undefined ? 1 : found[3] !== undefined ? 2 : keys.has(keys === tables ? found[4].toLowerCase() : found[4]) ? 3 : -1;
+      if (kind < 0) continue;
+      const end = found.index + found[0].length;
+      const a = nodes[last(nodes, ([start]) => start <= found.index)], b = nodes[last(nodes, ([start]) => start < end)];
+      const range = new StaticRange({ startContainer: a[1], startOffset: found.index - a[0], endContainer: b[1], endOffset: end - b[0] });
+      paints[kind].add(range);
+      ranges.push([paints[kind], range]);
+    }
+    left -= text.length;
+    if (left <= 0) return;
+  }
+}
 
 // Names: every item can be linked to, drawn or not.
 const lineOf = id => { const found = /^m(\d+)/.exec(id); return found ? +found[1] : 0; };
@@ -99,8 +166,9 @@ async function find(id) {
   if (found) return found;
   const agent = agentOf(id);
   if (agent !== null) {
-    const call = await find(index.agents[agent]);
-    const details = call && call.querySelector('details');
+    // What no call started stands in a fold of its own.
+    const call = index.agents[agent] ? await find(index.agents[agent]) : $('a-' + agent);
+    const details = call && (call.tagName === 'DETAILS' ? call : call.querySelector('details'));
     if (details) await unfold(details);
     return $(id);
   }
@@ -376,7 +444,7 @@ ops.className = 'ops';
 let offered = null;
 ops.append(make('Copy', button => {
   const copied = offered.cloneNode(true);
-  for (const extra of copied.querySelectorAll('.ops, .at, .copy, .margin, .no')) extra.remove();
+  for (const extra of copied.querySelectorAll('.ops, .at, .cost, .copy, .margin, .no')) extra.remove();
   copy(copied.textContent.trim(), button);
 }));
 if (index.raw) ops.append(make('Raw', () => rawOf(offered)));

@@ -51,14 +51,14 @@ fn card(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView) {
         Card::Command(card) => command(sheet, out, card),
         Card::File { path, text, start_line, .. } => {
             path_line(out, path);
-            file(sheet, out, text, *start_line);
+            file(sheet, out, path, text, *start_line);
         }
         Card::Diff { path, hunks, by_hand, .. } => {
             path_line(out, path);
             if *by_hand {
                 out.lit("<p class=\"note\">changed by hand before it was accepted</p>");
             }
-            diff(sheet, out, hunks);
+            diff(sheet, out, path, hunks);
         }
         Card::Matches { pattern, place, files, lines } => {
             fields(out, &[("pattern", pattern), ("in", place)]);
@@ -134,7 +134,7 @@ fn command(sheet: &Sheet<'_>, out: &mut Markup, card: &CommandCard) {
         out.lit("<p class=\"cap\">").text(&card.description).lit("</p>");
     }
     if !card.command.is_empty() {
-        out.lit("<div class=\"code command\"><pre tabindex=\"0\"><code>")
+        out.lit("<div class=\"code command\" data-lang=\"sh\"><pre tabindex=\"0\"><code>")
             .text(&card.command)
             .lit("</code></pre></div>");
     }
@@ -153,7 +153,16 @@ fn command(sheet: &Sheet<'_>, out: &mut Markup, card: &CommandCard) {
     }
 }
 
-fn file(sheet: &Sheet<'_>, out: &mut Markup, text: &str, start_line: u64) {
+/// Names the language of what an element holds, as far as the path tells; a script colours it.
+fn language(out: &mut Markup, path: &str) {
+    let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
+    let extension = name.rsplit('.').next().unwrap_or_default();
+    if !extension.is_empty() && extension.len() <= 12 {
+        out.lit(" data-lang=\"").text(extension).lit("\"");
+    }
+}
+
+fn file(sheet: &Sheet<'_>, out: &mut Markup, path: &str, text: &str, start_line: u64) {
     let (text, left) = words::clip(text.trim_end_matches('\n'), sheet.options.max_output);
     if text.is_empty() {
         return;
@@ -163,7 +172,9 @@ fn file(sheet: &Sheet<'_>, out: &mut Markup, text: &str, start_line: u64) {
         let rest = line.trim_start().trim_start_matches(|ch: char| ch.is_ascii_digit());
         rest.len() < line.trim_start().len() && rest.starts_with(['→', '\t'])
     });
-    out.lit("<div class=\"code lines\">");
+    out.lit("<div class=\"code lines\"");
+    language(out, path);
+    out.lit(">");
     if !numbered {
         out.lit("<pre class=\"nos\" aria-hidden=\"true\">");
         for line_no in start_line..start_line + text.lines().count() as u64 {
@@ -175,14 +186,16 @@ fn file(sheet: &Sheet<'_>, out: &mut Markup, text: &str, start_line: u64) {
     left_out(out, left);
 }
 
-pub(crate) fn diff(sheet: &Sheet<'_>, out: &mut Markup, hunks: &[Hunk]) {
+pub(crate) fn diff(sheet: &Sheet<'_>, out: &mut Markup, path: &str, hunks: &[Hunk]) {
     if hunks.is_empty() {
         return;
     }
     let limit = sheet.options.max_output.unwrap_or(usize::MAX);
     let mut shown = 0;
     let mut left = 0;
-    out.lit("<div class=\"code diff\"><pre tabindex=\"0\">");
+    out.lit("<div class=\"code diff\"");
+    language(out, path);
+    out.lit("><pre tabindex=\"0\">");
     for (i, hunk) in hunks.iter().enumerate() {
         if i > 0 {
             out.lit("<span class=\"gap\">⋯</span>");
@@ -298,7 +311,7 @@ fn agent(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView, name: &str) {
     }
 }
 
-/// What a sub-agent did, turn by turn.
+/// What a sub-agent did, turn by turn. One that no call started can be linked to by its own name.
 pub(crate) fn work(sheet: &mut Sheet<'_>, out: &mut Markup, agent: &AgentView, call: &str) {
     sheet.agents.push((agent.id.clone(), call.to_owned()));
     if let Some(at) = sheet.options.served_at.clone() {
@@ -320,7 +333,11 @@ pub(crate) fn work(sheet: &mut Sheet<'_>, out: &mut Markup, agent: &AgentView, c
         summary.lit(" · ").text(&agent.spent.short_cost());
     }
     summary.lit("</span>");
-    sheet.fold(out, None, &summary, &body);
+    if call.is_empty() {
+        sheet.named_fold(out, &format!("a-{}", agent.id), &summary, &body);
+    } else {
+        sheet.fold(out, None, &summary, &body);
+    }
 }
 
 /// What a sub-agent did, on a page of its own, and here when the fold is opened.

@@ -280,7 +280,7 @@ pub fn changes_page(changes: &[FileChange], title: &str, cwd: Option<&str>, opti
         for note in &file.notes {
             body.lit("<p class=\"note\">").text(note).lit("</p>");
         }
-        card::diff(&sheet, &mut body, &hunks);
+        card::diff(&sheet, &mut body, &file.path, &hunks);
         body.lit("</section>\n");
     }
     crate::site::site(&Frame { title: "Net changes", tab: Tab::None, class: "changes", scripts: &[] }, &body)

@@ -76,17 +76,28 @@ impl<'a> Sheet<'a> {
 
     /// Adds a fold: a line that opens to a body, which is put aside where it is large.
     pub(crate) fn fold(&mut self, out: &mut Markup, owner: Option<&str>, summary: &Markup, body: &Markup) {
+        out.lit("<details");
+        self.rest_of_fold(out, owner, summary, body);
+    }
+
+    /// Adds a fold that can be linked to itself.
+    pub(crate) fn named_fold(&mut self, out: &mut Markup, name: &str, summary: &Markup, body: &Markup) {
+        out.lit("<details");
+        if let Some(name) = self.name(name.to_owned()) {
+            out.lit(" id=\"").text(&name).lit("\"");
+        }
+        self.rest_of_fold(out, Some(name), summary, body);
+    }
+
+    fn rest_of_fold(&mut self, out: &mut Markup, owner: Option<&str>, summary: &Markup, body: &Markup) {
         match (&mut self.pack, owner) {
             (Some(pack), Some(owner)) if body.len() >= SMALL => {
                 let part = pack.add([&format!("{owner}\n"), body.as_str()]);
-                out.lit("<details data-b=\"")
-                    .num(part as u64)
-                    .lit("\"><summary>")
-                    .add(summary)
-                    .lit("</summary></details>");
+                out.lit(" data-b=\"").num(part as u64).lit("\"><summary>").add(summary);
+                out.lit("</summary></details>");
             }
             _ => {
-                out.lit("<details><summary>").add(summary).lit("</summary>").add(body).lit("</details>");
+                out.lit("><summary>").add(summary).lit("</summary>").add(body).lit("</details>");
             }
         }
     }

@@ -16,6 +16,8 @@ pub struct Reply {
     pub model: Option<String>,
     /// The lines it stands on, in file order.
     pub entries: Vec<usize>,
+    /// The tool calls that it made, by their place in [`Session::tool_calls`].
+    pub calls: Vec<usize>,
 }
 
 impl Reply {

@@ -203,7 +203,12 @@ impl Session {
                     self.reply_by_id.insert(id.clone(), reply_idx);
                 }
                 let model = message.and_then(|message| message.model()).map(Cow::into_owned);
-                self.replies.push(Reply { id: id.map(Into::into), model, entries: vec![idx] });
+                self.replies.push(Reply {
+                    id: id.map(Into::into),
+                    model,
+                    entries: vec![idx],
+                    calls: Vec::new(),
+                });
             }
         }
         for (block_idx, block) in message.into_iter().flat_map(|message| message.blocks()).enumerate() {
@@ -224,6 +229,7 @@ impl Session {
                 self.call_by_id.insert((&*id).into(), self.calls.len() as u32);
                 results = self.stray_results.remove(&*id).unwrap_or_default();
             }
+            self.replies[reply].calls.push(self.calls.len());
             self.calls.push(ToolCall {
                 id: id.into_owned(),
                 name,

@@ -132,7 +132,11 @@ impl Session {
 
     /// The branches that the active conversation left, in file order. Nothing that was said is in neither.
     pub fn branches(&self) -> Vec<Branch> {
-        let thread = self.thread();
+        self.branches_beside(&self.thread())
+    }
+
+    /// The branches beside the active conversation, where that is known.
+    pub fn branches_beside(&self, thread: &Thread) -> Vec<Branch> {
         let mut members = vec![false; self.entries().len()];
         for &idx in &thread.entries {
             members[idx] = true;

@@ -105,8 +105,12 @@ impl Turn {
     /// The tool calls in it, by their place in [`Session::tool_calls`].
     pub fn tool_calls(&self, session: &Session) -> Vec<usize> {
         let own: FxHashSet<usize> = self.entries.iter().copied().collect();
-        let calls = session.tool_calls().iter().enumerate();
-        calls.filter(|(_, call)| call.lines().any(|line| own.contains(&line))).map(|(i, _)| i).collect()
+        let replies = self.replies(session).into_iter();
+        let mut calls: Vec<usize> =
+            replies.flat_map(|reply| session.replies()[reply].calls.iter().copied()).collect();
+        calls.retain(|&call| session.tool_calls()[call].lines().any(|line| own.contains(&line)));
+        calls.sort_unstable();
+        calls
     }
 
     /// When it began and when its newest entry was made.
@@ -132,11 +136,10 @@ impl Turn {
         else {
             return self.prompt.is_some();
         };
-        let calls: Vec<_> =
-            session.tool_calls().iter().filter(|call| last.entries.contains(&call.entry_idx)).collect();
         // A call that was answered waits for the next reply; one that was denied or stopped ends the turn.
-        calls
+        last.calls
             .iter()
+            .map(|&call| &session.tool_calls()[call])
             .any(|call| matches!(call.outcome(session), Outcome::Missing | Outcome::Ok | Outcome::Error))
     }
 }

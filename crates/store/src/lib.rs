@@ -2,8 +2,8 @@
 //!
 //! A [`Store`] is one or more homes such as `~/.claude`. It lists [`SessionFile`]s, takes a quick
 //! [`Glance`] at each, and [finds](Store::find) the one a person means. A [`Follower`] reads a file
-//! while it grows. Logs are written in two ways only: [`append`] adds whole lines, [`replace`] swaps
-//! the whole file; nothing is ever cut off or overwritten in place. What edits do goes through
+//! while it grows, and [`read_log`] a whole one on all cores. Logs are written in two ways only: [`append`]
+//! adds whole lines, [`replace`] swaps the whole file; nothing is ever cut off or overwritten in place. What edits do goes through
 //! [`Operations`], which keep a [`Receipt`] of each, so that it can be undone.
 //!
 //! The caller says where the homes are: nothing here reads the environment or the clock.
@@ -34,6 +34,7 @@ mod log_file;
 mod op;
 mod project;
 mod prompt;
+mod read;
 mod reference;
 mod replace;
 mod session_file;
@@ -52,6 +53,7 @@ pub use live::is_live;
 pub use log_file::{LogFile, SessionLogs, logs_below};
 pub use op::{Action, FileDigest, OpError, Operations, Receipt, ReceiptFile, State, Step, Undone};
 pub use project::{encode_project, folder_matches, worktrees};
+pub use read::read_log;
 pub use reference::{Candidate, FindError};
 pub use replace::{ReplaceError, Replaced, replace};
 pub use session_file::SessionFile;

@@ -19,7 +19,7 @@ mod visible;
 pub use outline::render_outline;
 pub use page::{Label, Page};
 pub use table::{Align, Column, table};
-pub use transcript::{Style, render_end, render_items, render_transcript};
+pub use transcript::{Style, Telegraph, render_end, render_items, render_transcript};
 pub use visible::visible;
 
 /// A number with its thousands set apart.

@@ -29,20 +29,58 @@ const ERROR_LINES: usize = 6;
 
 /// Writes a transcript.
 pub fn render_transcript(transcript: &Transcript, page: Page, style: &Style) -> String {
-    let mut writer = Writer { page, style, out: String::new(), day: None };
-    writer.heading(transcript);
+    let mut writer = Writer::new(page, style);
+    writer.head(transcript);
     for turn in &transcript.turns {
         writer.turn(turn, 0);
     }
-    if !transcript.agents.is_empty() {
-        writer.gap();
-        writer.line(0, Some(Label::Warning), "╌╌ sub-agents that no call started");
-        for agent in &transcript.agents {
-            writer.agent(agent, 2);
-        }
+    writer.rest(transcript);
+    writer.out
+}
+
+/// Writes a transcript piece by piece, while it is told.
+pub struct Telegraph<'a> {
+    writer: Writer<'a>,
+}
+
+impl<'a> Telegraph<'a> {
+    /// Nothing is written yet.
+    pub fn new(page: Page, style: &'a Style) -> Self {
+        Self { writer: Writer::new(page, style) }
     }
-    for branch in &transcript.branches {
-        writer.branch(branch);
+
+    /// What stands above the conversation.
+    pub fn head(&mut self, transcript: &Transcript) -> String {
+        self.writer.head(transcript);
+        self.taken()
+    }
+
+    /// The next turn.
+    pub fn turn(&mut self, turn: &TurnView) -> String {
+        self.writer.turn(turn, 0);
+        self.taken()
+    }
+
+    /// What stands below the conversation.
+    pub fn rest(&mut self, transcript: &Transcript) -> String {
+        self.writer.rest(transcript);
+        self.taken()
+    }
+
+    /// What was written since the last time.
+    fn taken(&mut self) -> String {
+        if !self.writer.out.is_empty() {
+            self.writer.wants_gap = !self.writer.out.ends_with("\n\n");
+        }
+        std::mem::take(&mut self.writer.out)
+    }
+}
+
+/// Writes some items, as a follower does that has shown what came before.
+pub fn render_items(items: &[Item], page: Page, style: &Style) -> String {
+    let mut writer = Writer::new(page, style);
+    for item in items {
+        writer.item(item, 0);
     }
     writer.out
 }
@@ -76,34 +114,49 @@ fn cost(spent: &Totals) -> Option<String> {
     (spent.calls > 0).then(|| spent.short_cost())
 }
 
-/// Writes some items, as a follower does that has shown what came before.
-pub fn render_items(items: &[Item], page: Page, style: &Style) -> String {
-    let mut writer = Writer { page, style, out: String::new(), day: None };
-    for item in items {
-        writer.item(item, 0);
-    }
-    writer.out
-}
-
 struct Writer<'a> {
     page: Page,
     style: &'a Style,
     out: String,
+    /// Whether what was written before `out` ends without an empty line.
+    wants_gap: bool,
     /// The day of the last turn, which the next one need not name again.
     day: Option<jiff::civil::Date>,
 }
 
-impl Writer<'_> {
-    fn heading(&mut self, transcript: &Transcript) {
+impl<'a> Writer<'a> {
+    fn new(page: Page, style: &'a Style) -> Self {
+        Self { page, style, out: String::new(), wants_gap: false, day: None }
+    }
+
+    fn rest(&mut self, transcript: &Transcript) {
+        if !transcript.agents.is_empty() {
+            self.gap();
+            self.line(0, Some(Label::Warning), "╌╌ sub-agents that no call started");
+            for agent in &transcript.agents {
+                self.agent(agent, 2);
+            }
+        }
+        for branch in &transcript.branches {
+            self.branch(branch);
+        }
+        if !transcript.findings.is_empty() {
+            let text = format!("{} (threadline check)", plural(transcript.findings.len(), "finding"));
+            self.gap();
+            self.line(0, Some(Label::Warning), &text);
+        }
+    }
+
+    fn head(&mut self, transcript: &Transcript) {
         let title = transcript.title.as_deref().unwrap_or("(no title)");
         let title = self.page.paint(Label::Title, &visible(title));
         let parts = [&transcript.id, &transcript.cwd, &transcript.git_branch, &transcript.version];
         let mut about: Vec<String> =
             parts.into_iter().flatten().map(|part| visible(part).into_owned()).collect();
-        about.push(plural(transcript.turns.len(), "turn"));
+        about.push(plural(transcript.n_turns, "turn"));
         about.extend(cost(&transcript.spent));
-        if !transcript.branches.is_empty() {
-            about.push(format!("{} left behind", plural(transcript.branches.len(), "branch")));
+        if transcript.n_branches > 0 {
+            about.push(format!("{} left behind", plural(transcript.n_branches, "branch")));
         }
         let _ = writeln!(self.out, "{title}");
         for line in self.page.wrap(&about.join(" · "), 0) {
@@ -111,10 +164,6 @@ impl Writer<'_> {
         }
         if let Some(caveat) = transcript.spent.caveat() {
             self.paragraph(0, Some(Label::Dim), &format!("≥ {caveat}"));
-        }
-        if !transcript.findings.is_empty() {
-            let text = format!("{} (threadline check)", plural(transcript.findings.len(), "finding"));
-            self.line(0, Some(Label::Warning), &text);
         }
     }
 
@@ -126,7 +175,8 @@ impl Writer<'_> {
     }
 
     fn gap(&mut self) {
-        if !self.out.is_empty() && !self.out.ends_with("\n\n") {
+        let wanted = if self.out.is_empty() { self.wants_gap } else { !self.out.ends_with("\n\n") };
+        if wanted {
             self.out.push('\n');
         }
     }

@@ -50,18 +50,21 @@ impl Filter {
         transcript.agents.retain(|agent| !agent.turns.is_empty());
     }
 
-    fn keep(&self, turns: &mut Vec<TurnView>) {
-        for turn in turns.iter_mut() {
-            turn.items.retain(|item| self.wants(item));
-            for item in &mut turn.items {
-                if let Body::Call(call) = &mut item.body {
-                    for agent in &mut call.agents {
-                        self.keep(&mut agent.turns);
-                    }
+    /// Leaves out of a turn what is not wanted, and says whether anything is left.
+    pub fn keep_of(&self, turn: &mut TurnView) -> bool {
+        turn.items.retain(|item| self.wants(item));
+        for item in &mut turn.items {
+            if let Body::Call(call) = &mut item.body {
+                for agent in &mut call.agents {
+                    self.keep(&mut agent.turns);
                 }
             }
         }
-        turns.retain(|turn| !turn.items.is_empty());
+        !turn.items.is_empty()
+    }
+
+    fn keep(&self, turns: &mut Vec<TurnView>) {
+        turns.retain_mut(|turn| self.keep_of(turn));
     }
 
     pub(crate) fn wants(&self, item: &Item) -> bool {

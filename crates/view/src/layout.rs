@@ -13,7 +13,7 @@ use threadline_usage::Totals;
 
 use crate::outline::{OutlineLine, outline};
 use crate::transcript::{
-    AgentView, Body, Item, Teller, Telling, Tokens, Transcript, TurnView, anchor, facts,
+    AgentView, Body, Item, Teller, Telling, Tokens, Transcript, TurnView, anchor, facts, findings,
 };
 
 /// Where everything of a conversation stands.
@@ -72,10 +72,11 @@ pub fn layout(telling: Telling<'_>, agent: Option<usize>, leaf: Option<usize>) -
     let session = telling.family.session(agent);
     let met = RefCell::default();
     let teller = Teller { telling, agent, depth: 0, met: &met };
-    let mut layout = Layout { told: facts(session), ..Layout::default() };
+    let mut layout =
+        Layout { told: Transcript { findings: findings(session), ..facts(session) }, ..Layout::default() };
     let mut thread = leaf.map_or_else(|| session.thread(), |leaf| session.thread_to(leaf));
     teller.add_beside(&mut thread);
-    teller.each_turn_of(&thread, &mut |turn, mut told| {
+    teller.each_turn_of(&session.turns_of(&thread), &|_, _| true, &mut |turn, mut told| {
         let line = outline(std::slice::from_ref(&told)).remove(0);
         for item in std::mem::take(&mut told.items) {
             layout.note(item);

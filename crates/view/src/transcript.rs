@@ -9,7 +9,9 @@ use threadline_entry::lens::{
     System, TurnDuration, Usage,
 };
 use threadline_entry::{AgentKind, Entry, Finding, Json, Kind, Millis, Severity};
-use threadline_session::{Agent, Compaction, Family, Input, Outcome, Round, Session, Thread, ToolCall, Turn};
+use threadline_session::{
+    Agent, Branch, Compaction, Family, Input, Outcome, Round, Session, Thread, ToolCall, Turn,
+};
 use threadline_usage::Totals;
 
 use crate::card::{Call, Card, text_of};
@@ -28,8 +30,12 @@ pub struct Transcript {
     pub git_branch: Option<String>,
     /// The version that wrote its last line.
     pub version: Option<String>,
+    /// How many turns the conversation has, told or not.
+    pub n_turns: usize,
     /// The conversation, turn by turn.
     pub turns: Vec<TurnView>,
+    /// How many branches the conversation left, told or not.
+    pub n_branches: usize,
     /// What the conversation left behind: rewinds and retries.
     pub branches: Vec<BranchView>,
     /// Sub-agents that no call of the conversation started.
@@ -280,22 +286,44 @@ impl<'a> Telling<'a> {
         Transcript { turns, ..told }
     }
 
+    /// What there is to say of the session before a turn is told.
+    pub fn head(self) -> Transcript {
+        let session = &self.family.main;
+        Transcript {
+            spent: self.spending.map(|spending| spending.total().clone()).unwrap_or_default(),
+            ..facts(session)
+        }
+    }
+
     /// Tells a conversation turn by turn, so that a large one need not be in memory twice.
     ///
-    /// Each turn goes to `sink` with what there is to say of the session, which also comes back; the sub-agents that
-    /// no call started are known only then.
+    /// Each turn goes to `sink` with the [head](Self::head); what else there is to say of the session comes back.
     pub fn each_turn(self, sink: &mut dyn FnMut(&Transcript, TurnView)) -> Transcript {
+        self.some_turns(&|_, _| true, sink)
+    }
+
+    /// Tells the turns that `wanted` says yes to, given a turn's number and how many there are.
+    pub fn some_turns(
+        self,
+        wanted: &dyn Fn(usize, usize) -> bool,
+        sink: &mut dyn FnMut(&Transcript, TurnView),
+    ) -> Transcript {
         let session = &self.family.main;
         let met = RefCell::default();
         let teller = Teller { telling: self, agent: None, depth: 0, met: &met };
-        let branches = session.branches().into_iter().map(|branch| BranchView {
+        let thread = teller.thread();
+        let turns = session.turns_of(&thread);
+        let branches = session.branches_beside(&thread);
+        let mut told = self.head();
+        (told.n_turns, told.n_branches) = (turns.len(), branches.len());
+        teller.each_turn_of(&turns, wanted, &mut |_, turn| sink(&told, turn));
+        let branch = |branch: Branch| BranchView {
             fork: branch.fork.map(|idx| anchor(session.entries()[idx].at().line_no, 0)),
             turns: teller.turns_of(&Thread { leaf: branch.entries.last().copied(), entries: branch.entries }),
-        });
-        let spent = self.spending.map(|spending| spending.total().clone()).unwrap_or_default();
-        let mut told = Transcript { branches: branches.collect(), spent, ..facts(session) };
-        teller.each_turn_of(&teller.thread(), &mut |_, turn| sink(&told, turn));
+        };
+        told.branches = branches.into_iter().map(branch).collect();
         told.agents = teller.strays();
+        told.findings = findings(session);
         told
     }
 }
@@ -312,13 +340,15 @@ pub(crate) fn facts(session: &Session) -> Transcript {
         cwd: session.entries().iter().find_map(|entry| entry.get("cwd")?.as_str()).map(Cow::into_owned),
         git_branch: last("gitBranch"),
         version: last("version"),
-        findings: session
-            .findings()
-            .into_iter()
-            .filter(|finding| finding.severity > Severity::Note)
-            .collect(),
         ..Transcript::default()
     }
+}
+
+/// What is wrong with a session.
+pub(crate) fn findings(session: &Session) -> Vec<Finding> {
+    let mut findings = session.findings();
+    findings.retain(|finding| finding.severity > Severity::Note);
+    findings
 }
 
 /// The name of the `block_idx`th block of a line. Logs only grow, so a line keeps its name.
@@ -384,18 +414,24 @@ impl<'f> Teller<'f> {
 
     pub(crate) fn turns_of(&self, thread: &Thread) -> Vec<TurnView> {
         let mut turns = Vec::new();
-        self.each_turn_of(thread, &mut |_, turn| turns.push(turn));
+        self.each_turn_of(&self.session().turns_of(thread), &|_, _| true, &mut |_, turn| turns.push(turn));
         turns
     }
 
-    pub(crate) fn each_turn_of(&self, thread: &Thread, sink: &mut dyn FnMut(&Turn, TurnView)) {
+    pub(crate) fn each_turn_of(
+        &self,
+        turns: &[Turn],
+        wanted: &dyn Fn(usize, usize) -> bool,
+        sink: &mut dyn FnMut(&Turn, TurnView),
+    ) {
         let session = self.session();
         let compactions = session.compactions();
         let mut before = None;
-        for turn in session.turns_of(thread) {
-            let told = self.turn(&turn, &compactions, before);
-            before = told.span.map(|(_, end)| end);
-            sink(&turn, told);
+        for turn in turns {
+            if wanted(turn.number, turns.len()) {
+                sink(turn, self.turn(turn, &compactions, before));
+            }
+            before = turn.span(session).map(|(_, end)| end);
         }
     }
 

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use threadline_session::Family;
 use threadline_store::{Change, Follower, SessionFile};
-use threadline_term::{Style, render_end, render_items, render_outline, render_transcript};
+use threadline_term::{Style, Telegraph, render_end, render_items, render_outline, render_transcript};
 use threadline_view::{Filter, Item, Level, Telling, Transcript, TurnView, changes, outline, patch, wire};
 
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 use crate::load;
+use crate::ui::Answer;
 
 /// Show a session as a conversation
 ///
@@ -94,18 +95,87 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<Outcome, CommandError
         return follow(cx, args, &file);
     }
     let family = load::family(&file)?;
-    if args.patch {
-        return show_patch(cx, &family);
+    let shown = if args.patch {
+        show_patch(cx, &family)
+    } else if cx.json || args.outline || anchor.is_some() || matches!(args.level, LevelChoice::Raw) {
+        show_whole(cx, args, &file, &family, anchor.as_deref())
+    } else {
+        show_told(cx, args, &file, &family)
+    };
+    // A large session takes longer to take apart than the rest of the program to end.
+    std::mem::forget(family);
+    shown
+}
+
+/// Writes the conversation turn by turn, as it is told: the first screen of a large one is there at once.
+fn show_told(
+    cx: &Context,
+    args: &ShowArgs,
+    file: &SessionFile,
+    family: &Family,
+) -> Result<Outcome, CommandError> {
+    let spending = load::spending(family)?;
+    let kept = |path: &str| load::kept_output(file, path);
+    let telling = Telling { family, kept: &kept, spending: Some(&spending) };
+    let (filter, style) = (filter(args), style(args));
+    let mut telegraph = Telegraph::new(cx.ui.page(), &style);
+    let mut answer = cx.ui.long_answer();
+    let mut result = Ok(());
+    let mut written = 0;
+    let mut write = |text: String, answer: &mut Answer| -> io::Result<()> {
+        answer.write_all(text.as_bytes())?;
+        // What fills a screen is sent at once, and what follows in larger pieces.
+        written += text.len();
+        if written < FIRST_SCREENS { answer.flush() } else { Ok(()) }
+    };
+    let mut begun = false;
+    let wanted = |number: usize, count: usize| args.turns.is_none_or(|range| range.contains(number, count));
+    let mut told = telling.some_turns(&wanted, &mut |told, mut turn| {
+        if result.is_err() {
+            return;
+        }
+        if !std::mem::replace(&mut begun, true) {
+            result = write(telegraph.head(told), &mut answer);
+        }
+        if result.is_ok() && filter.keep_of(&mut turn) {
+            result = write(telegraph.turn(&turn), &mut answer);
+        }
+    });
+    result?;
+    filter.apply(&mut told);
+    if args.turns.is_some() {
+        told.branches.clear();
+        told.agents.clear();
     }
-    let mut transcript = view(&family, &file, args)?;
+    if !begun {
+        write(telegraph.head(&told), &mut answer)?;
+    }
+    write(telegraph.rest(&told), &mut answer)?;
+    answer.finish()?;
+    Ok(Outcome::Done)
+}
+
+/// Up to here what is written goes out turn by turn.
+const FIRST_SCREENS: usize = 1 << 16;
+
+/// Writes what needs the whole session in view before a word of it can be told.
+fn show_whole(
+    cx: &Context,
+    args: &ShowArgs,
+    file: &SessionFile,
+    family: &Family,
+    anchor: Option<&str>,
+) -> Result<Outcome, CommandError> {
+    let mut transcript = view(family, file, args)?;
     if let Some(range) = args.turns {
-        let count = transcript.turns.len();
+        let count = transcript.n_turns;
         transcript.turns.retain(|turn| range.contains(turn.number, count));
         transcript.branches.clear();
+        transcript.agents.clear();
     }
     if let Some(anchor) = anchor {
         let last_line = family.main.entries().last().map_or(0, |entry| entry.at().line_no);
-        keep_turn_of(&mut transcript, &anchor, last_line)?;
+        keep_turn_of(&mut transcript, anchor, last_line)?;
     }
     if cx.json {
         let mut answer = cx.ui.answer();
@@ -123,7 +193,7 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<Outcome, CommandError
     let text = if args.outline {
         render_outline(&outline(&transcript.turns), cx.ui.page())
     } else if matches!(args.level, LevelChoice::Raw) {
-        raw(&family, &transcript)
+        raw(family, &transcript)
     } else {
         render_transcript(&transcript, cx.ui.page(), &style(args))
     };
@@ -136,14 +206,17 @@ fn view(family: &Family, file: &SessionFile, args: &ShowArgs) -> Result<Transcri
     let spending = load::spending(family)?;
     let kept = |path: &str| load::kept_output(file, path);
     let mut transcript = Telling { family, kept: &kept, spending: Some(&spending) }.transcript();
-    let filter = Filter {
+    filter(args).apply(&mut transcript);
+    Ok(transcript)
+}
+
+fn filter(args: &ShowArgs) -> Filter {
+    Filter {
         level: args.level.into(),
         tools: args.tool.clone(),
         errors: args.errors,
         role: args.role.clone(),
-    };
-    filter.apply(&mut transcript);
-    Ok(transcript)
+    }
 }
 
 fn style(args: &ShowArgs) -> Style {

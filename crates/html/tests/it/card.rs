@@ -17,7 +17,7 @@ fn a_command_with_colours() {
     <details><summary><span class="tool">Bash</span><span class="subject">cargo test &lt;x&gt;</span><span class="gist"></span><span class="took">1.0 s</span></summary>
     <div class="body">
     <p class="cap">Run it</p>
-    <div class="code command">
+    <div class="code command" data-lang="sh">
     <pre tabindex="0"><code>cargo test &lt;x&gt;</code></pre></div>
     <div class="code">
     <pre tabindex="0"><span class="f2 ">ok</span> &amp; done</pre></div>
@@ -33,7 +33,7 @@ fn a_command_that_failed() {
     <div class="i call bad k-tool" id="m2" data-t="0">
     <details><summary><span class="tool">Bash</span><span class="subject">false</span><span class="outcome">error</span><span class="gist">exit 101</span><span class="took">1.0 s</span></summary>
     <div class="body">
-    <div class="code command">
+    <div class="code command" data-lang="sh">
     <pre tabindex="0"><code>false</code></pre></div>
     <div class="code">
     <pre tabindex="0">Exit code 101
@@ -49,7 +49,7 @@ fn a_file_that_was_read() {
     <details><summary><span class="tool">Read</span><span class="subject">a.rs</span><span class="gist">2 lines of 40</span><span class="took">1.0 s</span></summary>
     <div class="body">
     <p class="path">/home/ada/loom/a.rs</p>
-    <div class="code lines">
+    <div class="code lines" data-lang="rs">
     <pre class="nos" aria-hidden="true">9
     10
     </pre>
@@ -65,7 +65,7 @@ fn an_edit_with_the_words_that_changed() {
     <details><summary><span class="tool">Edit</span><span class="subject">a.rs</span><span class="gist">+1 −1</span><span class="took">1.0 s</span></summary>
     <div class="body">
     <p class="path">/home/ada/loom/a.rs</p>
-    <div class="code diff">
+    <div class="code diff" data-lang="rs">
     <pre tabindex="0"><span class="same" data-o="4" data-n="4"> fn a() {
     </span><span class="old" data-o="5">-let count = <b>3;</b>
     </span><span class="new" data-n="5">+let count = <b>40;</b>
@@ -261,7 +261,7 @@ fn output_can_be_cut() {
     <div class="i call k-tool" id="m2" data-t="0">
     <details><summary><span class="tool">Bash</span><span class="subject">seq</span><span class="gist"></span><span class="took">1.0 s</span></summary>
     <div class="body">
-    <div class="code command">
+    <div class="code command" data-lang="sh">
     <pre tabindex="0"><code>seq</code></pre></div>
     <div class="code">
     <pre tabindex="0">12345</pre></div>

@@ -1,0 +1,165 @@
+//! Stretches of whole lines, each in memory of its own, which the entries on them share.
+//!
+//! [`Lines`](crate::Lines) is for those who look at a line and let it go. A session keeps its lines: read in
+//! stretches, they need no memory but the one that the file was read into.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use memchr::{memchr_iter, memrchr};
+
+use crate::entry::{Ending, Entry, Position, parse_line};
+use crate::finding::Finding;
+use crate::kind::Kind;
+use crate::lines::Line;
+
+/// How much is read at a time.
+const CHUNK: usize = 1 << 20;
+
+/// Cuts a stream into stretches of whole lines.
+pub struct Stretches<R> {
+    reader: R,
+    /// The beginning of a line whose end was not read yet.
+    rest: Vec<u8>,
+    at: Position,
+}
+
+/// Some whole lines; the last one may lack its newline at the end of the file.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Stretch {
+    bytes: Vec<u8>,
+    at: Option<Position>,
+}
+
+impl<R: Read> Stretches<R> {
+    /// Stretches from the start of a file.
+    pub fn new(reader: R) -> Self {
+        Self { reader, rest: Vec::new(), at: Position::START }
+    }
+
+    /// The next stretch, or `None` at the end of the stream.
+    #[expect(clippy::should_implement_trait, reason = "it is read like `Lines`")]
+    pub fn next(&mut self) -> io::Result<Option<Stretch>> {
+        let mut bytes = Vec::with_capacity(self.rest.len() + CHUNK);
+        bytes.append(&mut self.rest);
+        loop {
+            let before = bytes.len();
+            // A huge line costs no more than twice itself.
+            let more = CHUNK.max(before) as u64;
+            if self.reader.by_ref().take(more).read_to_end(&mut bytes)? == 0 {
+                break;
+            }
+            if let Some(newline) = memrchr(b'\n', &bytes[before..]) {
+                self.rest = bytes.split_off(before + newline + 1);
+                break;
+            }
+        }
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let at = self.at;
+        self.at.byte_offset += bytes.len() as u64;
+        self.at.line_no += memchr_iter(b'\n', &bytes).count() as u64;
+        Ok(Some(Stretch { bytes, at: Some(at) }))
+    }
+}
+
+impl Stretch {
+    /// Turns the lines into entries, as [`parse_line`] does. They share the stretch's memory.
+    pub fn parse(self, mut sink: impl FnMut(Entry, Vec<Finding>)) {
+        let at = self.at.unwrap_or(Position::START);
+        match String::from_utf8(self.bytes) {
+            Ok(text) if u32::try_from(text.len()).is_ok() => {
+                let text = Arc::new(text);
+                for line in lines(text.as_bytes(), at) {
+                    let start = (line.at.byte_offset - at.byte_offset) as u32;
+                    let range = (start, start + line.bytes.len() as u32);
+                    let (entry, findings) = Entry::share(&text, range, line.ending, line.at);
+                    match entry.kind() {
+                        // Perhaps several objects stand on the line.
+                        Kind::Bad => parse_line(&line, &mut sink),
+                        _ => sink(entry, findings),
+                    }
+                }
+            }
+            Ok(text) => lines(text.as_bytes(), at).for_each(|line| parse_line(&line, &mut sink)),
+            Err(error) => lines(error.as_bytes(), at).for_each(|line| parse_line(&line, &mut sink)),
+        }
+    }
+}
+
+fn lines(bytes: &[u8], mut at: Position) -> impl Iterator<Item = Line<'_>> {
+    let mut ends = memchr_iter(b'\n', bytes);
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        if from == bytes.len() {
+            return None;
+        }
+        let (stop, ending) = match ends.next() {
+            Some(newline) => (newline, Ending::Newline),
+            None => (bytes.len(), Ending::None),
+        };
+        let line = Line { bytes: &bytes[from..stop], ending, at };
+        let next = (stop + 1).min(bytes.len());
+        at = Position { line_no: at.line_no + 1, byte_offset: at.byte_offset + (next - from) as u64 };
+        from = next;
+        Some(line)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::lines::Lines;
+
+    type Told = Vec<(Vec<u8>, Ending, Position, Kind, Vec<Finding>)>;
+
+    fn by_stretches(bytes: &[u8]) -> Told {
+        let mut out = Vec::new();
+        let mut stretches = Stretches::new(bytes);
+        while let Some(stretch) = stretches.next().unwrap() {
+            stretch.parse(|entry, findings| {
+                out.push((entry.as_bytes().to_vec(), entry.ending(), entry.at(), entry.kind(), findings));
+            });
+        }
+        out
+    }
+
+    fn by_lines(bytes: &[u8]) -> Told {
+        let mut out = Vec::new();
+        let mut lines = Lines::new(bytes);
+        while let Some(line) = lines.next().unwrap() {
+            parse_line(&line, |entry, findings| {
+                out.push((entry.as_bytes().to_vec(), entry.ending(), entry.at(), entry.kind(), findings));
+            });
+        }
+        out
+    }
+
+    #[test]
+    fn lines_longer_than_a_chunk_come_whole() {
+        let long = format!("{{\"type\":\"user\",\"x\":\"{}\"}}\n", "x".repeat(3 * CHUNK));
+        let bytes =
+            [&*long, "{\"type\":\"user\"}\n", &long, &"{\"type\":\"mode\"}\n".repeat(CHUNK / 8), "{}{"]
+                .concat();
+        let (ours, theirs) = (by_stretches(bytes.as_bytes()), by_lines(bytes.as_bytes()));
+        assert!(ours == theirs);
+    }
+
+    proptest! {
+        #[test]
+        fn entries_are_those_of_single_lines(bytes in prop::collection::vec(prop_oneof![
+            Just(b"{\"type\":\"user\",\"uuid\":\"u\"}".to_vec()),
+            Just(b"{\"type\":\"user\"}{\"type\":\"mode\"}".to_vec()),
+            Just(b"\n".to_vec()),
+            Just(b"{\"a\":1,\"a\":2}\r\n".to_vec()),
+            Just("{\"type\":\"织机\"}\n".as_bytes().to_vec()),
+            prop::collection::vec(any::<u8>(), 0..8),
+        ], 0..30)) {
+            let bytes = bytes.concat();
+            prop_assert_eq!(by_stretches(&bytes), by_lines(&bytes));
+        }
+    }
+}
