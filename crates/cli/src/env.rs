@@ -11,6 +11,13 @@ pub(crate) const PAGER: &str = "PAGER";
 /// How wide to write where there is no terminal to ask.
 pub(crate) const COLUMNS: &str = "COLUMNS";
 
+/// Who uses Claude Code, for traces.
+pub(crate) const LANGFUSE_USER_ID: &str = "LANGFUSE_USER_ID";
+/// The environment that traces are of.
+pub(crate) const LANGFUSE_TRACING_ENVIRONMENT: &str = "LANGFUSE_TRACING_ENVIRONMENT";
+/// The release that traces are of.
+pub(crate) const LANGFUSE_RELEASE: &str = "LANGFUSE_RELEASE";
+
 /// Variables that terminals set which can open links, and the one by which a person says so.
 const LINKS: &[&str] =
     &["FORCE_HYPERLINK", "VTE_VERSION", "WT_SESSION", "KITTY_WINDOW_ID", "KONSOLE_VERSION", "DOMTERM"];

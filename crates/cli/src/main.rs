@@ -29,6 +29,9 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
+    if is_hook() {
+        return run_hook();
+    }
     let cli = Cli::parse();
     let outcome = Context::new(&cli.global).and_then(|mut cx| cli.command.run(&mut cx));
     match outcome {
@@ -39,4 +42,26 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Whether Claude Code runs us as a hook. Whatever goes wrong then, and be it the arguments, must not stop it.
+fn is_hook() -> bool {
+    let mut words = std::env::args_os().skip(1).skip_while(|word| word != "trace");
+    let named = words.next().is_some() && words.next().is_some_and(|word| word == "hook");
+    named && !words.any(|word| word == "--help" || word == "-h")
+}
+
+/// Runs the hook: the exit code is 0, and nothing is written to standard output.
+fn run_hook() -> ExitCode {
+    let run = || match Cli::try_parse() {
+        Ok(cli) => {
+            let outcome = Context::new(&cli.global).and_then(|mut cx| cli.command.run(&mut cx));
+            outcome.map_err(|error| error.to_string())
+        }
+        Err(error) => Err(error.to_string()),
+    };
+    if let Ok(Err(error)) = std::panic::catch_unwind(run) {
+        eprint!("{error}");
+    }
+    ExitCode::SUCCESS
 }

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use threadline_entry::{AgentKind, Entry, Json, walk};
 
@@ -93,6 +94,40 @@ pub(crate) fn agents_of(path: &Path, id: &str) -> Listing<AgentFile> {
     listing
 }
 
+/// The agents that lie beside the sessions of a folder, found once for all of them.
+#[derive(Debug, Default)]
+pub struct FolderAgents {
+    shared: HashMap<String, Vec<AgentFile>>,
+}
+
+impl FolderAgents {
+    /// Looks into `folder`, which holds the logs of sessions.
+    pub fn of(folder: &Path) -> Self {
+        Self::written_since(folder, None)
+    }
+
+    /// The same, without opening what was not written to since then.
+    pub fn written_since(folder: &Path, since: Option<SystemTime>) -> Self {
+        let is_new = |agent: &AgentFile| {
+            let written = fs_err::metadata(&agent.path).and_then(|metadata| metadata.modified());
+            since.is_none_or(|since| written.is_ok_and(|written| written >= since))
+        };
+        let mut agents = Self::default();
+        for (owner, agent) in owned_agents(folder, is_new).found {
+            agents.shared.entry(owner).or_default().push(agent);
+        }
+        agents
+    }
+
+    /// The agents of the session `id`, whose log is at `path`: these, and those in its own folder.
+    pub fn of_session(&self, path: &Path, id: &str) -> Listing<AgentFile> {
+        let mut listing = own_agents(path);
+        listing.found.extend(self.shared.get(id).into_iter().flatten().cloned());
+        listing.found.sort_by(|a, b| a.path.cmp(&b.path));
+        listing
+    }
+}
+
 /// The agents in the session's own folder, from 2.1.2 on.
 fn own_agents(path: &Path) -> Listing<AgentFile> {
     let mut listing = Listing::new();
@@ -132,11 +167,16 @@ impl AgentCounts {
 
 /// The agents that lie beside the sessions (2.0.x), or in one `subagents` for all, with their owners.
 fn shared_agents(folder: &Path) -> Listing<(String, AgentFile)> {
+    owned_agents(folder, |_| true)
+}
+
+/// The same, for those that are wanted.
+fn owned_agents(folder: &Path, wanted: impl Fn(&AgentFile) -> bool) -> Listing<(String, AgentFile)> {
     let mut agents = Listing::new();
     walk_folder(folder, None, 0, &mut agents);
     walk_folder(&folder.join("subagents"), None, 0, &mut agents);
     let mut owned = Listing { found: Vec::new(), unread: agents.unread };
-    for agent in agents.found {
+    for agent in agents.found.into_iter().filter(wanted) {
         if let Some(Some(owner)) = owned.note(read_owner(&agent.path)) {
             owned.found.push((owner, agent));
         }

@@ -41,7 +41,7 @@ mod session_file;
 mod snapshot;
 mod window;
 
-pub use agent_file::{AgentFile, AgentMeta};
+pub use agent_file::{AgentFile, AgentMeta, FolderAgents};
 pub use append::{AppendError, Appended, append, create_new};
 pub use fingerprint::Fingerprint;
 pub use follow::{Change, Follower, Mark};

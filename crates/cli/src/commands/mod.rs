@@ -11,6 +11,7 @@ mod restore;
 mod search;
 mod serve;
 mod show;
+mod trace;
 mod usage;
 
 use crate::context::Context;
@@ -33,6 +34,8 @@ pub(crate) enum Command {
     Edit(edit::EditCommand),
     #[command(subcommand)]
     Op(op::OpCommand),
+    #[command(subcommand)]
+    Trace(trace::TraceCommand),
 }
 
 impl Command {
@@ -50,6 +53,7 @@ impl Command {
             Self::Usage(args) => usage::run(cx, &args),
             Self::Edit(command) => edit::run(cx, &command),
             Self::Op(command) => op::run(cx, &command),
+            Self::Trace(command) => trace::run(cx, &command),
         }
     }
 }

@@ -240,13 +240,13 @@ impl Range {
     }
 }
 
-fn not_a_time(text: &str) -> CommandError {
+pub(super) fn not_a_time(text: &str) -> CommandError {
     CommandError::new(format!("`{text}` is no day"))
         .hint("days are written as 2026-11-01, today, yesterday, 7d, 2w or 12h")
 }
 
 /// The moment that `text` names: the start of a day, or with `end` the start of the day after it.
-fn moment(text: &str, end: bool, zone: &TimeZone, now: Timestamp) -> Option<i64> {
+pub(super) fn moment(text: &str, end: bool, zone: &TimeZone, now: Timestamp) -> Option<i64> {
     let today = now.to_zoned(zone.clone()).date();
     let ago = |days: i64| today.checked_sub(days.days()).ok();
     let day: Option<Date> = match text {

@@ -34,6 +34,8 @@ fn every_json_field_is_documented() {
         &["usage", "--blocks"],
         &["usage", "--explain"],
         &["edit", "clone", "last"],
+        &["trace", "push", "--all", "--dry-run"],
+        &["trace", "install"],
     ] {
         let run = threadline([&["--demo", "--json"], command].concat());
         for line in run.json_lines() {

@@ -1,0 +1,31 @@
+//! `trace`: every turn to Langfuse or any OpenTelemetry receiver.
+
+mod hook;
+mod install;
+mod push;
+mod setup;
+mod status;
+mod tree;
+
+use crate::context::Context;
+use crate::error::{CommandError, Outcome};
+
+/// Send turns to Langfuse or any OpenTelemetry receiver
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum TraceCommand {
+    Push(push::PushArgs),
+    Hook(hook::HookArgs),
+    Status(status::StatusArgs),
+    Install(install::InstallArgs),
+    Uninstall(install::UninstallArgs),
+}
+
+pub(crate) fn run(cx: &Context, command: &TraceCommand) -> Result<Outcome, CommandError> {
+    match command {
+        TraceCommand::Push(args) => push::run(cx, args),
+        TraceCommand::Hook(args) => hook::run(args),
+        TraceCommand::Status(args) => status::run(cx, args),
+        TraceCommand::Install(args) => install::run(cx, args),
+        TraceCommand::Uninstall(args) => install::run_back(cx, args),
+    }
+}

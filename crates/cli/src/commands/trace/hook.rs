@@ -1,0 +1,116 @@
+//! `trace hook`: what Claude Code runs when a turn ends.
+
+use std::io::{self, IsTerminal, Read};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use threadline_trace::{Diary, Exporter, HookInput, HookRun, Sender, States, run_hook};
+
+use super::setup::{ShapeArgs, TargetArgs, Variables, Wardrobe, state_root};
+use crate::error::{CommandError, Outcome};
+
+/// Send what is new, as a hook of Claude Code
+///
+/// Reads the hook's JSON on standard input. Claude Code is never disturbed: nothing is written to standard
+/// output, and the exit code is 0 whatever happens. What happened stands in a log file, which
+/// `threadline trace status` names, and what could not be delivered is delivered by a later run.
+#[derive(Debug, clap::Args)]
+pub(crate) struct HookArgs {
+    /// Give up after this many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
+    timeout: f64,
+
+    #[command(flatten)]
+    target: TargetArgs,
+
+    #[command(flatten)]
+    shape: ShapeArgs,
+}
+
+/// A hook is told less than this.
+const MOST_INPUT: u64 = 16 << 20;
+
+pub(crate) fn run(args: &HookArgs) -> Result<Outcome, CommandError> {
+    if io::stdin().is_terminal() {
+        return Err(CommandError::new("this is a hook: Claude Code runs it, with JSON on standard input")
+            .hint("`threadline trace install` puts it into Claude Code's settings")
+            .hint("`threadline trace push last` sends a session by hand"));
+    }
+    let root = state_root()?;
+    let diary = Diary::open(&root);
+    let started = Instant::now();
+    let timeout = Duration::try_from_secs_f64(args.timeout).unwrap_or(Duration::from_secs(10));
+    watch(timeout + Duration::from_secs(1), diary.clone());
+    let result = work(args, &diary, started + timeout);
+    let took = started.elapsed();
+    if let Err(error) = &result {
+        note(&diary, "ERROR", error);
+    }
+    if took > timeout {
+        note(&diary, "WARN", &format!("took {:.1} s", took.as_secs_f64()));
+    }
+    Ok(Outcome::Done)
+}
+
+/// Ends the process in time, whatever it waits for. What was not delivered is not noted as such.
+fn watch(timeout: Duration, diary: Diary) {
+    std::thread::spawn(move || {
+        std::thread::sleep(timeout);
+        note(&diary, "WARN", "no time left");
+        #[expect(clippy::exit, reason = "Claude Code waits for the hook")]
+        std::process::exit(0);
+    });
+}
+
+fn note(diary: &Diary, level: &str, text: &str) {
+    // There is nobody left to tell if this fails.
+    let _ = diary.write(Timestamp::now().as_millisecond(), level, text);
+}
+
+fn work(args: &HookArgs, diary: &Diary, until: Instant) -> Result<(), String> {
+    let mut bytes = Vec::new();
+    io::stdin().lock().take(MOST_INPUT).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    let input = HookInput::parse(&bytes).ok_or("standard input is no JSON of a hook")?;
+    let variables = Variables::read().map_err(|error| error.to_string())?;
+    let target = variables.target(&args.target).map_err(|error| error.to_string())?;
+    let wardrobe = Wardrobe::new(&args.shape, &variables);
+    let states = States::open(&state_root().map_err(|error| error.to_string())?, &target);
+    states.prepare(&target).map_err(|error| error.to_string())?;
+    let sender = Sender::new(target);
+    let exporter = Exporter {
+        shape: wardrobe.shape(sender.target().dialect),
+        receiver: &sender,
+        states: Some(&states),
+        spools: true,
+        tries: 2,
+        until: Some(until),
+        now: Timestamp::now().as_millisecond(),
+    };
+    match run_hook(&input, &exporter, &states).map_err(|error| error.to_string())? {
+        HookRun::Backoff(at) => {
+            let at = Timestamp::from_millisecond(at).unwrap_or_default();
+            note(diary, "INFO", &format!("{}: the receiver is left alone until {at:.0}", input.session_id));
+        }
+        HookRun::Done(told) => {
+            for told in told {
+                match told.result {
+                    Ok(exported) if exported.spans > 0 => {
+                        let (turns, spans) = (exported.turns, exported.spans);
+                        note(diary, "INFO", &format!("{}: {turns} turns, {spans} spans", told.session));
+                        if let Some(complaint) = &exported.received.complaint {
+                            let refused = exported.received.refused;
+                            note(
+                                diary,
+                                "WARN",
+                                &format!("{}: {refused} spans refused: {complaint}", told.session),
+                            );
+                        }
+                    }
+                    Ok(_) => {}
+                    Err(error) => note(diary, "WARN", &format!("{}: {error}", told.session)),
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! `trace install` and `trace uninstall`: the hook in Claude Code's settings.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use similar::TextDiff;
+use threadline_trace::{Change, install, uninstall};
+
+use super::setup::{ContentName, PresetName, ProtocolName, Variables, key_file};
+use crate::context::Context;
+use crate::error::{CommandError, Outcome};
+
+/// Put the hook into Claude Code's settings
+///
+/// Shows the change; `--apply` makes it. Only our lines are added, whatever else is there stays as it is. Keys
+/// are never written there: they stand in the environment, or in a file that only you may read.
+#[derive(Debug, clap::Args)]
+pub(crate) struct InstallArgs {
+    /// Whose settings
+    #[arg(long, value_name = "WHOSE", default_value = "user")]
+    scope: Scope,
+
+    /// Write it
+    #[arg(long)]
+    apply: bool,
+
+    /// The kind of receiver; by default what the environment tells of when the hook runs
+    #[arg(long, value_name = "KIND")]
+    preset: Option<PresetName>,
+
+    /// Its address
+    #[arg(long, value_name = "URL")]
+    endpoint: Option<String>,
+
+    /// How requests are written
+    #[arg(long, value_name = "PROTOCOL")]
+    protocol: Option<ProtocolName>,
+
+    /// How much of what was said is sent
+    #[arg(long, value_name = "HOW MUCH")]
+    content: Option<ContentName>,
+}
+
+/// Take the hook out of Claude Code's settings
+///
+/// Shows the change; `--apply` makes it. What is left is what was there before, to the byte.
+#[derive(Debug, clap::Args)]
+pub(crate) struct UninstallArgs {
+    /// Whose settings
+    #[arg(long, value_name = "WHOSE", default_value = "user")]
+    scope: Scope,
+
+    /// Write it
+    #[arg(long)]
+    apply: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Scope {
+    /// Yours, for all projects: settings.json in Claude Code's folder
+    User,
+    /// The project's, for everybody: .claude/settings.json
+    Project,
+    /// Yours, for this project: .claude/settings.local.json
+    Local,
+}
+
+/// What became of the settings, as JSON tells it.
+#[derive(Serialize)]
+struct Line<'a> {
+    path: &'a Path,
+    changed: bool,
+    applied: bool,
+    settings: Option<&'a str>,
+}
+
+pub(crate) fn run(cx: &Context, args: &InstallArgs) -> Result<Outcome, CommandError> {
+    let path = path_of(cx, args.scope)?;
+    let before = read(&path)?;
+    let change = install(before.as_deref(), &command(args)?).map_err(|error| odd(&path, &error))?;
+    let outcome = settle(cx, &path, before.as_deref(), &change, args.apply)?;
+    let target = super::setup::TargetArgs {
+        preset: args.preset,
+        endpoint: args.endpoint.clone(),
+        protocol: args.protocol,
+    };
+    if let Err(error) = Variables::read()?.target(&target) {
+        cx.ui.warn(error.to_string().trim_start_matches("error: ").trim_end());
+        if let Some(file) = key_file() {
+            cx.ui.note(&format!("keys may stand in {} (mode 0600)", file.display()));
+        }
+    }
+    Ok(outcome)
+}
+
+pub(crate) fn run_back(cx: &Context, args: &UninstallArgs) -> Result<Outcome, CommandError> {
+    let path = path_of(cx, args.scope)?;
+    let before = read(&path)?;
+    let change = match &before {
+        Some(text) => uninstall(text).map_err(|error| odd(&path, &error))?,
+        None => Change::None,
+    };
+    settle(cx, &path, before.as_deref(), &change, args.apply)
+}
+
+/// Shows a change, and makes it if it is to be made.
+fn settle(
+    cx: &Context,
+    path: &Path,
+    before: Option<&str>,
+    change: &Change,
+    apply: bool,
+) -> Result<Outcome, CommandError> {
+    let after = match change {
+        Change::Write(after) => Some(&**after),
+        Change::None => before,
+        Change::Remove => None,
+    };
+    let changed = *change != Change::None;
+    let mut answer = cx.ui.answer();
+    if cx.json {
+        answer.json(&Line { path, changed, applied: changed && apply, settings: after })?;
+    } else if changed {
+        writeln!(answer, "{}", path.display())?;
+        let difference = TextDiff::from_lines(before.unwrap_or_default(), after.unwrap_or_default());
+        write!(answer, "{}", difference.unified_diff().context_radius(2))?;
+    } else {
+        writeln!(answer, "{}: nothing to change", path.display())?;
+    }
+    answer.finish()?;
+    if changed && apply {
+        match after {
+            Some(after) => write(path, after)?,
+            None => std::fs::remove_file(path)?,
+        }
+    } else if changed {
+        cx.ui.note("nothing was written; --apply writes it");
+    }
+    Ok(Outcome::Done)
+}
+
+/// What Claude Code is to run. Keys are no part of it.
+fn command(args: &InstallArgs) -> Result<String, CommandError> {
+    let program = std::env::current_exe()?;
+    let program = program.to_str().ok_or_else(|| CommandError::new("the path of this program is no text"))?;
+    let mut words = vec![quoted(program), "trace".to_owned(), "hook".to_owned()];
+    let name = |value: &dyn Fn() -> Option<clap::builder::PossibleValue>| {
+        value().map(|value| value.get_name().to_owned())
+    };
+    use clap::ValueEnum;
+    if let Some(preset) = args.preset.and_then(|preset| name(&|| preset.to_possible_value())) {
+        words.extend(["--preset".to_owned(), preset]);
+    }
+    if let Some(endpoint) = &args.endpoint {
+        if endpoint.contains('@') {
+            return Err(CommandError::new("a key in an address would stand in the settings")
+                .hint("put it into OTEL_EXPORTER_OTLP_HEADERS"));
+        }
+        words.extend(["--endpoint".to_owned(), quoted(endpoint)]);
+    }
+    if let Some(protocol) = args.protocol.and_then(|protocol| name(&|| protocol.to_possible_value())) {
+        words.extend(["--protocol".to_owned(), protocol]);
+    }
+    if let Some(content) = args.content.and_then(|content| name(&|| content.to_possible_value())) {
+        words.extend(["--content".to_owned(), content]);
+    }
+    Ok(words.join(" "))
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:+,%=".contains(c);
+    if word.chars().all(plain) { word.to_owned() } else { format!("\"{word}\"") }
+}
+
+fn path_of(cx: &Context, scope: Scope) -> Result<PathBuf, CommandError> {
+    Ok(match scope {
+        Scope::User => {
+            let home = cx
+                .store
+                .homes()
+                .first()
+                .ok_or_else(|| CommandError::new("there is no folder of Claude Code"))?;
+            home.root().join("settings.json")
+        }
+        Scope::Project => std::env::current_dir()?.join(".claude/settings.json"),
+        Scope::Local => std::env::current_dir()?.join(".claude/settings.local.json"),
+    })
+}
+
+fn read(path: &Path) -> Result<Option<String>, CommandError> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(CommandError::new(format!("cannot read {}: {error}", path.display()))),
+    }
+}
+
+fn odd(path: &Path, error: &threadline_trace::InstallError) -> CommandError {
+    CommandError::new(format!("{}: {error}", path.display())).hint("it was left as it is")
+}
+
+/// Replaces a file at once, through links, with the rights that it had.
+fn write(path: &Path, text: &str) -> Result<(), CommandError> {
+    let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = real.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let mut file = tempfile::Builder::new().prefix(".settings").tempfile_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    if let Ok(metadata) = std::fs::metadata(&real) {
+        file.as_file().set_permissions(metadata.permissions())?;
+    }
+    file.as_file().sync_all()?;
+    file.persist(&real).map_err(|error| error.error)?;
+    Ok(())
+}

@@ -1,0 +1,312 @@
+//! `trace push`: sessions that were had before.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::{Duration, SystemTime};
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use rayon::prelude::*;
+use serde::Serialize;
+use threadline_store::{FolderAgents, SessionFile};
+use threadline_trace::{Collector, Dialect, ExportError, Exported, Exporter, Received, Sender, States};
+
+use super::setup::{PresetName, ShapeArgs, TargetArgs, Variables, Wardrobe, state_root};
+use super::tree;
+use crate::commands::usage::{moment, not_a_time};
+use crate::context::Context;
+use crate::error::{CommandError, Outcome};
+use crate::load;
+
+/// Send sessions that were had before
+///
+/// What was sent is remembered, so that a push that was cut short goes on where it stopped. Ids follow from
+/// the logs: what is sent twice is the same thing twice.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PushArgs {
+    /// Sessions: ids, beginnings of ids, titles, paths, or `last`
+    #[arg(value_name = "SESSION", required_unless_present = "all")]
+    sessions: Vec<String>,
+
+    /// Every session
+    #[arg(long, conflicts_with = "sessions")]
+    all: bool,
+
+    /// Only sessions that were written to since then: 2026-11-01, today, yesterday, 7d, 2w, 12h
+    #[arg(long, value_name = "WHEN")]
+    since: Option<String>,
+
+    /// Send everything again, whatever was sent before
+    #[arg(long)]
+    again: bool,
+
+    /// Also turns that seem not to be finished
+    #[arg(long)]
+    unfinished: bool,
+
+    /// Show what would be sent, as a tree, and send nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    #[command(flatten)]
+    target: TargetArgs,
+
+    #[command(flatten)]
+    shape: ShapeArgs,
+}
+
+/// Nobody goes on with a turn that was left alone for so long.
+pub(super) const LONG_IDLE: Duration = Duration::from_secs(60 * 60);
+
+/// How often a request is tried.
+const TRIES: u32 = 6;
+
+pub(crate) fn run(cx: &Context, args: &PushArgs) -> Result<Outcome, CommandError> {
+    let now = Timestamp::now();
+    let (files, unread) = sessions(cx, args, now)?;
+    for problem in &unread {
+        cx.ui.warn(problem);
+    }
+    let variables = Variables::read()?;
+    let wardrobe = Wardrobe::new(&args.shape, &variables);
+    let outcome = if args.dry_run {
+        show(cx, args, &files, &variables, &wardrobe, now)?
+    } else {
+        send(cx, args, &files, &variables, &wardrobe, now)?
+    };
+    Ok(if unread.is_empty() { outcome } else { Outcome::Partly })
+}
+
+/// A session, and whether nobody will go on with it.
+type Asked = (SessionFile, bool);
+
+/// The sessions that were asked for, and what could not be looked into.
+fn sessions(
+    cx: &Context,
+    args: &PushArgs,
+    now: Timestamp,
+) -> Result<(Vec<Asked>, Vec<String>), CommandError> {
+    let mut unread = Vec::new();
+    let found = if args.all {
+        let listing = cx.store.sessions();
+        unread.extend(listing.unread.iter().map(ToString::to_string));
+        listing.found
+    } else {
+        args.sessions.iter().map(|needle| load::find(cx, needle)).collect::<Result<_, _>>()?
+    };
+    let zone = TimeZone::system();
+    let since =
+        args.since.as_deref().map(|text| moment(text, false, &zone, now).ok_or_else(|| not_a_time(text)));
+    let since = since.transpose()?;
+    let mut sessions = Vec::new();
+    for file in found {
+        let written = std::fs::metadata(&file.path).and_then(|metadata| metadata.modified())?;
+        let idle = SystemTime::from(now).duration_since(written).unwrap_or_default();
+        let written = Timestamp::try_from(written).map_or(i64::MIN, Timestamp::as_millisecond);
+        if since.is_none_or(|since| since <= written) {
+            sessions.push((written, file, args.unfinished || idle > LONG_IDLE));
+        }
+    }
+    // A fork comes behind what it was forked from, mostly.
+    sessions.sort_by(|a, b| (a.0, &a.1.path).cmp(&(b.0, &b.1.path)));
+    Ok((sessions.into_iter().map(|(_, file, is_over)| (file, is_over)).collect(), unread))
+}
+
+/// Shows what would be sent.
+fn show(
+    cx: &Context,
+    args: &PushArgs,
+    files: &[Asked],
+    variables: &Variables,
+    wardrobe: &Wardrobe,
+    now: Timestamp,
+) -> Result<Outcome, CommandError> {
+    // Nothing is sent, so nobody need be there to receive it.
+    let dialect = match (args.target.preset, variables.target(&args.target)) {
+        (Some(PresetName::Langfuse), _) => Dialect::Langfuse,
+        (_, Ok(target)) => target.dialect,
+        _ => Dialect::GenAi,
+    };
+    let folders = Folders::of(files);
+    let mut answer = if cx.json { cx.ui.answer() } else { cx.ui.long_answer() };
+    for (file, is_over) in files {
+        let collector = Collector::default();
+        let exporter = Exporter {
+            shape: wardrobe.shape(dialect),
+            receiver: &collector,
+            states: None,
+            spools: false,
+            tries: 1,
+            until: None,
+            now: now.as_millisecond(),
+        };
+        exporter.session(file, folders.agents(file), *is_over).map_err(|error| could_not(file, &error))?;
+        let spans = collector.take();
+        if cx.json {
+            for span in &spans {
+                answer.json(&tree::SpanLine::of(&file.id, span))?;
+            }
+        } else {
+            answer.write_all(tree::render(&file.id, &spans).as_bytes())?;
+        }
+    }
+    answer.finish()?;
+    Ok(Outcome::Done)
+}
+
+/// What became of one session, as JSON tells it.
+#[derive(Serialize)]
+struct Line<'a> {
+    session: &'a str,
+    path: &'a PathBuf,
+    turns: usize,
+    spans: u64,
+    requests: u64,
+    refused: u64,
+    open: bool,
+    error: Option<String>,
+}
+
+fn send(
+    cx: &Context,
+    args: &PushArgs,
+    files: &[Asked],
+    variables: &Variables,
+    wardrobe: &Wardrobe,
+    now: Timestamp,
+) -> Result<Outcome, CommandError> {
+    let target = variables.target(&args.target)?;
+    let states = States::open(&state_root()?, &target);
+    states.prepare(&target)?;
+    let sender = Sender::new(target);
+    let exporter = Exporter {
+        shape: wardrobe.shape(sender.target().dialect),
+        receiver: &sender,
+        states: Some(&states),
+        spools: false,
+        tries: TRIES,
+        until: None,
+        now: now.as_millisecond(),
+    };
+    let folders = Folders::of(files);
+    let progress = cx.ui.progress("sent", files.len());
+    // When keys or address are wrong, the first session tells, and the others need not be tried.
+    let stop: Mutex<Option<String>> = Mutex::new(None);
+    let stopped = || stop.lock().map_or_else(|stop| stop.into_inner().clone(), |stop| stop.clone());
+    let results: Vec<Option<Result<Exported, ExportError>>> = files
+        .par_iter()
+        .map(|(file, is_over)| {
+            if stopped().is_some() {
+                return None;
+            }
+            if args.again {
+                forget(&states, file);
+            }
+            let result = exporter.session(file, folders.agents(file), *is_over);
+            if let Err(ExportError::Undelivered(error)) = &result
+                && let Ok(mut stop) = stop.lock()
+            {
+                *stop = Some(error.to_string());
+            }
+            progress.step();
+            Some(result)
+        })
+        .collect();
+    drop(progress);
+    report(cx, files, &results)
+}
+
+/// Forgets that a session was sent.
+fn forget(states: &States, file: &SessionFile) {
+    let key = States::key(file);
+    let mut state = states.load(&key);
+    state.start_over();
+    // If that cannot be written, sending will say so.
+    let _ = states.save(&key, &state);
+}
+
+fn report(
+    cx: &Context,
+    files: &[Asked],
+    results: &[Option<Result<Exported, ExportError>>],
+) -> Result<Outcome, CommandError> {
+    let mut answer = cx.ui.answer();
+    let mut total = Exported::default();
+    let (mut sent, mut failed, mut untried) = (0, 0, 0);
+    for ((file, _), result) in files.iter().zip(results) {
+        let nothing = Exported::default();
+        let (exported, error) = match result {
+            None => {
+                untried += 1;
+                continue;
+            }
+            Some(Ok(exported)) => (exported, None),
+            Some(Err(error)) => (&nothing, Some(error.to_string())),
+        };
+        if cx.json {
+            answer.json(&Line {
+                session: &file.id,
+                path: &file.path,
+                turns: exported.turns,
+                spans: exported.spans,
+                requests: exported.received.requests,
+                refused: exported.received.refused,
+                open: exported.is_open,
+                error: error.clone(),
+            })?;
+        }
+        match error {
+            Some(error) => {
+                failed += 1;
+                cx.ui.warn(&format!("{}: {error}", file.id));
+            }
+            None => sent += usize::from(exported.spans > 0),
+        }
+        total.turns += exported.turns;
+        total.spans += exported.spans;
+        total.received.add(exported.received.clone());
+    }
+    let Received { requests, refused, complaint, .. } = &total.received;
+    if !cx.json {
+        let nothing = files.len() - sent - failed - untried;
+        writeln!(
+            answer,
+            "{sent} sessions sent: {} turns, {} spans in {requests} requests; {nothing} had nothing new",
+            total.turns, total.spans
+        )?;
+    }
+    answer.finish()?;
+    if *refused > 0 {
+        cx.ui.warn(&format!(
+            "the receiver refused {refused} spans: {}",
+            complaint.as_deref().unwrap_or("it did not say why")
+        ));
+    }
+    if untried > 0 {
+        cx.ui.warn(&format!("{untried} sessions were not tried; the same command goes on from here"));
+    }
+    Ok(if failed + untried > 0 || *refused > 0 { Outcome::Partly } else { Outcome::Done })
+}
+
+fn could_not(file: &SessionFile, error: &ExportError) -> CommandError {
+    CommandError::new(format!("{}: {error}", file.path.display()))
+}
+
+/// The sub-agents that lie beside sessions, folder by folder, found once.
+struct Folders(std::collections::HashMap<PathBuf, FolderAgents>);
+
+impl Folders {
+    fn of(files: &[Asked]) -> Self {
+        let mut folders: Vec<PathBuf> =
+            files.iter().filter_map(|(file, _)| file.path.parent().map(PathBuf::from)).collect();
+        folders.sort();
+        folders.dedup();
+        Self(folders.into_par_iter().map(|folder| (folder.clone(), FolderAgents::of(&folder))).collect())
+    }
+
+    fn agents(&self, file: &SessionFile) -> Vec<threadline_store::AgentFile> {
+        let folder = file.path.parent().and_then(|folder| self.0.get(folder));
+        folder.map(|folder| folder.of_session(&file.path, &file.id).found).unwrap_or_default()
+    }
+}

@@ -1,0 +1,250 @@
+//! Where traces go and in what shape, from flags, environment, and a file of keys.
+
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy;
+use threadline_secret::Rules;
+use threadline_trace::{Asked, Content, Dialect, Preset, Protocol, Shape, Target, TargetError};
+use threadline_usage::Book;
+
+use crate::env;
+use crate::error::CommandError;
+
+/// Where traces go.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct TargetArgs {
+    /// The kind of receiver; by default what the environment tells of
+    #[arg(long, value_name = "KIND")]
+    pub(crate) preset: Option<PresetName>,
+
+    /// Its address, such as http://127.0.0.1:4318
+    #[arg(long, value_name = "URL")]
+    pub(crate) endpoint: Option<String>,
+
+    /// How requests are written
+    #[arg(long, value_name = "PROTOCOL")]
+    pub(crate) protocol: Option<ProtocolName>,
+}
+
+/// What of a session is sent.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ShapeArgs {
+    /// How much of what was said is sent
+    #[arg(long, value_name = "HOW MUCH", default_value = "truncated")]
+    pub(crate) content: ContentName,
+
+    /// Cut values that are longer than this many bytes
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) limit: Option<usize>,
+
+    /// Do not look for secrets
+    #[arg(long)]
+    pub(crate) no_redact: bool,
+
+    /// Who uses Claude Code [env: LANGFUSE_USER_ID]
+    #[arg(long, value_name = "ID")]
+    pub(crate) user: Option<String>,
+
+    /// A label for every trace (can be repeated)
+    #[arg(long, value_name = "TAG")]
+    pub(crate) tag: Vec<String>,
+
+    /// The environment that traces are of [env: LANGFUSE_TRACING_ENVIRONMENT]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) environment: Option<String>,
+
+    /// The release that traces are of [env: LANGFUSE_RELEASE]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) release: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum PresetName {
+    /// Langfuse: LANGFUSE_PUBLIC_KEY, LANGFUSE_SECRET_KEY, LANGFUSE_BASE_URL or LANGFUSE_REGION
+    Langfuse,
+    /// Anything that takes OTLP over HTTP: OTEL_EXPORTER_OTLP_ENDPOINT and the like
+    Otlp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ProtocolName {
+    #[value(name = "http/protobuf")]
+    Protobuf,
+    #[value(name = "http/json")]
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ContentName {
+    /// Structure, times, models, tokens and names of tools alone
+    None,
+    /// Also directory, branch, version, descriptions
+    Metadata,
+    /// Also what was said, each value cut at 16 kB
+    Truncated,
+    /// Also what was said, whole up to 1 MB a value
+    Full,
+}
+
+impl ContentName {
+    pub(crate) fn content(self) -> Content {
+        match self {
+            Self::None => Content::None,
+            Self::Metadata => Content::Metadata,
+            Self::Truncated => Content::Truncated,
+            Self::Full => Content::Full,
+        }
+    }
+}
+
+/// Variables of the environment, and behind them those of a file that only its owner may read.
+pub(crate) struct Variables {
+    file: Vec<(String, String)>,
+    path: Option<PathBuf>,
+}
+
+impl Variables {
+    /// Reads the file, if there is one.
+    pub(crate) fn read() -> Result<Self, CommandError> {
+        let Some(path) = key_file() else { return Ok(Self { file: Vec::new(), path: None }) };
+        match std::fs::read_to_string(&path) {
+            Ok(text) => {
+                check_private(&path)?;
+                Ok(Self { file: parse(&text), path: Some(path) })
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Ok(Self { file: Vec::new(), path: Some(path) })
+            }
+            Err(error) => Err(CommandError::new(format!("cannot read {}: {error}", path.display()))),
+        }
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<String> {
+        let kept = || self.file.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        env::get(name).or_else(kept).filter(|value| !value.is_empty())
+    }
+
+    /// The receiver.
+    pub(crate) fn target(&self, args: &TargetArgs) -> Result<Target, CommandError> {
+        let asked = Asked {
+            preset: args.preset.map(|preset| match preset {
+                PresetName::Langfuse => Preset::Langfuse,
+                PresetName::Otlp => Preset::Otlp,
+            }),
+            endpoint: args.endpoint.clone(),
+            protocol: args.protocol.map(|protocol| match protocol {
+                ProtocolName::Protobuf => Protocol::Protobuf,
+                ProtocolName::Json => Protocol::Json,
+            }),
+        };
+        let mut target =
+            Target::find(&asked, &|name| self.get(name)).map_err(|error| self.explain(&error))?;
+        let certificate = ["OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", "OTEL_EXPORTER_OTLP_CERTIFICATE"];
+        if let Some(path) = certificate.iter().find_map(|name| self.get(name)) {
+            let pem = std::fs::read(&path);
+            target.certificates =
+                Some(pem.map_err(|error| CommandError::new(format!("cannot read {path}: {error}")))?);
+        }
+        Ok(target)
+    }
+
+    fn explain(&self, error: &TargetError) -> CommandError {
+        let told = CommandError::new(error.to_string());
+        let file = self.path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+        match error {
+            TargetError::NoKey(_) => {
+                told.hint(format!("set it in the environment, or write it to {file} (mode 0600)"))
+            }
+            TargetError::NoEndpoint => told
+                .hint("--endpoint URL, or OTEL_EXPORTER_OTLP_ENDPOINT, names an OpenTelemetry receiver")
+                .hint(format!("LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY, in the environment or in {file}, are for Langfuse")),
+            _ => told,
+        }
+    }
+}
+
+/// `NAME=value` a line; `#` begins a comment.
+fn parse(text: &str) -> Vec<(String, String)> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+    let pair = |line: &str| {
+        let (name, value) = line.strip_prefix("export ").unwrap_or(line).split_once('=')?;
+        let value = value.trim();
+        let bare = ['"', '\''].iter().find_map(|q| value.strip_prefix(*q)?.strip_suffix(*q)).unwrap_or(value);
+        Some((name.trim().to_owned(), bare.to_owned()))
+    };
+    lines.filter_map(pair).collect()
+}
+
+#[cfg(unix)]
+fn check_private(path: &Path) -> Result<(), CommandError> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = std::fs::metadata(path)?.permissions().mode();
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    Err(CommandError::new(format!("{} can be read by others", path.display()))
+        .hint(format!("chmod 600 {}", path.display())))
+}
+
+#[cfg(not(unix))]
+fn check_private(_path: &Path) -> Result<(), CommandError> {
+    Ok(())
+}
+
+/// Where keys may be kept.
+pub(crate) fn key_file() -> Option<PathBuf> {
+    Some(etcetera::choose_base_strategy().ok()?.config_dir().join("threadline").join("trace.env"))
+}
+
+/// Where the states of sessions are kept.
+pub(crate) fn state_root() -> Result<PathBuf, CommandError> {
+    let base = etcetera::choose_base_strategy()
+        .map_err(|_| CommandError::new("cannot tell where your home folder is").hint("set HOME"))?;
+    let state = base.state_dir().unwrap_or_else(|| base.data_dir());
+    Ok(state.join("threadline").join("trace"))
+}
+
+/// What a [`Shape`] borrows.
+pub(crate) struct Wardrobe {
+    rules: Option<Rules>,
+    book: Book,
+    args: ShapeArgs,
+}
+
+impl Wardrobe {
+    pub(crate) fn new(args: &ShapeArgs, variables: &Variables) -> Self {
+        let mut args = args.clone();
+        args.user = args.user.or_else(|| variables.get(env::LANGFUSE_USER_ID));
+        args.environment = args.environment.or_else(|| variables.get(env::LANGFUSE_TRACING_ENVIRONMENT));
+        args.release = args.release.or_else(|| variables.get(env::LANGFUSE_RELEASE));
+        let redacts = !args.no_redact && args.content.content() > Content::None;
+        Self { rules: redacts.then(Rules::new), book: Book::embedded(), args }
+    }
+
+    pub(crate) fn shape(&self, dialect: Dialect) -> Shape<'_> {
+        Shape {
+            content: self.args.content.content(),
+            limit: self.args.limit,
+            redact: self.rules.as_ref().map(|rules| rules as _),
+            dialect,
+            user: self.args.user.as_deref(),
+            tags: &self.args.tag,
+            environment: self.args.environment.as_deref(),
+            release: self.args.release.as_deref(),
+            book: &self.book,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_keys_is_read_as_a_shell_would() {
+        let text = "# keys\nA=1\nexport B=\"two words\"\n C = 'x' \nnothing\nEMPTY=\n";
+        let pairs = parse(text);
+        let told: Vec<_> = pairs.iter().map(|(name, value)| (&**name, &**value)).collect();
+        assert_eq!(told, [("A", "1"), ("B", "two words"), ("C", "x"), ("EMPTY", "")]);
+    }
+}

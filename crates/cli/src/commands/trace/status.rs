@@ -1,0 +1,142 @@
+//! `trace status`: what was sent, what waits, what failed and why.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use threadline_term::{Align, Column, bytes, table, visible};
+use threadline_trace::{Diary, State, States};
+
+use super::setup::state_root;
+use crate::context::Context;
+use crate::error::{CommandError, Outcome};
+
+/// Tell what was sent, what waits, and what failed and why
+#[derive(Debug, clap::Args)]
+pub(crate) struct StatusArgs {
+    /// Also sessions of which everything was sent
+    #[arg(long, short)]
+    all: bool,
+}
+
+/// A session and a receiver, as JSON tells it.
+#[derive(Serialize)]
+struct Line {
+    receiver: String,
+    session: String,
+    path: PathBuf,
+    turns: usize,
+    spans: u64,
+    waiting_bytes: u64,
+    waiting_spans: u64,
+    waiting_agents: usize,
+    refused: u64,
+    error: Option<String>,
+    sent_at: Option<String>,
+}
+
+impl Line {
+    fn of(receiver: &str, state: State) -> Self {
+        let size = std::fs::metadata(&state.path).map_or(0, |metadata| metadata.len());
+        let read = state.mark().map_or(0, |mark| mark.at.byte_offset);
+        Self {
+            receiver: receiver.to_owned(),
+            turns: state.turns,
+            spans: state.spans,
+            waiting_bytes: size.saturating_sub(read),
+            waiting_spans: state.spool.iter().map(|spooled| spooled.spans).sum(),
+            waiting_agents: state.pending.len(),
+            refused: state.refused,
+            sent_at: state
+                .sent_at
+                .and_then(|at| Timestamp::from_millisecond(at).ok())
+                .map(|at| at.to_string()),
+            session: state.session,
+            path: state.path,
+            error: state.error,
+        }
+    }
+
+    /// Whether there is something to say beside that it was sent. Lines behind a turn that belong to no turn
+    /// are few.
+    fn is_notable(&self) -> bool {
+        self.error.is_some()
+            || self.waiting_spans > 0
+            || self.waiting_agents > 0
+            || self.refused > 0
+            || self.waiting_bytes > 16 << 10
+    }
+}
+
+pub(crate) fn run(cx: &Context, args: &StatusArgs) -> Result<Outcome, CommandError> {
+    let root = state_root()?;
+    let mut answer = if cx.json { cx.ui.answer() } else { cx.ui.long_answer() };
+    let mut has_errors = false;
+    for states in States::all(&root) {
+        let receiver = states.receiver().unwrap_or_default();
+        let lines: Vec<Line> =
+            states.sessions().into_iter().map(|state| Line::of(&receiver, state)).collect();
+        has_errors |= lines.iter().any(|line| line.error.is_some());
+        if cx.json {
+            for line in &lines {
+                answer.json(line)?;
+            }
+            continue;
+        }
+        let (turns, spans) = lines.iter().fold((0, 0), |sum, line| (sum.0 + line.turns, sum.1 + line.spans));
+        writeln!(
+            answer,
+            "{}: {} sessions, {turns} turns, {spans} spans sent",
+            visible(&receiver),
+            lines.len()
+        )?;
+        answer.write_all(render(cx, &lines, args.all).as_bytes())?;
+    }
+    if !cx.json {
+        let diary = Diary::open(&root);
+        let tail = diary.tail(5);
+        if !tail.is_empty() {
+            writeln!(answer, "\n{}:", diary.path().display())?;
+            for line in tail {
+                writeln!(answer, "  {}", visible(&line))?;
+            }
+        }
+    }
+    answer.finish()?;
+    if States::all(&root).is_empty() {
+        cx.ui.note("nothing was sent yet");
+        cx.ui.note("hint: `threadline trace push last` sends a session, `threadline trace install` every turn from now on");
+    }
+    Ok(if has_errors { Outcome::No } else { Outcome::Done })
+}
+
+fn render(cx: &Context, lines: &[Line], all: bool) -> String {
+    let shown: Vec<&Line> = lines.iter().filter(|line| all || line.is_notable()).collect();
+    if shown.is_empty() {
+        return String::new();
+    }
+    let columns = [
+        Column { name: "session", align: Align::Left, gives_way: false },
+        Column { name: "turns", align: Align::Right, gives_way: false },
+        Column { name: "spans", align: Align::Right, gives_way: false },
+        Column { name: "waiting", align: Align::Left, gives_way: false },
+        Column { name: "what went wrong", align: Align::Left, gives_way: true },
+    ];
+    let row = |line: &&Line| {
+        let mut waiting = Vec::new();
+        if line.waiting_spans > 0 {
+            waiting.push(format!("{} spans", line.waiting_spans));
+        }
+        if line.waiting_agents > 0 {
+            waiting.push(format!("{} sub-agents", line.waiting_agents));
+        }
+        if line.waiting_bytes > 0 {
+            waiting.push(bytes(line.waiting_bytes));
+        }
+        let error = visible(line.error.as_deref().unwrap_or_default()).into_owned();
+        let session = visible(&line.session).into_owned();
+        vec![session, line.turns.to_string(), line.spans.to_string(), waiting.join(", "), error]
+    };
+    table(cx.ui.page(), &columns, &shown.iter().map(row).collect::<Vec<_>>())
+}

@@ -1,0 +1,105 @@
+//! Spans as a tree for people, and as lines of JSON.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use threadline_term::visible;
+use threadline_trace::{Span, SpanId, SpanKind};
+use threadline_usage::Money;
+
+/// A span, as JSON tells it.
+#[derive(Serialize)]
+pub(super) struct SpanLine<'a> {
+    session: &'a str,
+    trace: String,
+    span: String,
+    parent: Option<String>,
+    kind: &'static str,
+    name: &'a str,
+    started_at: Option<String>,
+    ended_at: Option<String>,
+    error: Option<&'a str>,
+    events: Vec<&'static str>,
+    tokens: Option<Tokens>,
+    cost: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Tokens {
+    input: u64,
+    output: u64,
+    cache_read: u64,
+    cache_write: u64,
+}
+
+impl<'a> SpanLine<'a> {
+    pub(super) fn of(session: &'a str, span: &'a Span) -> Self {
+        let at = |millis| Timestamp::from_millisecond(millis).ok().map(|at| at.to_string());
+        Self {
+            session,
+            trace: span.trace.to_string(),
+            span: span.id.to_string(),
+            parent: span.parent.map(|id| id.to_string()),
+            kind: span.kind.name(),
+            name: &span.name,
+            started_at: at(span.start),
+            ended_at: at(span.end),
+            error: span.error.as_deref(),
+            events: span.events.iter().map(|event| event.name).collect(),
+            tokens: span.used.map(|(used, _)| Tokens {
+                input: used.input,
+                output: used.output,
+                cache_read: used.cache_read,
+                cache_write: used.cache_write(),
+            }),
+            cost: span.used.and_then(|(_, cost)| cost).map(|cost| cost.to_string()),
+        }
+    }
+}
+
+/// The spans of a session as a tree.
+pub(super) fn render(session: &str, spans: &[Span]) -> String {
+    let mut out = format!("{}\n", visible(session));
+    let mut below: HashMap<SpanId, Vec<&Span>> = HashMap::new();
+    for span in spans {
+        if let Some(parent) = span.parent {
+            below.entry(parent).or_default().push(span);
+        }
+    }
+    let is_known = |id: SpanId| spans.iter().any(|span| span.id == id);
+    let roots = spans.iter().filter(|span| span.parent.is_none_or(|parent| !is_known(parent)));
+    for root in roots {
+        branch(root, &below, "  ", "  ", &mut out);
+    }
+    let cost: Money = spans.iter().filter_map(|span| span.used?.1).sum();
+    let turns = spans.iter().filter(|span| span.kind == SpanKind::Turn).count();
+    let _ = writeln!(out, "  {turns} turns, {} spans, {}", spans.len(), cost.short());
+    out
+}
+
+fn branch(span: &Span, below: &HashMap<SpanId, Vec<&Span>>, first: &str, rest: &str, out: &mut String) {
+    let seconds = (span.end - span.start) as f64 / 1000.0;
+    let _ = write!(out, "{first}{}  {seconds:.1} s", visible(&span.name));
+    if let Some((used, cost)) = span.used {
+        let _ = write!(out, "  {} in {} out", used.context(), used.output);
+        if let Some(cost) = cost {
+            let _ = write!(out, "  {}", cost.short());
+        }
+    }
+    for event in &span.events {
+        let _ = write!(out, "  [{}]", event.name);
+    }
+    if let Some(error) = &span.error {
+        let line = error.lines().next().unwrap_or_default();
+        let cut = line.floor_char_boundary(60);
+        let _ = write!(out, "  error: {}", visible(&line[..cut]));
+    }
+    out.push('\n');
+    let children = below.get(&span.id).map(|children| &children[..]).unwrap_or_default();
+    for (i, child) in children.iter().enumerate() {
+        let (mark, bar) = if i + 1 == children.len() { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+        branch(child, below, &format!("{rest}{mark}"), &format!("{rest}{bar}"), out);
+    }
+}

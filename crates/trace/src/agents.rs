@@ -1,0 +1,161 @@
+//! The sub-agents of a session, and which turn each of their runs belongs to.
+
+use std::io::{self, Seek, SeekFrom};
+use std::path::Path;
+
+use threadline_entry::lens::{FromJson, Moment};
+use threadline_entry::{AgentKind, Ending, Json, Lines, Millis, Position, parse_line, walk};
+use threadline_session::{Agent, Spawn};
+use threadline_store::AgentFile;
+
+use crate::cut::{Cutter, Piece, Whose};
+use crate::state::State;
+
+/// The logs of sub-agents that have something new.
+#[derive(Default)]
+pub(crate) struct Agents {
+    waiting: Vec<Log>,
+}
+
+/// The log of a sub-agent, from a place on.
+struct Log {
+    file: AgentFile,
+    /// Where the first line begins that was not taken.
+    from: u64,
+    /// When that line was written.
+    first_at: Millis,
+}
+
+/// What a sub-agent did in one go: a turn of its log.
+pub(crate) struct Run {
+    pub(crate) agent: Agent,
+    /// Where it begins in the log.
+    from: u64,
+    /// When it began.
+    start: Option<Millis>,
+    /// Where it ends in the log.
+    pub(crate) to: u64,
+    /// Whether the sub-agent has come to the end of it.
+    pub(crate) is_complete: bool,
+}
+
+impl Agents {
+    /// The logs that reach beyond what was sent.
+    pub(crate) fn new(files: Vec<AgentFile>, state: &State) -> Self {
+        let is_pending = |id: &str| state.pending.iter().any(|pending| pending.agent == id);
+        let mut agents = Self::default();
+        for file in files {
+            let from = state.agents.get(&file.id).copied().unwrap_or(0);
+            let size = fs_err::metadata(&file.path).map_or(0, |metadata| metadata.len());
+            if size > from && !is_pending(&file.id) {
+                agents.add(file, from);
+            }
+        }
+        agents.waiting.sort_by(|a, b| (a.first_at, &a.file.path).cmp(&(b.first_at, &b.file.path)));
+        agents
+    }
+
+    fn add(&mut self, file: AgentFile, from: u64) {
+        if let Ok(Some(first_at)) = first_moment(&file.path, from) {
+            self.waiting.push(Log { file, from, first_at });
+        }
+    }
+
+    /// The runs that began before `until`, or all of them.
+    pub(crate) fn take(&mut self, until: Option<Millis>) -> io::Result<Vec<Run>> {
+        let began = |at: Millis| until.is_none_or(|until| at < until);
+        let mut runs = Vec::new();
+        let (now, later) = std::mem::take(&mut self.waiting).into_iter().partition(|log| began(log.first_at));
+        self.waiting = later;
+        for log in now {
+            let mut own = runs_of(&log.file, log.from)?;
+            let stay = own.iter().position(|run| !run.start.is_none_or(began)).unwrap_or(own.len());
+            if let Some(run) = own.get(stay) {
+                let (from, first_at) = (run.from, run.start.unwrap_or(0));
+                self.waiting.push(Log { file: log.file.clone(), from, first_at });
+            }
+            own.truncate(stay);
+            runs.append(&mut own);
+        }
+        Ok(runs)
+    }
+}
+
+/// The runs of a sub-agent from a place in its log on.
+pub(crate) fn runs_of(file: &AgentFile, from: u64) -> io::Result<Vec<Run>> {
+    let meta = file.read_meta()?;
+    let meta = meta.as_ref();
+    let mut pieces = cut(file, from)?;
+    // One that replays the conversation has said only what follows its last prompt.
+    if matches!(file.kind, AgentKind::Compaction | AgentKind::SideQuestion) {
+        pieces.drain(..pieces.len().saturating_sub(1));
+    }
+    let last = pieces.len().saturating_sub(1);
+    let mut runs = Vec::new();
+    for (i, piece) in pieces.into_iter().enumerate() {
+        if i < last && !piece.has_substance() {
+            continue;
+        }
+        let spawn = meta.and_then(|meta| meta.tool_use_id());
+        runs.push(Run {
+            from: piece.from.byte_offset,
+            start: piece.start(),
+            to: piece.to.byte_offset,
+            is_complete: i < last || piece.is_complete(),
+            agent: Agent {
+                id: file.id.clone(),
+                kind: file.kind,
+                agent_type: meta.and_then(|meta| meta.agent_type()),
+                description: meta.and_then(|meta| meta.description()),
+                session: piece.session,
+                spawn: spawn.map(|tool_use_id| Spawn { agent: None, tool_use_id }),
+            },
+        });
+    }
+    Ok(runs)
+}
+
+/// Cuts a log from a place on.
+fn cut(file: &AgentFile, from: u64) -> io::Result<Vec<Piece>> {
+    let mut pieces = Vec::new();
+    let mut lines = lines_from(&file.path, Position { line_no: 1, byte_offset: from })?;
+    let mut cutter = Cutter::new(Whose::Agent, 0);
+    let mut end = lines.at();
+    while let Some(line) = lines.next()? {
+        // Half a line is still being written.
+        if line.ending == Ending::None && !is_whole(line.bytes) {
+            break;
+        }
+        parse_line(&line, |entry, findings| pieces.extend(cutter.push(entry, findings)));
+        end = lines.at();
+    }
+    pieces.extend(cutter.finish(end));
+    Ok(pieces)
+}
+
+/// Lines of a log from a place on.
+pub(crate) fn lines_from(path: &Path, at: Position) -> io::Result<Lines<fs_err::File>> {
+    let mut log = fs_err::File::open(path)?;
+    log.seek(SeekFrom::Start(at.byte_offset))?;
+    Ok(Lines::from(log, at))
+}
+
+/// Whether a line that lacks its newline is whole all the same.
+pub(crate) fn is_whole(line: &[u8]) -> bool {
+    std::str::from_utf8(line).is_ok_and(|text| Json::parse(text).is_some())
+}
+
+/// When the first line was written that says so, from a place in the log on; `None` if there is no line.
+fn first_moment(path: &Path, from: u64) -> io::Result<Option<Millis>> {
+    let mut lines = lines_from(path, Position { line_no: 1, byte_offset: from })?;
+    let mut found = None;
+    for _ in 0..8 {
+        let Some(line) = lines.next()? else { break };
+        let moment = walk::pick(line.bytes, ["timestamp"]).and_then(|[at]| Moment::from_json(at?));
+        found = found.or(Some(Millis::MIN));
+        if let Some(moment) = moment {
+            return Ok(Some(moment.0));
+        }
+    }
+    Ok(found)
+}

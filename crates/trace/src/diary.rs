@@ -1,0 +1,68 @@
+//! The hook's log file: a line an event, and an older half that is thrown away in time.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use jiff::Timestamp;
+use threadline_entry::Millis;
+
+/// Where the hook writes what it did, since nobody listens.
+#[derive(Clone, Debug)]
+pub struct Diary {
+    path: PathBuf,
+}
+
+/// A file of more than this is put aside, and the one before it is gone.
+const MOST: u64 = 1 << 20;
+
+impl Diary {
+    /// The log file in the folder `root`.
+    pub fn open(root: &Path) -> Self {
+        Self { path: root.join("hook.log") }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds a line.
+    pub fn write(&self, now: Millis, level: &str, text: &str) -> io::Result<()> {
+        if let Some(folder) = self.path.parent() {
+            crate::state::create_private_dir(folder)?;
+        }
+        if fs::metadata(&self.path).is_ok_and(|metadata| metadata.len() > MOST) {
+            fs::rename(&self.path, self.path.with_extension("log.1"))?;
+        }
+        let at = Timestamp::from_millisecond(now).unwrap_or_default();
+        let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let mut file = fs::OpenOptions::new().create(true).append(true).open(&self.path)?;
+        file.write_all(format!("{at:.3} {level} {text}\n").as_bytes())
+    }
+
+    /// The last lines, the newest last.
+    pub fn tail(&self, count: usize) -> Vec<String> {
+        let text = fs::read_to_string(&self.path).unwrap_or_default();
+        let mut lines: Vec<String> = text.lines().rev().take(count).map(str::to_owned).collect();
+        lines.reverse();
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_is_put_aside_when_it_is_long() {
+        let dir = tempfile::tempdir().unwrap();
+        let diary = Diary::open(dir.path());
+        diary.write(0, "INFO", "first\nline").unwrap();
+        assert_eq!(diary.tail(5), ["1970-01-01T00:00:00.000Z INFO first line"]);
+        fs::write(diary.path(), vec![b'x'; MOST as usize + 1]).unwrap();
+        diary.write(1, "WARN", "second").unwrap();
+        assert_eq!(diary.tail(5), ["1970-01-01T00:00:00.001Z WARN second"]);
+        assert!(dir.path().join("hook.log.1").exists());
+    }
+}

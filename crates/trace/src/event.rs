@@ -1,0 +1,112 @@
+//! Events: compactions, failed requests, hooks and interruptions, as they stand in a log.
+
+use std::borrow::Cow;
+
+use threadline_entry::lens::{ApiError, AttachmentLine, CompactBoundary, StopHookSummary, System};
+use threadline_entry::{Entry, Kind, Millis};
+use threadline_session::{Input, Session};
+
+use crate::attribute as name;
+use crate::generation::Generation;
+use crate::shape::Shape;
+use crate::span::{Event, Value};
+
+/// What kind of event a `system` line is.
+pub(crate) fn subtype(entry: &Entry) -> Option<Cow<'_, str>> {
+    if entry.kind() != Kind::System {
+        return None;
+    }
+    entry.lens::<System<'_>>()?.subtype()
+}
+
+/// The event that a line tells of. A line that does not say when is taken to be from `before`.
+pub(crate) fn of(session: &Session, idx: usize, before: Millis, shape: &Shape<'_>) -> Option<Event> {
+    let entry = &session.entries()[idx];
+    let at = session.timestamp(idx).unwrap_or(before);
+    let event = |name, attributes| Some(Event { name, at, attributes });
+    match entry.kind() {
+        Kind::User if session.input(idx) == Some(Input::Interrupt) => event("interrupted", Vec::new()),
+        Kind::System => match &*subtype(entry)? {
+            "compact_boundary" => event("compaction", compaction(entry)),
+            "api_error" => event("api_error", failed_request(entry, shape)),
+            "stop_hook_summary" => event("hooks", stop_hooks(entry, shape)),
+            "model_refusal_fallback" => event("model_fallback", Vec::new()),
+            _ => None,
+        },
+        Kind::Attachment => {
+            let body = entry.lens::<AttachmentLine<'_>>()?.attachment()?;
+            let kind = body.kind()?;
+            let hook =
+                body.hook_name().or_else(|| body.hook_event()).filter(|_| kind.starts_with("hook_"))?;
+            let mut attributes = vec![(name::EVENT_HOOK.into(), Value::from(&*hook))];
+            if kind.ends_with("error") {
+                attributes.push((name::ERROR_TYPE.into(), Value::from(&*kind)));
+            }
+            event("hook", attributes)
+        }
+        _ => None,
+    }
+}
+
+/// The event of a reply that Claude Code wrote itself.
+pub(crate) fn api_error(generation: &Generation<'_>, text: Option<&str>) -> Event {
+    let mut attributes = Vec::new();
+    if let Some(text) = text {
+        attributes.push((name::EVENT_MESSAGE.into(), Value::from(text)));
+    }
+    if let Some(status) = generation.status {
+        attributes.push((name::EVENT_STATUS.into(), Value::from(status)));
+    }
+    Event { name: if generation.is_error { "api_error" } else { "notice" }, at: generation.end, attributes }
+}
+
+fn compaction(entry: &Entry) -> Vec<(crate::span::Name, Value)> {
+    let mut attributes = Vec::new();
+    let metadata = entry.lens::<CompactBoundary<'_>>().and_then(|line| line.compact_metadata());
+    let Some(metadata) = metadata else { return attributes };
+    if let Some(trigger) = metadata.trigger() {
+        attributes.push((name::EVENT_TRIGGER.into(), Value::from(&*trigger)));
+    }
+    if let Some(tokens) = metadata.pre_tokens() {
+        attributes.push((name::EVENT_TOKENS_BEFORE.into(), Value::from(tokens)));
+    }
+    if let Some(tokens) = metadata.post_tokens() {
+        attributes.push((name::EVENT_TOKENS_AFTER.into(), Value::from(tokens)));
+    }
+    attributes
+}
+
+fn failed_request(entry: &Entry, shape: &Shape<'_>) -> Vec<(crate::span::Name, Value)> {
+    let mut attributes = Vec::new();
+    let Some(line) = entry.lens::<ApiError<'_>>() else { return attributes };
+    if let Some(attempt) = line.retry_attempt() {
+        attributes.push((name::EVENT_ATTEMPT.into(), Value::from(attempt)));
+    }
+    let status = line.error().and_then(|error| error.get("status")?.as_u64());
+    if let Some(status) = status {
+        attributes.push((name::EVENT_STATUS.into(), Value::from(status)));
+    }
+    let code = line.cause().and_then(|cause| cause.get("code")?.as_str());
+    if let Some(code) = code.and_then(|code| shape.note(&code)) {
+        attributes.push((name::EVENT_MESSAGE.into(), code.into()));
+    }
+    attributes
+}
+
+fn stop_hooks(entry: &Entry, shape: &Shape<'_>) -> Vec<(crate::span::Name, Value)> {
+    let mut attributes = vec![(name::EVENT_HOOK.into(), Value::from("Stop"))];
+    let Some(line) = entry.lens::<StopHookSummary<'_>>() else { return attributes };
+    if let Some(count) = line.hook_count() {
+        attributes.push((name::EVENT_HOOKS.into(), Value::from(count)));
+    }
+    let errors: Vec<String> = line
+        .hook_errors()
+        .into_iter()
+        .flat_map(|errors| errors.iter())
+        .filter_map(|error| shape.note(&error.as_str()?))
+        .collect();
+    if !errors.is_empty() {
+        attributes.push((name::EVENT_HOOK_ERRORS.into(), Value::List(errors)));
+    }
+    attributes
+}

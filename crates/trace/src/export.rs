@@ -1,0 +1,358 @@
+//! A session from its log to the receiver: what is new is read, turned into spans, delivered, and noted.
+
+use std::io;
+use std::time::Instant;
+
+use threadline_entry::{Ending, Entry, Millis, Position, parse_line};
+use threadline_session::{Family, Outcome, Session};
+use threadline_store::{AgentFile, Mark, SessionFile};
+
+use crate::agents::{Agents, Run, lines_from, runs_of};
+use crate::cut::{Cutter, Head, Piece, Whose};
+use crate::sender::{Receive, Received, Undelivered};
+use crate::shape::Shape;
+use crate::span::Span;
+use crate::spool;
+use crate::state::{Pending, State, States};
+use crate::turn::{Home, Told, spans_of, spans_of_agent, tool_span};
+
+/// Sends sessions to a receiver.
+pub struct Exporter<'a> {
+    /// How spans are made.
+    pub shape: Shape<'a>,
+    /// Who takes them.
+    pub receiver: &'a dyn Receive,
+    /// What was sent before; `None` to send everything and note nothing.
+    pub states: Option<&'a States>,
+    /// Whether what cannot be delivered is kept in a file.
+    pub spools: bool,
+    /// How often a request is tried.
+    pub tries: u32,
+    /// When to give up.
+    pub until: Option<Instant>,
+    /// The time, for the notes.
+    pub now: Millis,
+}
+
+/// What became of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exported {
+    /// Turns that were delivered.
+    pub turns: usize,
+    /// Spans that were delivered.
+    pub spans: u64,
+    /// How much of the log was read.
+    pub bytes: u64,
+    /// What the receiver made of it.
+    pub received: Received,
+    /// Whether a turn waits to be finished.
+    pub is_open: bool,
+    /// Spans that are kept for later, because the receiver did not take them.
+    pub spooled: u64,
+}
+
+/// Why a session was not sent, or not to its end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// The receiver did not take it.
+    #[error(transparent)]
+    Undelivered(#[from] Undelivered),
+    /// Somebody else is sending the same session.
+    #[error("another run is sending this session")]
+    Busy,
+    /// A file could not be read or written.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Spans are delivered when there are this many.
+const ENOUGH_SPANS: usize = 512;
+
+impl Exporter<'_> {
+    /// Sends what is new of a session. `is_over` says that nobody will go on with an unfinished turn.
+    pub fn session(
+        &self,
+        file: &SessionFile,
+        agents: Vec<AgentFile>,
+        is_over: bool,
+    ) -> Result<Exported, ExportError> {
+        let key = States::key(file);
+        let _lock = match self.states {
+            Some(states) => Some(states.lock(&key, self.until)?.ok_or(ExportError::Busy)?),
+            None => None,
+        };
+        let mut state = self.states.map(|states| states.load(&key)).unwrap_or_default();
+        state.session.clone_from(&file.id);
+        state.path.clone_from(&file.path);
+        let mut exported = Exported::default();
+        if let Some(states) = self.states {
+            spool::drain(states, &key, &mut state, self, &mut exported)?;
+        }
+        let mut work = Work {
+            exporter: self,
+            file,
+            key,
+            is_over,
+            told: Told::default(),
+            agents: Agents::default(),
+            saved: state.clone(),
+            next: state,
+            spans: Vec::new(),
+            reached: None,
+            exported,
+        };
+        let result = work.run(agents);
+        if let Err(error) = &result {
+            work.note(error);
+        }
+        result?;
+        Ok(work.exported)
+    }
+}
+
+/// One session on its way.
+struct Work<'a> {
+    exporter: &'a Exporter<'a>,
+    file: &'a SessionFile,
+    key: String,
+    is_over: bool,
+    told: Told,
+    agents: Agents,
+    /// What is true now.
+    saved: State,
+    /// What will be true when the spans are delivered.
+    next: State,
+    spans: Vec<Span>,
+    /// Where the log was read to.
+    reached: Option<Position>,
+    exported: Exported,
+}
+
+impl Work<'_> {
+    fn run(&mut self, files: Vec<AgentFile>) -> Result<(), ExportError> {
+        let path = &self.file.path;
+        let mark = self.next.mark();
+        if let Some(mark) = mark
+            && Mark::of(path, mark.at)? != Some(mark)
+        {
+            // Another file, or one that was written anew.
+            self.next.start_over();
+        }
+        self.pending(&files)?;
+        self.agents = Agents::new(files, &self.next);
+        let at = self.next.mark().map_or(Position::START, |mark| mark.at);
+        let mut cutter = match self.next.last() {
+            Some((continued, prompt_at)) => {
+                let prompt = prompt_at.and_then(|at| read_entry(path, at).ok().flatten());
+                Cutter::resume(Whose::Session, self.next.turns, continued, prompt, at)
+            }
+            None => Cutter::new(Whose::Session, self.next.turns),
+        };
+        let mut lines = lines_from(path, at)?;
+        let mut end = at;
+        while let Some(line) = lines.next()? {
+            if line.ending == Ending::None && !(self.is_over && crate::agents::is_whole(line.bytes)) {
+                break;
+            }
+            let mut done = None;
+            parse_line(&line, |entry, findings| done = done.take().or(cutter.push(entry, findings)));
+            end = lines.at();
+            if let Some(piece) = done {
+                self.take(piece, cutter.current_start())?;
+            }
+        }
+        self.exported.bytes = end.byte_offset - at.byte_offset;
+        if let Some(piece) = cutter.finish(end) {
+            if piece.is_complete() || (self.is_over && piece.has_substance()) {
+                self.take(piece, None)?;
+            } else {
+                self.exported.is_open = piece.prompt_at.is_some() && piece.continues.is_none();
+            }
+        }
+        self.flush()
+    }
+
+    /// Turns a piece into spans. `until` is when the next turn began.
+    fn take(&mut self, mut piece: Piece, until: Option<Millis>) -> Result<(), ExportError> {
+        let head = piece.head();
+        if !head.has_substance {
+            return Ok(());
+        }
+        let (continued, prompt_at, to) = (piece.continued(), piece.prompt_at, piece.to);
+        let owner = copied_from(&piece, self.file);
+        let is_elsewhere = |owner: &String| self.file.path.with_file_name(format!("{owner}.jsonl")).exists();
+        // What was copied from another session is sent by that session, if it is there.
+        if !owner.as_ref().is_some_and(is_elsewhere) {
+            let session = owner.unwrap_or_else(|| self.file.id.clone());
+            let runs = self.agents.take(until)?;
+            let main = std::mem::take(&mut piece.session);
+            let (family, waiting) = self.family(&head, main, runs, &session);
+            self.spans.extend(spans_of(&head, &family, &session, &mut self.told, &self.exporter.shape));
+            self.next.pending.extend(waiting);
+        }
+        self.next.turns = head.number;
+        self.next.set_last(continued, prompt_at);
+        self.reached = Some(to);
+        if self.spans.len() >= ENOUGH_SPANS {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Joins a piece with the runs that belong to it, but for those that are still under way.
+    fn family(
+        &mut self,
+        head: &Head,
+        main: Session,
+        runs: Vec<Run>,
+        session: &str,
+    ) -> (Family, Vec<Pending>) {
+        let ends: Vec<(u64, bool)> =
+            runs.iter().map(|run| (run.to, run.is_complete || self.is_over)).collect();
+        let agents = runs.into_iter().map(|run| run.agent).collect();
+        let mut family = Family::new(main, agents);
+        let mut waiting = Vec::new();
+        let mut under_way = vec![false; family.agents.len()];
+        for (i, (to, is_complete)) in ends.iter().enumerate() {
+            let agent = &family.agents[i];
+            let call = agent.spawn.as_ref().and_then(|spawn| {
+                let owner = family.session(spawn.agent);
+                Some((owner, owner.tool_call(&spawn.tool_use_id)?))
+            });
+            let above = agent.spawn.as_ref().and_then(|spawn| spawn.agent);
+            let was_answered = call.is_some_and(|(owner, call)| !is_launched(owner, call));
+            if above.is_some_and(|above| under_way[above]) || !(*is_complete || was_answered) {
+                under_way[i] = true;
+                let root = head.trace.span(&["turn"]);
+                let parent = call.map_or(root, |(owner, call)| tool_span(head.trace, call, owner));
+                waiting.push(Pending::new(&agent.id, head.trace, parent, head.number, session));
+            } else {
+                self.next.agents.insert(agent.id.clone(), *to);
+            }
+        }
+        if under_way.contains(&true) {
+            // Places move, so who started whom is looked for again.
+            let agents = std::mem::take(&mut family.agents).into_iter().zip(&under_way).take(ends.len());
+            let done = agents.filter(|(_, under_way)| !**under_way).map(|(agent, _)| agent).collect();
+            family = Family::new(std::mem::take(&mut family.main), done);
+        }
+        (family, waiting)
+    }
+
+    /// Sends sub-agents that were still at work when their turn was sent, if they are done now.
+    fn pending(&mut self, files: &[AgentFile]) -> Result<(), ExportError> {
+        for pending in std::mem::take(&mut self.next.pending) {
+            let file = files.iter().find(|file| file.id == pending.agent);
+            let (Some(file), Some(trace), Some(parent)) = (file, pending.trace(), pending.parent()) else {
+                continue;
+            };
+            let from = self.next.agents.get(&file.id).copied().unwrap_or(0);
+            let runs = runs_of(file, from)?;
+            if !runs.iter().all(|run| run.is_complete || self.is_over) {
+                self.next.pending.push(pending);
+                continue;
+            }
+            let Some(to) = runs.last().map(|run| run.to) else { continue };
+            let agents = runs.into_iter().map(|run| run.agent).collect();
+            let family = Family::new(Session::new(), agents);
+            let home = Home { session: pending.session.clone(), trace, number: pending.number };
+            self.spans.extend(spans_of_agent(&family, &home, parent, &mut self.told, &self.exporter.shape));
+            self.next.agents.insert(file.id.clone(), to);
+        }
+        Ok(())
+    }
+
+    /// Delivers what there is, and notes it.
+    fn flush(&mut self) -> Result<(), ExportError> {
+        let spans = std::mem::take(&mut self.spans);
+        let count = spans.len() as u64;
+        if let Some(at) = self.reached.take()
+            && let Some(mark) = Mark::of(&self.file.path, at)?
+        {
+            self.next.set_mark(mark);
+        }
+        if count > 0 {
+            let kept = self.exporter.spools.then(|| spans.clone());
+            match self.exporter.receiver.receive(spans, self.exporter.tries, self.exporter.until) {
+                Ok(received) => {
+                    self.next.spans += count;
+                    self.next.refused += received.refused;
+                    self.next.error.clone_from(&received.complaint);
+                    self.next.sent_at = Some(self.exporter.now);
+                    self.exported.spans += count;
+                    self.exported.turns += self.next.turns.saturating_sub(self.saved.turns);
+                    self.exported.received.add(received);
+                }
+                Err(undelivered) => return self.keep(kept, undelivered),
+            }
+        }
+        self.save()
+    }
+
+    /// Keeps spans that were not taken, so that they outlive the log.
+    fn keep(&mut self, spans: Option<Vec<Span>>, undelivered: Undelivered) -> Result<(), ExportError> {
+        let (Some(spans), Some(states)) = (spans, self.exporter.states) else {
+            return Err(undelivered.into());
+        };
+        let count = spans.len() as u64;
+        let Some(spooled) = spool::keep(states, &self.key, &self.next, spans)? else {
+            return Err(undelivered.into());
+        };
+        self.next.spool.push(spooled);
+        self.next.error = Some(undelivered.why.clone());
+        self.exported.spooled += count;
+        self.save()?;
+        Err(undelivered.into())
+    }
+
+    fn save(&mut self) -> Result<(), ExportError> {
+        if let Some(states) = self.exporter.states
+            && self.next != self.saved
+        {
+            states.save(&self.key, &self.next)?;
+        }
+        self.saved.clone_from(&self.next);
+        Ok(())
+    }
+
+    /// Notes why a session was not sent, beside what is still true.
+    fn note(&mut self, error: &ExportError) {
+        if let Some(states) = self.exporter.states {
+            self.saved.error = Some(error.to_string());
+            // That it could not be noted either is no news to anybody.
+            let _ = states.save(&self.key, &self.saved);
+        }
+    }
+}
+
+/// Whether a call only started its sub-agent, which goes on by itself.
+fn is_launched(session: &Session, call: &threadline_session::ToolCall) -> bool {
+    use threadline_entry::lens::AgentResult;
+    if call.outcome(session) == Outcome::Missing {
+        return true;
+    }
+    let result = call.results.first().and_then(|at| session.entries()[at.entry_idx].tool_use_result());
+    let result = result.and_then(|result| result.of::<AgentResult<'_>>());
+    result.is_some_and(|result| {
+        result.is_async().unwrap_or(false)
+            || result.status().is_some_and(|status| status.contains("launched"))
+    })
+}
+
+/// The session that a turn was copied from, where its prompt says so.
+fn copied_from(piece: &Piece, file: &SessionFile) -> Option<String> {
+    let first = piece.session.entries().first()?;
+    let origin = first.envelope()?.forked_from()?.session_id()?;
+    (*origin != *file.id).then(|| origin.into_owned())
+}
+
+/// The entry that stands at a place in a log.
+fn read_entry(path: &std::path::Path, at: Position) -> io::Result<Option<Entry>> {
+    let mut lines = lines_from(path, at)?;
+    let mut found = None;
+    if let Some(line) = lines.next()? {
+        parse_line(&line, |entry, _| found = found.take().or(Some(entry)));
+    }
+    Ok(found)
+}

@@ -1,0 +1,218 @@
+//! A generation: one message of a model, with what it used.
+
+use std::fmt::Write;
+
+use threadline_entry::lens::Assistant;
+use threadline_entry::{Entry, Millis};
+use threadline_session::{Reply, Session};
+use threadline_usage::{Money, Reading, Tokens};
+
+use crate::attribute as name;
+use crate::id::SpanId;
+use crate::message;
+use crate::shape::{Dialect, Shape};
+use crate::span::{Span, SpanKind, Value};
+use crate::turn::Builder;
+
+/// A message of a model, put together from its lines.
+pub(crate) struct Generation<'s> {
+    session: &'s Session,
+    reply: &'s Reply,
+    /// What it is known by.
+    pub(crate) key: String,
+    pub(crate) start: Millis,
+    pub(crate) end: Millis,
+    /// Whether Claude Code said it in the place of a model.
+    pub(crate) is_notice: bool,
+    /// Whether what it said is that a request failed.
+    pub(crate) is_error: bool,
+    pub(crate) status: Option<u64>,
+    reading: Option<Reading<'s>>,
+    stop: Option<String>,
+}
+
+/// What a reply says, as far as it may be sent.
+#[derive(Default)]
+pub(crate) struct Said {
+    pub(crate) text: Option<String>,
+    thinking: String,
+    calls: Vec<(String, String)>,
+}
+
+impl<'s> Generation<'s> {
+    /// What a reply is known by: its id, and that of the request where a gateway made the first one up.
+    pub(crate) fn key(session: &Session, reply: &Reply) -> String {
+        let first = reply.entries.first().map(|&idx| &session.entries()[idx]);
+        match reply.id.as_deref() {
+            Some(id) if id.starts_with("msg_") => id.to_owned(),
+            id => {
+                let request = first.and_then(|entry| entry.get("requestId")?.as_str());
+                let uuid = first.and_then(Entry::uuid);
+                format!("{} {}", id.unwrap_or_default(), request.or(uuid).unwrap_or_default())
+            }
+        }
+    }
+
+    /// The reply, which the model began to work on at `before`.
+    pub(crate) fn of(session: &'s Session, reply: &'s Reply, before: Millis) -> Self {
+        let lines = || reply.entries.iter().map(|&idx| &session.entries()[idx]);
+        let mut reading: Option<Reading<'s>> = None;
+        for next in lines().filter_map(Reading::of) {
+            let at = reading.as_ref().map_or(next.at, |first| first.at.min(next.at).or(next.at));
+            if reading.as_ref().is_none_or(|best| next.beats(best)) {
+                reading = Some(next);
+            }
+            if let Some(best) = &mut reading {
+                best.at = at;
+            }
+        }
+        let end = reply.entries.iter().filter_map(|&idx| session.timestamp(idx)).max().unwrap_or(before);
+        let mut stops = lines().filter_map(|entry| entry.message()?.stop_reason());
+        let asked = || lines().filter_map(|entry| entry.lens::<Assistant<'_>>());
+        let is_error = asked().any(|line| line.is_api_error_message().unwrap_or(false));
+        Self {
+            key: Self::key(session, reply),
+            start: before.min(end),
+            end,
+            is_notice: is_error || reply.is_synthetic(),
+            is_error,
+            status: asked().find_map(|line| line.api_error_status()),
+            reading,
+            stop: stops.next_back().map(Into::into),
+            session,
+            reply,
+        }
+    }
+
+    /// What it says, as far as it may be sent.
+    pub(crate) fn said(&self, shape: &Shape<'_>) -> Said {
+        let mut said = Said::default();
+        if !shape.has_content() {
+            return said;
+        }
+        let mut texts = Vec::new();
+        let mut thoughts = Vec::new();
+        for (_, block) in self.reply.blocks(self.session) {
+            if block.is("text") {
+                texts.extend(block.text());
+            } else if block.is("thinking") {
+                thoughts.extend(block.thinking().filter(|text| !text.is_empty()));
+            } else if block.is("tool_use") {
+                let text = |text: Option<std::borrow::Cow<'_, str>>| text.unwrap_or_default().into_owned();
+                said.calls.push((text(block.id()), text(block.name())));
+            }
+        }
+        said.text = Some(texts.join("\n")).filter(|text| !text.is_empty()).and_then(|text| shape.text(&text));
+        said.thinking = shape.text(&thoughts.join("\n")).unwrap_or_default();
+        said
+    }
+
+    /// Its span, and one for each model that was asked for advice on the way.
+    pub(crate) fn spans(&self, builder: &Builder<'_, '_>, id: SpanId, input: Option<&str>) -> Vec<Span> {
+        let shape = builder.shape;
+        let model = self.reply.model.clone().unwrap_or_else(|| "unknown".to_owned());
+        let mut span = builder.span(SpanKind::Generation, id, model.clone(), (self.start, self.end));
+        set_model(&mut span, &model);
+        span.set_some(name::RESPONSE_ID, self.reply.id.as_deref());
+        if let Some(stop) = &self.stop {
+            span.attributes.push((name::FINISH_REASONS.into(), Value::List(vec![stop.clone()])));
+        }
+        let said = self.said(shape);
+        if shape.has_content() {
+            let text = said.text.as_deref().unwrap_or_default();
+            let (calls, thinking) = (&said.calls, &*said.thinking);
+            match shape.dialect {
+                Dialect::Langfuse => {
+                    span.set_some(name::INPUT, input.map(|text| message::plain("user", text)));
+                    span.set(name::OUTPUT, message::plain_reply(text, thinking, calls));
+                }
+                Dialect::GenAi => {
+                    span.set_some(name::INPUT_MESSAGES, input.map(|text| message::parts("user", text)));
+                    let output = message::parts_reply(text, thinking, calls, self.stop.as_deref());
+                    span.set(name::OUTPUT_MESSAGES, output);
+                }
+            }
+        }
+        let calls = self.session.tool_calls().iter();
+        let calls = calls.filter(|call| self.reply.entries.contains(&call.entry_idx)).count();
+        span.set(name::META_TOOLS, calls);
+        let lines = || {
+            self.reply.entries.iter().filter_map(|&idx| self.session.entries()[idx].lens::<Assistant<'_>>())
+        };
+        span.set_some(name::META_REQUEST, lines().find_map(|line| line.request_id()).as_deref());
+        let mut spans = vec![span];
+        let Some(reading) = &self.reading else { return spans };
+        let cost = reading.cost(shape.book);
+        set_usage(&mut spans[0], reading.tokens, cost);
+        self.set_parameters(&mut spans[0], reading);
+        let thought =
+            self.reply.usage(self.session).and_then(|usage| usage.output_tokens_details()?.thinking_tokens());
+        spans[0].set_some(name::REASONING, thought);
+        for (n, (model, tokens)) in reading.advisors.iter().enumerate() {
+            let own = spans[0].trace.span(&["advice", &self.key, &n.to_string()]);
+            let mut span = builder.span(SpanKind::Generation, own, model.to_string(), (self.start, self.end));
+            span.parent = Some(id);
+            set_model(&mut span, model);
+            set_usage(&mut span, *tokens, reading.advice_cost(n, shape.book));
+            spans.push(span);
+        }
+        spans
+    }
+
+    /// How the model was asked: receivers price fast mode by it.
+    fn set_parameters(&self, span: &mut Span, reading: &Reading<'_>) {
+        let mut parameters = String::new();
+        let mut add = |key: &str, value: &str| {
+            let comma = if parameters.is_empty() { "" } else { "," };
+            let _ = write!(parameters, "{comma}\"{key}\":{}", crate::shape::quote(value));
+        };
+        if reading.fast {
+            add("speed", "fast");
+        }
+        let mut lines =
+            self.reply.entries.iter().filter_map(|&idx| self.session.entries()[idx].lens::<Assistant<'_>>());
+        if let Some(effort) = lines.find_map(|line| line.effort()) {
+            add("effort", &effort);
+        }
+        if !parameters.is_empty() {
+            span.set(name::MODEL_PARAMETERS, format!("{{{parameters}}}"));
+        }
+    }
+}
+
+fn set_model(span: &mut Span, model: &str) {
+    span.set(name::MODEL, model);
+    span.set(name::REQUEST_MODEL, model);
+    span.set(name::RESPONSE_MODEL, model);
+}
+
+/// Tokens by what they cost, under the names that each kind of receiver reads. There is no total: receivers
+/// add up themselves, and each in its own way.
+fn set_usage(span: &mut Span, tokens: Tokens, cost: Option<Money>) {
+    let mut details = format!("{{\"input\":{},\"output\":{}", tokens.input, tokens.output);
+    for (key, count) in [
+        ("cache_read_input_tokens", tokens.cache_read),
+        ("input_cache_creation_5m", tokens.cache_write_5m),
+        ("input_cache_creation_1h", tokens.cache_write_1h),
+    ] {
+        if count > 0 {
+            let _ = write!(details, ",\"{key}\":{count}");
+        }
+    }
+    details.push('}');
+    span.set(name::USAGE_DETAILS, details);
+    span.set(name::INPUT_TOKENS, tokens.context());
+    span.set(name::OUTPUT_TOKENS, tokens.output);
+    if tokens.cache_read > 0 {
+        span.set(name::CACHE_READ, tokens.cache_read);
+    }
+    if tokens.cache_write() > 0 {
+        span.set(name::CACHE_CREATION, tokens.cache_write());
+        span.set(name::CACHE_WRITE, tokens.cache_write());
+    }
+    if let Some(cost) = cost {
+        span.set(name::COST_DETAILS, format!("{{\"total\":{cost}}}"));
+        span.attributes.push((name::COST.into(), Value::Decimal(cost.to_f64())));
+    }
+    span.used = Some((tokens, cost));
+}

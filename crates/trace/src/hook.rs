@@ -1,0 +1,194 @@
+//! What Claude Code's hooks are answered with: what is new is sent, and nobody is disturbed.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use fs_err as fs;
+use serde::Deserialize;
+use threadline_entry::{Json, Millis, walk};
+use threadline_store::{AgentFile, FolderAgents, SessionFile};
+
+use crate::export::{ExportError, Exported, Exporter};
+use crate::spool;
+use crate::state::{States, write_whole};
+
+/// What Claude Code tells a hook, as far as it matters here.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct HookInput {
+    /// The session.
+    pub session_id: String,
+    /// Its log.
+    pub transcript_path: PathBuf,
+    /// What happened: `Stop`, `SessionEnd` …
+    #[serde(default)]
+    pub hook_event_name: String,
+}
+
+impl HookInput {
+    /// Reads what stands on the standard input of a hook; `None` if it makes no sense.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let input: Self = serde_json::from_slice(bytes).ok()?;
+        (!input.session_id.is_empty() && !input.transcript_path.as_os_str().is_empty()).then_some(input)
+    }
+}
+
+/// What a run of the hook did with one session.
+#[derive(Debug)]
+pub struct Told {
+    /// The session.
+    pub session: String,
+    /// What became of it.
+    pub result: Result<Exported, ExportError>,
+}
+
+/// What a run of the hook did.
+#[derive(Debug)]
+pub enum HookRun {
+    /// Nothing: the receiver was down a moment ago, and is left alone until then.
+    Backoff(Millis),
+    /// These sessions were looked at.
+    Done(Vec<Told>),
+}
+
+/// How long after the first failure the receiver is left alone; each further time twice as long.
+const FIRST_PAUSE: Millis = 2_000;
+/// But no longer than this.
+const LONGEST_PAUSE: Millis = 10 * 60_000;
+/// How long a `Stop` waits for the last lines of the turn, which may be written a moment later.
+const LATE_LINES: Duration = Duration::from_millis(300);
+
+/// Sends what is new: of the session before, where the id changed in mid-conversation; of this one; and what
+/// other sessions left in the spool.
+pub fn run_hook(input: &HookInput, exporter: &Exporter<'_>, states: &States) -> io::Result<HookRun> {
+    let backoff = Backoff::load(states);
+    if let Some(until) = backoff.until(exporter.now) {
+        return Ok(HookRun::Backoff(until));
+    }
+    let mut told = Vec::new();
+    if let Some(previous) = previous_session(input) {
+        let agents = agents_of(&previous, states);
+        told.push(Told { session: previous.id.clone(), result: exporter.session(&previous, agents, true) });
+    }
+    let file = SessionFile { id: input.session_id.clone(), ..SessionFile::at(&input.transcript_path) };
+    let is_over = input.hook_event_name == "SessionEnd";
+    let mut result = exporter.session(&file, agents_of(&file, states), is_over);
+    let waits =
+        |result: &Result<Exported, ExportError>| result.as_ref().is_ok_and(|exported| exported.is_open);
+    if input.hook_event_name == "Stop" {
+        let mut waited = Duration::ZERO;
+        while waits(&result) && waited < LATE_LINES {
+            let pause = Duration::from_millis(30);
+            std::thread::sleep(pause);
+            waited += pause;
+            result = exporter.session(&file, agents_of(&file, states), is_over);
+        }
+    }
+    told.push(Told { session: file.id.clone(), result });
+    let failed = told.iter().find_map(|told| match &told.result {
+        Err(ExportError::Undelivered(undelivered)) => Some(undelivered.retry_after),
+        _ => None,
+    });
+    match failed {
+        Some(retry_after) => backoff.fail(states, exporter.now, retry_after)?,
+        None => {
+            told.extend(drain_others(&file, exporter, states));
+            backoff.clear(states);
+        }
+    }
+    Ok(HookRun::Done(told))
+}
+
+/// Sends what other sessions left in the spool.
+fn drain_others(file: &SessionFile, exporter: &Exporter<'_>, states: &States) -> Vec<Told> {
+    let own = States::key(file);
+    let mut told = Vec::new();
+    for key in spool::keys(states).into_iter().filter(|key| *key != own) {
+        let mut exported = Exported::default();
+        let mut drain = || -> Result<(), ExportError> {
+            // Who is being sent by somebody else needs no help.
+            let Some(_lock) = states.lock(&key, Some(std::time::Instant::now()))? else { return Ok(()) };
+            let mut state = states.load(&key);
+            if state.spool.is_empty() {
+                return spool::sweep(states, &key).map_err(ExportError::from);
+            }
+            spool::drain(states, &key, &mut state, exporter, &mut exported)
+        };
+        let result = drain().map(|()| exported);
+        let failed = result.is_err();
+        told.push(Told { session: key, result });
+        if failed {
+            break;
+        }
+    }
+    told
+}
+
+/// The session before this one: the first line of the log still carries its id.
+///
+/// Claude Code changes the id when plan mode ends, and runs no hook for the old one.
+fn previous_session(input: &HookInput) -> Option<SessionFile> {
+    let mut head = Vec::new();
+    fs::File::open(&input.transcript_path).ok()?.take(256 << 10).read_to_end(&mut head).ok()?;
+    let line = head.split(|byte| *byte == b'\n').next()?;
+    let id = walk::pick(line, ["sessionId"]).and_then(|[id]| id.and_then(Json::as_str))?;
+    let is_name = !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+    if !is_name || *id == *input.session_id {
+        return None;
+    }
+    let path = input.transcript_path.with_file_name(format!("{id}.jsonl"));
+    path.exists().then(|| SessionFile::at(path))
+}
+
+/// The sub-agents of a session. Of those that lie beside it, only what was written since the last time.
+fn agents_of(file: &SessionFile, states: &States) -> Vec<AgentFile> {
+    let sent_at = states.load(&States::key(file)).sent_at;
+    let minute_before = |at: Millis| {
+        let at = u64::try_from(at).unwrap_or(0).saturating_sub(60_000);
+        SystemTime::UNIX_EPOCH + Duration::from_millis(at)
+    };
+    let folder = file.path.parent().unwrap_or(Path::new("."));
+    let agents = FolderAgents::written_since(folder, sent_at.map(minute_before));
+    agents.of_session(&file.path, &file.id).found
+}
+
+/// How long a receiver that failed is left alone.
+#[derive(Default)]
+struct Backoff {
+    failures: u32,
+    until: Millis,
+}
+
+impl Backoff {
+    fn path(states: &States) -> PathBuf {
+        states.dir().join("backoff")
+    }
+
+    fn load(states: &States) -> Self {
+        let text = fs::read_to_string(Self::path(states)).unwrap_or_default();
+        let mut numbers = text.split_whitespace();
+        let failures = numbers.next().and_then(|number| number.parse().ok()).unwrap_or(0);
+        let until = numbers.next().and_then(|number| number.parse().ok()).unwrap_or(0);
+        Self { failures, until }
+    }
+
+    /// Until when nothing is sent. A time that no pause could reach comes from a clock that was wrong.
+    fn until(&self, now: Millis) -> Option<Millis> {
+        (self.until > now && self.until - now <= LONGEST_PAUSE).then_some(self.until)
+    }
+
+    fn fail(&self, states: &States, now: Millis, retry_after: Option<Duration>) -> io::Result<()> {
+        let failures = self.failures.saturating_add(1);
+        let asked = retry_after.and_then(|pause| Millis::try_from(pause.as_millis()).ok());
+        let own = FIRST_PAUSE.saturating_mul(1 << (failures - 1).min(16));
+        let pause = asked.unwrap_or(own).min(LONGEST_PAUSE);
+        write_whole(&Self::path(states), format!("{failures} {}", now + pause).as_bytes())
+    }
+
+    fn clear(&self, states: &States) {
+        if self.failures > 0 {
+            // If it stays, the next failure waits a little longer.
+            let _ = fs::remove_file(Self::path(states));
+        }
+    }
+}

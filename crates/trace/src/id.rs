@@ -1,0 +1,107 @@
+//! Ids that follow from the log alone, so that what is sent twice is the same thing twice.
+
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+/// The id of a trace, which is a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TraceId(pub [u8; 16]);
+
+/// The id of a span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SpanId(pub [u8; 8]);
+
+impl TraceId {
+    /// The trace that is known by `seed`.
+    pub fn of(seed: &str) -> Self {
+        Self(hash(&["turn", seed]))
+    }
+
+    /// Reads what [`Display`](fmt::Display) wrote.
+    pub fn parse(hex: &str) -> Option<Self> {
+        read_hex(hex).map(Self)
+    }
+
+    /// The span that is known by `parts` within the trace.
+    pub fn span(self, parts: &[&str]) -> SpanId {
+        let own = self.to_string();
+        let mut all = vec![&*own];
+        all.extend(parts);
+        SpanId(hash(&all))
+    }
+}
+
+impl SpanId {
+    /// Reads what [`Display`](fmt::Display) wrote.
+    pub fn parse(hex: &str) -> Option<Self> {
+        read_hex(hex).map(Self)
+    }
+}
+
+/// The first bytes of a hash over the parts. Where one ends is part of it: `ab`, `c` is not `a`, `bc`.
+fn hash<const N: usize>(parts: &[&str]) -> [u8; N] {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    let digest = hash.finalize();
+    let mut bytes = [0; N];
+    bytes.copy_from_slice(&digest[..N]);
+    bytes
+}
+
+fn read_hex<const N: usize>(hex: &str) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    if hex.len() != 2 * N || !hex.is_ascii() {
+        return None;
+    }
+    for (byte, at) in bytes.iter_mut().zip((0..).step_by(2)) {
+        *byte = u8::from_str_radix(&hex[at..at + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
+fn write_hex(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+}
+
+impl fmt::Display for TraceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_hex(&self.0, f)
+    }
+}
+
+impl fmt::Display for SpanId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_hex(&self.0, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_say_what_they_were_made_of_and_come_back() {
+        let trace = TraceId::of("msg_1");
+        assert_eq!(trace.to_string().len(), 32);
+        assert_eq!(TraceId::parse(&trace.to_string()), Some(trace));
+        let span = trace.span(&["reply", "msg_1"]);
+        assert_eq!(SpanId::parse(&span.to_string()), Some(span));
+        assert_ne!(span, trace.span(&["reply", "msg_2"]));
+        assert_ne!(trace.span(&["ab", "c"]), trace.span(&["a", "bc"]));
+        assert_ne!(span, TraceId::of("msg_2").span(&["reply", "msg_1"]));
+        assert_eq!(TraceId::parse("12"), None);
+        assert_eq!(SpanId::parse("zzzzzzzzzzzzzzzz"), None);
+    }
+
+    /// Ids stand in receivers' databases: they must not change from release to release.
+    #[test]
+    fn ids_are_what_they_always_were() {
+        let trace = TraceId::of("msg_1");
+        assert_eq!(trace.to_string(), "b77f99265a431c3bcb435eeda63b22b4");
+        assert_eq!(trace.span(&["turn"]).to_string(), "cb566cc921538901");
+    }
+}

@@ -1,0 +1,363 @@
+//! The hook in Claude Code's settings: only our lines come and go, every other byte stays.
+
+use std::ops::Range;
+
+use threadline_entry::{Json, JsonKind};
+
+/// Why settings were not changed.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InstallError {
+    /// They are no JSON object.
+    #[error("the settings are no JSON object")]
+    NoObject,
+    /// Something stands where hooks should.
+    #[error("`{0}` in the settings is not what Claude Code writes there")]
+    OddShape(String),
+}
+
+/// What settings become.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing is to be done.
+    None,
+    /// The file says this.
+    Write(String),
+    /// Nothing but ours was in it: there is no file.
+    Remove,
+}
+
+/// The events that the hook listens to. A turn ends with the first; the last turn with the second.
+const EVENTS: [&str; 2] = ["Stop", "SessionEnd"];
+
+/// Settings with our hook in them. `command` is what Claude Code is to run; `None` stands for no file.
+pub fn install(settings: Option<&str>, command: &str) -> Result<Change, InstallError> {
+    let Some(before) = settings.filter(|text| !text.trim().is_empty()) else {
+        let events: Vec<String> = EVENTS
+            .iter()
+            .map(|event| format!("    \"{event}\": [\n      {}\n    ]", group(command)))
+            .collect();
+        return Ok(Change::Write(format!("{{\n  \"hooks\": {{\n{}\n  }}\n}}\n", events.join(",\n"))));
+    };
+    let mut text = before.to_owned();
+    for event in EVENTS {
+        if let Some((at, added)) = insertion(&text, event, command)? {
+            text.insert_str(at, &added);
+        }
+    }
+    Ok(if text == before { Change::None } else { Change::Write(text) })
+}
+
+/// Settings without our hook. What else is in them stays, byte for byte.
+pub fn uninstall(settings: &str) -> Result<Change, InstallError> {
+    let mut text = settings.to_owned();
+    while let Some(range) = ours(&text)? {
+        text.replace_range(range, "");
+    }
+    if text == settings {
+        return Ok(Change::None);
+    }
+    // What is left of a file that `install` made.
+    Ok(if text == "{\n  \n}\n" { Change::Remove } else { Change::Write(text) })
+}
+
+/// Our entry in the list of an event.
+fn group(command: &str) -> String {
+    let command = crate::shape::quote(command);
+    format!("{{ \"hooks\": [{{ \"type\": \"command\", \"command\": {command} }}] }}")
+}
+
+/// Whether a command is ours.
+fn is_ours(command: &str) -> bool {
+    let command = command.trim_start();
+    let quote = command.chars().next().filter(|first| matches!(first, '"' | '\''));
+    let split = match quote {
+        Some(quote) => command[1..].split_once(quote),
+        None => command.split_once(' '),
+    };
+    let Some((program, arguments)) = split else { return false };
+    let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
+    let mut arguments = arguments.split_whitespace();
+    name.trim_end_matches(".exe") == "threadline"
+        && (arguments.next(), arguments.next()) == (Some("trace"), Some("hook"))
+}
+
+/// A JSON text and where its parts stand in it.
+struct Text<'a>(&'a str);
+
+impl<'a> Text<'a> {
+    fn root(&self) -> Result<Json<'a>, InstallError> {
+        Json::parse(self.0).filter(|json| json.is_object()).ok_or(InstallError::NoObject)
+    }
+
+    /// Where a part stands.
+    fn range(&self, json: Json<'_>) -> Range<usize> {
+        let start = json.raw().as_ptr() as usize - self.0.as_ptr() as usize;
+        start..start + json.raw().len()
+    }
+
+    /// The white space before `at`, up to the line's beginning; nothing if more stands there.
+    fn indent(&self, at: usize) -> &'a str {
+        let line = &self.0[self.0[..at].rfind('\n').map_or(0, |newline| newline + 1)..at];
+        &line[..line.len() - line.trim_start().len()]
+    }
+
+    /// Whether something stands on a line of its own.
+    fn is_spread(&self, at: usize) -> bool {
+        self.0[..at].trim_end_matches([' ', '\t']).ends_with('\n')
+    }
+}
+
+/// Where to put our entry for an event, and in what form; `None` if it is there.
+fn insertion(settings: &str, event: &str, command: &str) -> Result<Option<(usize, String)>, InstallError> {
+    let text = Text(settings);
+    let root = text.root()?;
+    let Some(hooks) = root.get("hooks") else {
+        let value = |indent: &str, step: &str| {
+            format!(
+                "{{\n{indent}{step}\"{event}\": [\n{indent}{step}{step}{}\n{indent}{step}]\n{indent}}}",
+                group(command)
+            )
+        };
+        return Ok(Some(last_member(&text, root, "hooks", value)));
+    };
+    if !hooks.is_object() {
+        return Err(InstallError::OddShape("hooks".to_owned()));
+    }
+    let Some(groups) = hooks.get(event) else {
+        let value = |indent: &str, step: &str| format!("[\n{indent}{step}{}\n{indent}]", group(command));
+        return Ok(Some(last_member(&text, hooks, event, value)));
+    };
+    if groups.kind() != JsonKind::Array {
+        return Err(InstallError::OddShape(format!("hooks.{event}")));
+    }
+    if groups.items().any(|group| !our_commands(group).is_empty()) {
+        return Ok(None);
+    }
+    let entry = group(command);
+    Ok(Some(match groups.items().last() {
+        Some(last) => {
+            let range = text.range(last);
+            let gap = if text.is_spread(range.start) {
+                format!("\n{}", text.indent(range.start))
+            } else {
+                " ".into()
+            };
+            (range.end, format!(",{gap}{entry}"))
+        }
+        None => (text.range(groups).start + 1, entry),
+    }))
+}
+
+/// A new last member of an object: where, and its text.
+fn last_member(
+    text: &Text<'_>,
+    object: Json<'_>,
+    key: &str,
+    value: impl Fn(&str, &str) -> String,
+) -> (usize, String) {
+    let range = text.range(object);
+    let outer = text.indent(range.start);
+    let last = object.members().last();
+    match last {
+        Some((_, last)) => {
+            let first = object.members().next().map_or(range.start, |(key, _)| key_start(text, key));
+            let end = text.range(last).end;
+            if text.is_spread(first) {
+                let indent = text.indent(first);
+                let step = indent.strip_prefix(outer).filter(|step| !step.is_empty()).unwrap_or("  ");
+                (end, format!(",\n{indent}\"{key}\": {}", value(indent, step)))
+            } else {
+                (end, format!(", \"{key}\": {}", value(outer, "  ")))
+            }
+        }
+        None => (range.start + 1, format!("\"{key}\": {}", value(outer, "  "))),
+    }
+}
+
+/// Where the key of a member begins, with its quote.
+fn key_start(text: &Text<'_>, key: threadline_entry::Key<'_>) -> usize {
+    (key.raw().as_ptr() as usize - text.0.as_ptr() as usize).saturating_sub(1)
+}
+
+/// The commands of ours in an entry.
+fn our_commands(group: Json<'_>) -> Vec<Json<'_>> {
+    let hooks = group.get("hooks").into_iter().flat_map(Json::items);
+    hooks
+        .filter(|hook| hook.get("command").and_then(Json::as_str).is_some_and(|text| is_ours(&text)))
+        .collect()
+}
+
+/// What to take out next, with the comma and the white space that came with it.
+fn ours(settings: &str) -> Result<Option<Range<usize>>, InstallError> {
+    let text = Text(settings);
+    let root = text.root()?;
+    let Some(hooks) = root.get("hooks").filter(|hooks| hooks.is_object()) else { return Ok(None) };
+    for (key, groups) in hooks.members() {
+        let items: Vec<Json<'_>> = groups.items().collect();
+        for (i, item) in items.iter().enumerate() {
+            let own = our_commands(*item);
+            let Some(command) = own.first() else { continue };
+            let commands: Vec<Json<'_>> = item.get("hooks").into_iter().flat_map(Json::items).collect();
+            if commands.len() > 1 {
+                // Somebody moved our command in with others.
+                let at = commands.iter().position(|other| other == command).unwrap_or(0);
+                return Ok(Some(with_comma(
+                    &commands.iter().map(|json| text.range(*json)).collect::<Vec<_>>(),
+                    at,
+                )));
+            }
+            if items.len() > 1 {
+                let ranges: Vec<_> = items.iter().map(|json| text.range(*json)).collect();
+                return Ok(Some(with_comma(&ranges, i)));
+            }
+            let list = text.range(groups);
+            // Our entry right behind the bracket: the list was there, and empty.
+            if text.range(*item).start == list.start + 1 {
+                return Ok(Some(text.range(*item)));
+            }
+            let members: Vec<_> =
+                hooks.members().map(|(key, value)| key_start(&text, key)..text.range(value).end).collect();
+            if members.len() > 1 {
+                let at = hooks
+                    .members()
+                    .position(|(other, _)| other.raw().as_ptr() == key.raw().as_ptr())
+                    .unwrap_or(0);
+                return Ok(Some(with_comma(&members, at)));
+            }
+            let object = text.range(hooks);
+            // Our member right behind the brace: the object was there, and empty.
+            if members[0].start == object.start + 1 {
+                return Ok(Some(members[0].clone()));
+            }
+            let tops: Vec<_> =
+                root.members().map(|(key, value)| key_start(&text, key)..text.range(value).end).collect();
+            let at = root.members().position(|(key, _)| key.is("hooks")).unwrap_or(0);
+            return Ok(Some(if tops.len() > 1 { with_comma(&tops, at) } else { tops[0].clone() }));
+        }
+    }
+    Ok(None)
+}
+
+/// The range of the `at`th of several, with the comma that sets it apart from its neighbour.
+fn with_comma(ranges: &[Range<usize>], at: usize) -> Range<usize> {
+    let own = ranges[at].clone();
+    match at.checked_sub(1) {
+        Some(before) => ranges[before].end..own.end,
+        // The first goes with the comma behind it, up to its neighbour.
+        None => {
+            let next = ranges.get(1).map_or(own.end, |next| next.start);
+            own.start..next
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMMAND: &str = "/usr/bin/threadline trace hook";
+
+    fn installed(before: &str) -> String {
+        match install(Some(before), COMMAND).unwrap() {
+            Change::Write(after) => after,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_was_installed_is_taken_out_to_the_byte() {
+        for before in [
+            "{}",
+            "{}\n",
+            "{ }",
+            "{\n}\n",
+            "{\"model\":\"opus\"}",
+            "{\n  \"model\": \"opus\"\n}\n",
+            "{\n\t\"model\": \"opus\",\n\t\"env\": {\n\t\t\"A\": \"1\"\n\t}\n}",
+            "{\"hooks\":{}}",
+            "{\n  \"hooks\": {}\n}\n",
+            "{\n  \"hooks\": {\n  }\n}\n",
+            "{\"hooks\":{\"Stop\":[]},\"x\":1}",
+            "{\n  \"hooks\": {\n    \"Stop\": []\n  }\n}\n",
+            "{\n    \"hooks\": {\n        \"Stop\": [\n            {\n                \"matcher\": \"\",\n                \"hooks\": [\n                    { \"type\": \"command\", \"command\": \"other\" }\n                ]\n            }\n        ],\n        \"PreToolUse\": [ ]\n    },\n    \"permissions\": { \"allow\": [\"Bash(threadline trace hook)\"] }\n}\n",
+            "{\r\n  \"hooks\": {\r\n    \"SessionEnd\": [{\"hooks\":[{\"type\":\"command\",\"command\":\"a\"}]},{\"hooks\":[{\"type\":\"command\",\"command\":\"b\"}]}]\r\n  }\r\n}",
+            "{\"a\":\"\\u007d\",\"hooks\":{\"Stop\":[{\"hooks\":[{\"type\":\"command\",\"command\":\"x\"}]}]}}",
+        ] {
+            let after = installed(before);
+            let json = Json::parse(&after).unwrap_or_else(|| panic!("{after}"));
+            for event in EVENTS {
+                let commands = json.get("hooks").unwrap().get(event).unwrap().items().flat_map(our_commands);
+                assert_eq!(commands.count(), 1, "{after}");
+            }
+            // Every byte that was there is there, in order.
+            let mut rest = after.bytes();
+            assert!(before.bytes().all(|byte| rest.any(|other| other == byte)), "{after}");
+            assert_eq!(install(Some(&after), COMMAND).unwrap(), Change::None);
+            match uninstall(&after).unwrap() {
+                Change::Write(again) => assert_eq!(again, before),
+                other => panic!("{before}: {other:?}\n{after}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_made_is_removed() {
+        let Change::Write(made) = install(None, COMMAND).unwrap() else { panic!() };
+        insta::assert_snapshot!(made, @r#"
+{
+  "hooks": {
+    "Stop": [
+      { "hooks": [{ "type": "command", "command": "/usr/bin/threadline trace hook" }] }
+    ],
+    "SessionEnd": [
+      { "hooks": [{ "type": "command", "command": "/usr/bin/threadline trace hook" }] }
+    ]
+  }
+}
+"#);
+        assert_eq!(uninstall(&made).unwrap(), Change::Remove);
+        assert_eq!(uninstall("{\"hooks\":{}}").unwrap(), Change::None);
+    }
+
+    #[test]
+    fn what_others_did_meanwhile_stays() {
+        let after = installed("{\n  \"hooks\": {\n    \"Stop\": [\n      {\"hooks\": []}\n    ]\n  }\n}\n");
+        let changed = after.replace("\"SessionEnd\": [", "\"SessionEnd\": [\n      {\"hooks\": [1]},");
+        let Change::Write(back) = uninstall(&changed).unwrap() else { panic!() };
+        assert!(!back.contains("threadline"), "{back}");
+        assert!(Json::parse(&back).is_some(), "{back}");
+        assert!(back.contains("{\"hooks\": [1]}"), "{back}");
+        let moved = "{\"hooks\":{\"Stop\":[{\"hooks\":[{\"command\":\"x\"},{\"command\":\"threadline trace hook\"}]}]}}";
+        assert_eq!(
+            uninstall(moved).unwrap(),
+            Change::Write("{\"hooks\":{\"Stop\":[{\"hooks\":[{\"command\":\"x\"}]}]}}".to_owned())
+        );
+    }
+
+    #[test]
+    fn odd_settings_are_left_alone() {
+        assert_eq!(install(Some("[]"), COMMAND), Err(InstallError::NoObject));
+        assert_eq!(install(Some("{"), COMMAND), Err(InstallError::NoObject));
+        assert_eq!(install(Some("{\"hooks\":1}"), COMMAND), Err(InstallError::OddShape("hooks".into())));
+        assert_eq!(
+            install(Some("{\"hooks\":{\"Stop\":{}}}"), COMMAND),
+            Err(InstallError::OddShape("hooks.Stop".into()))
+        );
+        assert_eq!(uninstall("{"), Err(InstallError::NoObject));
+    }
+
+    #[test]
+    fn our_command_is_known_by_its_program() {
+        for ours in [
+            "threadline trace hook",
+            "/a/b/threadline trace hook --preset otlp",
+            "\"C:\\x y\\threadline.exe\" trace hook",
+        ] {
+            assert!(is_ours(ours), "{ours}");
+        }
+        for other in ["echo threadline trace hook", "threadline list", "my-threadline trace hook"] {
+            assert!(!is_ours(other), "{other}");
+        }
+    }
+}

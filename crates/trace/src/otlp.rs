@@ -1,0 +1,152 @@
+//! Spans in the form that goes over the wire: OTLP as protobuf or JSON, deflated.
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTraceServiceRequest, ExportTraceServiceResponse,
+};
+use opentelemetry_proto::tonic::common::v1::{
+    AnyValue, ArrayValue, InstrumentationScope, KeyValue, any_value::Value as Any,
+};
+use opentelemetry_proto::tonic::resource::v1::Resource;
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span as Wire, Status, span, status};
+use prost::Message;
+use threadline_entry::Millis;
+
+use crate::span::{Name, Span, SpanKind, Value};
+
+/// How a request is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// `http/protobuf`.
+    Protobuf,
+    /// `http/json`.
+    Json,
+}
+
+impl Protocol {
+    /// The type of the content.
+    pub(crate) fn content_type(self) -> &'static str {
+        match self {
+            Self::Protobuf => "application/x-protobuf",
+            Self::Json => "application/json",
+        }
+    }
+}
+
+/// Writes one request with these spans.
+pub(crate) fn encode(spans: &[Wire], resource: &[(String, String)], protocol: Protocol) -> Vec<u8> {
+    let attributes = resource.iter().map(|(name, value)| text(name.clone(), value.clone())).collect();
+    let scope = InstrumentationScope {
+        name: "threadline".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        ..InstrumentationScope::default()
+    };
+    let request = ExportTraceServiceRequest {
+        resource_spans: vec![ResourceSpans {
+            resource: Some(Resource { attributes, ..Resource::default() }),
+            scope_spans: vec![ScopeSpans {
+                scope: Some(scope),
+                spans: spans.to_vec(),
+                ..ScopeSpans::default()
+            }],
+            ..ResourceSpans::default()
+        }],
+    };
+    match protocol {
+        Protocol::Protobuf => request.encode_to_vec(),
+        Protocol::Json => serde_json::to_vec(&request).unwrap_or_default(),
+    }
+}
+
+/// Deflates a request, quickly rather than well.
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 3 + 64), Compression::fast());
+    // Writing to memory does not fail.
+    encoder.write_all(bytes).and_then(|()| encoder.finish()).unwrap_or_default()
+}
+
+/// What a receiver says of spans that it took only a part of: how many it did not take, and why.
+pub(crate) fn partial_success(body: &[u8], is_json: bool) -> Option<(u64, String)> {
+    let response = if is_json {
+        serde_json::from_slice(body).ok()?
+    } else {
+        ExportTraceServiceResponse::decode(body).ok()?
+    };
+    let partial = response.partial_success?;
+    let rejected = u64::try_from(partial.rejected_spans).unwrap_or(0);
+    (rejected > 0 || !partial.error_message.is_empty()).then_some((rejected, partial.error_message))
+}
+
+/// A span as it goes over the wire.
+pub(crate) fn wire(own: Span) -> Wire {
+    let kind =
+        if own.kind == SpanKind::Generation { span::SpanKind::Client } else { span::SpanKind::Internal };
+    let status = own.error.map(|message| Status { message, code: status::StatusCode::Error as i32 });
+    let events = own.events.into_iter().map(|event| span::Event {
+        time_unix_nano: nanos(event.at),
+        name: event.name.to_owned(),
+        attributes: event.attributes.into_iter().map(attribute).collect(),
+        dropped_attributes_count: 0,
+    });
+    Wire {
+        trace_id: own.trace.0.to_vec(),
+        span_id: own.id.0.to_vec(),
+        parent_span_id: own.parent.map(|id| id.0.to_vec()).unwrap_or_default(),
+        flags: 1,
+        name: own.name,
+        kind: kind as i32,
+        start_time_unix_nano: nanos(own.start),
+        end_time_unix_nano: nanos(own.end),
+        attributes: own.attributes.into_iter().map(attribute).collect(),
+        events: events.collect(),
+        status,
+        ..Wire::default()
+    }
+}
+
+/// How many bytes a span takes in a request.
+pub(crate) fn size(span: &Wire) -> usize {
+    span.encoded_len()
+}
+
+fn nanos(millis: Millis) -> u64 {
+    u64::try_from(millis).unwrap_or(0).saturating_mul(1_000_000)
+}
+
+fn attribute((name, value): (Name, Value)) -> KeyValue {
+    let value = match value {
+        Value::Text(text) => Any::StringValue(text),
+        Value::Number(number) => Any::IntValue(number),
+        Value::Decimal(number) => Any::DoubleValue(number),
+        Value::Flag(flag) => Any::BoolValue(flag),
+        Value::List(items) => Any::ArrayValue(ArrayValue {
+            values: items.into_iter().map(|item| AnyValue { value: Some(Any::StringValue(item)) }).collect(),
+        }),
+    };
+    KeyValue { key: name.into_owned(), value: Some(AnyValue { value: Some(value) }), ..KeyValue::default() }
+}
+
+fn text(key: String, value: String) -> KeyValue {
+    KeyValue { key, value: Some(AnyValue { value: Some(Any::StringValue(value)) }), ..KeyValue::default() }
+}
+
+/// Replaces what was said in a span that a receiver finds too large, and says so in its place.
+pub(crate) fn without_content(span: &mut Wire) -> bool {
+    let mut changed = false;
+    for attribute in &mut span.attributes {
+        if let Some(AnyValue { value: Some(Any::StringValue(text)) }) = &mut attribute.value
+            && text.len() > 256
+        {
+            *text = format!("[{} bytes left out: the receiver did not take a span of this size]", text.len());
+            changed = true;
+        }
+    }
+    for event in &mut span.events {
+        changed |= !event.attributes.is_empty();
+        event.attributes.clear();
+    }
+    changed
+}

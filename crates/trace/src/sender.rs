@@ -1,0 +1,285 @@
+//! Delivery: requests of a size that receivers take, tried again where that helps, cut up where it does not.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use opentelemetry_proto::tonic::trace::v1::Span as Wire;
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
+
+use crate::otlp;
+use crate::span::Span;
+use crate::target::Target;
+
+/// Something that takes spans.
+pub trait Receive: Sync {
+    /// Delivers spans; all of them, or it is an error. `tries` says how often, `until` how long.
+    fn receive(&self, spans: Vec<Span>, tries: u32, until: Option<Instant>) -> Result<Received, Undelivered> {
+        self.receive_again(spans.into_iter().map(otlp::wire).collect(), tries, until)
+    }
+
+    /// The same for spans that have the form they go over the wire in.
+    fn receive_again(
+        &self,
+        spans: Vec<Wire>,
+        tries: u32,
+        until: Option<Instant>,
+    ) -> Result<Received, Undelivered>;
+}
+
+/// What a receiver made of spans.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// How many requests it took.
+    pub requests: u64,
+    /// How many bytes they had.
+    pub bytes: u64,
+    /// Spans that the receiver said it did not keep, or refused whatever was tried.
+    pub refused: u64,
+    /// What it said about that.
+    pub complaint: Option<String>,
+}
+
+impl Received {
+    /// Adds what another delivery came to.
+    pub fn add(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.bytes += other.bytes;
+        self.refused += other.refused;
+        self.complaint = other.complaint.or(self.complaint.take());
+    }
+}
+
+/// Why spans are still here.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct Undelivered {
+    /// What went wrong.
+    pub why: String,
+    /// When the receiver asked to be tried again.
+    pub retry_after: Option<Duration>,
+    /// Whether it will not get better by itself: keys or the address are wrong.
+    pub is_setup: bool,
+}
+
+/// Sends spans over HTTP. May be used by several threads at once.
+pub struct Sender {
+    agent: ureq::Agent,
+    target: Target,
+}
+
+/// A request has at most this many spans.
+const MOST_SPANS: usize = 512;
+/// And at most about this many bytes before they are deflated.
+const MOST_BYTES: usize = 4 << 20;
+/// How long to wait before the second try; each further time twice as long.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+/// The longest that is waited for within a run.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// How much of an answer is read.
+const ANSWER: u64 = 64 << 10;
+
+/// What a single request came to.
+enum Answer {
+    Taken {
+        refused: u64,
+        complaint: Option<String>,
+    },
+    /// Too large, or something in it is not liked: smaller parts may pass.
+    TooMuch(String),
+    /// May pass later.
+    Later(Undelivered),
+    /// Will not pass before somebody changes something.
+    Never(Undelivered),
+}
+
+impl Sender {
+    /// A sender to this receiver.
+    pub fn new(target: Target) -> Self {
+        let mut tls = TlsConfig::builder();
+        if let Some(pem) = &target.certificates {
+            let items = ureq::tls::parse_pem(pem).filter_map(Result::ok);
+            let certificates: Vec<Certificate<'static>> = items
+                .filter_map(|item| match item {
+                    PemItem::Certificate(certificate) => Some(certificate),
+                    _ => None,
+                })
+                .collect();
+            tls = tls.root_certs(RootCerts::from(certificates));
+        }
+        let agent = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .tls_config(tls.build())
+            .user_agent(concat!("threadline/", env!("CARGO_PKG_VERSION")))
+            .max_redirects(0)
+            .build()
+            .into();
+        Self { agent, target }
+    }
+
+    /// The receiver.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Sends a body that was made before.
+    fn post(&self, body: &[u8], until: Option<Instant>) -> Answer {
+        let mut timeout = self.target.timeout;
+        if let Some(until) = until {
+            timeout = timeout.min(until.saturating_duration_since(Instant::now()));
+        }
+        if timeout.is_zero() {
+            return later("there was no time left", None);
+        }
+        let packed;
+        let mut request = self.agent.post(&self.target.url).content_type(self.target.protocol.content_type());
+        for (name, value) in &self.target.headers {
+            request = request.header(name, value);
+        }
+        let body = if self.target.gzip {
+            packed = otlp::gzip(body);
+            request = request.header("Content-Encoding", "gzip");
+            &packed
+        } else {
+            body
+        };
+        let answer = request.config().timeout_global(Some(timeout)).build().send(body);
+        let mut answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => return later(&format!("{}: {error}", host(&self.target.url)), None),
+        };
+        let status = answer.status().as_u16();
+        let retry_after =
+            answer.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
+        let is_json = answer
+            .headers()
+            .get("content-type")
+            .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+        // An answer that breaks off says nothing, but its status was heard.
+        let said = answer.body_mut().with_config().limit(ANSWER).read_to_vec().unwrap_or_default();
+        judge(status, retry_after.map(Duration::from_secs), &said, is_json)
+    }
+
+    /// Sends spans as one request, or as several where that is refused.
+    fn send(&self, spans: &mut [Wire], tries: u32, until: Option<Instant>) -> Result<Received, Undelivered> {
+        let body = otlp::encode(spans, &self.target.resource, self.target.protocol);
+        let mut received = Received { bytes: body.len() as u64, ..Received::default() };
+        let mut wait = FIRST_WAIT;
+        for attempt in 1.. {
+            match self.post(&body, until) {
+                Answer::Taken { refused, complaint } => {
+                    received.requests += 1;
+                    received.refused += refused;
+                    received.complaint = complaint;
+                    return Ok(received);
+                }
+                Answer::TooMuch(why) => return self.send_parts(spans, why, tries, until),
+                Answer::Never(undelivered) => return Err(undelivered),
+                Answer::Later(undelivered) => {
+                    let pause = undelivered.retry_after.unwrap_or(wait);
+                    let over = until.is_some_and(|until| Instant::now() + pause >= until);
+                    if attempt >= tries || over || pause > LONGEST_WAIT {
+                        return Err(undelivered);
+                    }
+                    std::thread::sleep(pause);
+                    wait = (wait * 2).min(LONGEST_WAIT);
+                }
+            }
+        }
+        Ok(received)
+    }
+
+    /// Sends both halves; a single span that is refused loses what was said in it, and then is given up.
+    fn send_parts(
+        &self,
+        spans: &mut [Wire],
+        why: String,
+        tries: u32,
+        until: Option<Instant>,
+    ) -> Result<Received, Undelivered> {
+        if let [single] = spans {
+            if otlp::without_content(single) {
+                return self.send(spans, tries, until);
+            }
+            return Ok(Received { refused: 1, complaint: Some(why), ..Received::default() });
+        }
+        let (left, right) = spans.split_at_mut(spans.len() / 2);
+        let mut received = self.send(left, tries, until)?;
+        received.add(self.send(right, tries, until)?);
+        Ok(received)
+    }
+}
+
+impl Receive for Sender {
+    fn receive_again(
+        &self,
+        mut spans: Vec<Wire>,
+        tries: u32,
+        until: Option<Instant>,
+    ) -> Result<Received, Undelivered> {
+        let mut received = Received::default();
+        let mut rest = &mut spans[..];
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fits = |span: &&Wire| {
+                bytes += otlp::size(span);
+                bytes <= MOST_BYTES
+            };
+            let count = rest.iter().take(MOST_SPANS).take_while(fits).count().max(1);
+            let (part, others) = rest.split_at_mut(count);
+            received.add(self.send(part, tries, until)?);
+            rest = others;
+        }
+        Ok(received)
+    }
+}
+
+/// What an answer means.
+fn judge(status: u16, retry_after: Option<Duration>, said: &[u8], is_json: bool) -> Answer {
+    let told = || {
+        let text = String::from_utf8_lossy(&said[..said.len().min(300)]);
+        let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        format!("the receiver answered {status} {}", text.trim()).trim().to_owned()
+    };
+    match status {
+        200..=299 => match otlp::partial_success(said, is_json) {
+            Some((refused, message)) => Answer::Taken { refused, complaint: Some(message) },
+            None => Answer::Taken { refused: 0, complaint: None },
+        },
+        400 | 413 | 422 => Answer::TooMuch(told()),
+        408 | 425 | 429 | 500..=599 => later(&told(), retry_after),
+        _ => Answer::Never(Undelivered { why: told(), retry_after: None, is_setup: true }),
+    }
+}
+
+fn later(why: &str, retry_after: Option<Duration>) -> Answer {
+    Answer::Later(Undelivered { why: why.to_owned(), retry_after, is_setup: false })
+}
+
+/// The host of an address, which is all of it that belongs into a message.
+fn host(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?']).next().unwrap_or(rest);
+    authority.rsplit('@').next().unwrap_or(authority)
+}
+
+/// Keeps spans in memory, to look at them rather than to send them.
+#[derive(Debug, Default)]
+pub struct Collector(Mutex<Vec<Span>>);
+
+impl Collector {
+    /// The spans that came, in order. They are taken out.
+    pub fn take(&self) -> Vec<Span> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Receive for Collector {
+    fn receive(&self, spans: Vec<Span>, _: u32, _: Option<Instant>) -> Result<Received, Undelivered> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(spans);
+        Ok(Received { requests: 1, ..Received::default() })
+    }
+
+    fn receive_again(&self, _: Vec<Wire>, _: u32, _: Option<Instant>) -> Result<Received, Undelivered> {
+        Ok(Received::default())
+    }
+}

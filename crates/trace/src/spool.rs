@@ -1,0 +1,106 @@
+//! The spool: spans that could not be delivered, in files of their own until they can.
+
+use std::io::{self, Read};
+
+use flate2::read::GzDecoder;
+use fs_err as fs;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::trace::v1::Span as Wire;
+use prost::Message;
+
+use crate::export::{ExportError, Exported, Exporter};
+use crate::otlp::{self, Protocol};
+use crate::span::Span;
+use crate::state::{Spooled, State, States, write_whole};
+
+/// The spool keeps at most this many bytes a receiver. What is beyond stays in the log, which is read again.
+const MOST: u64 = 64 << 20;
+
+/// Keeps spans of a session; `None` if there is no room.
+pub(crate) fn keep(
+    states: &States,
+    key: &str,
+    state: &State,
+    spans: Vec<Span>,
+) -> io::Result<Option<Spooled>> {
+    let wires: Vec<Wire> = spans.into_iter().map(otlp::wire).collect();
+    let packed = otlp::gzip(&otlp::encode(&wires, &[], Protocol::Protobuf));
+    let dir = states.spool_dir();
+    let sizes = fs::read_dir(&dir)?.flatten().filter_map(|entry| entry.metadata().ok());
+    let used: u64 = sizes.map(|metadata| metadata.len()).sum();
+    if used + packed.len() as u64 > MOST {
+        return Ok(None);
+    }
+    let known = |number: &usize| state.spool.iter().any(|spooled| spooled.file == file_name(key, *number));
+    let number = (0..).find(|number| !known(number)).unwrap_or(0);
+    let file = file_name(key, number);
+    write_whole(&dir.join(&file), &packed)?;
+    Ok(Some(Spooled { file, spans: wires.len() as u64 }))
+}
+
+fn file_name(key: &str, number: usize) -> String {
+    format!("{key}.{number}.otlp.gz")
+}
+
+/// The sessions that have something in the spool.
+pub(crate) fn keys(states: &States) -> Vec<String> {
+    let entries = fs::read_dir(states.spool_dir()).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut keys: Vec<String> = names.filter_map(|name| Some(name.split_once('.')?.0.to_owned())).collect();
+    keys.retain(|key| !key.is_empty());
+    keys.sort();
+    keys.dedup();
+    keys
+}
+
+/// Delivers what waits of a session, the oldest first, and notes each as it goes.
+///
+/// What is gone or cannot be read is made again from the log: the session starts over.
+pub(crate) fn drain(
+    states: &States,
+    key: &str,
+    state: &mut State,
+    exporter: &Exporter<'_>,
+    exported: &mut Exported,
+) -> Result<(), ExportError> {
+    while let Some(spooled) = state.spool.first().cloned() {
+        let path = states.spool_dir().join(&spooled.file);
+        let read = fs::read(&path).ok().and_then(|packed| unpack(&packed));
+        match read {
+            Some(wires) => {
+                let received = exporter.receiver.receive_again(wires, exporter.tries, exporter.until)?;
+                state.spans += spooled.spans;
+                state.refused += received.refused;
+                state.sent_at = Some(exporter.now);
+                exported.spans += spooled.spans;
+                exported.received.add(received);
+            }
+            None => state.start_over(),
+        }
+        state.spool.remove(0);
+        state.error = None;
+        states.save(key, state)?;
+        // A file that stays behind is sent again by nobody: the state does not name it.
+        let _ = fs::remove_file(&path);
+    }
+    Ok(())
+}
+
+fn unpack(packed: &[u8]) -> Option<Vec<Wire>> {
+    let mut bytes = Vec::new();
+    GzDecoder::new(packed).read_to_end(&mut bytes).ok()?;
+    let request = ExportTraceServiceRequest::decode(&*bytes).ok()?;
+    let scopes = request.resource_spans.into_iter().flat_map(|resource| resource.scope_spans);
+    Some(scopes.flat_map(|scope| scope.spans).collect())
+}
+
+/// Removes what a run left behind that was killed before it could note it. The log still has it.
+pub(crate) fn sweep(states: &States, key: &str) -> io::Result<()> {
+    let prefix = format!("{key}.");
+    for entry in fs::read_dir(states.spool_dir())?.flatten() {
+        if entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}

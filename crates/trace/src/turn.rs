@@ -1,0 +1,434 @@
+//! A turn as spans: the root, a generation a model message, a span a tool call, and what sub-agents did.
+
+use rustc_hash::FxHashSet;
+use threadline_entry::lens::TurnDuration;
+use threadline_entry::{AgentKind, Entry, Kind, Millis};
+use threadline_session::{Agent, Family, Input, Session, ToolCall};
+
+use crate::attribute as name;
+use crate::cut::Head;
+use crate::event;
+use crate::generation::{Generation, Said};
+use crate::id::{SpanId, TraceId};
+use crate::message;
+use crate::shape::{Dialect, Shape, said};
+use crate::span::{Span, SpanKind};
+
+/// Whose turn it is that spans are made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// The session, as receivers know it.
+    pub session: String,
+    /// The trace.
+    pub trace: TraceId,
+    /// The number of the turn.
+    pub number: usize,
+}
+
+/// Replies that were sent before: a log that was written out again repeats them.
+#[derive(Clone, Debug, Default)]
+pub struct Told(FxHashSet<Box<str>>);
+
+impl Told {
+    /// Whether a reply with this id was not told of yet; it is from now on.
+    fn is_new(&mut self, id: Option<&str>) -> bool {
+        id.is_none_or(|id| self.0.insert(id.into()))
+    }
+
+    fn knows(&self, id: Option<&str>) -> bool {
+        id.is_some_and(|id| self.0.contains(id))
+    }
+}
+
+/// The spans of a turn, or of a part of it. `family` holds its lines and the sub-agents that belong to it.
+///
+/// Nothing comes back for a turn whose replies have all been told of before.
+pub fn spans_of(
+    head: &Head,
+    family: &Family,
+    session: &str,
+    told: &mut Told,
+    shape: &Shape<'_>,
+) -> Vec<Span> {
+    let replies = family.main.replies();
+    let is_told = !replies.is_empty() && replies.iter().all(|reply| told.knows(reply.id.as_deref()));
+    if !head.has_substance || is_told {
+        return Vec::new();
+    }
+    let home = Home { session: session.to_owned(), trace: head.trace, number: head.number };
+    let mut builder = Builder::new(&home, shape, told);
+    let root = home.trace.span(&["turn"]);
+    let prompt = family.main.entries().first().filter(|_| head.has_prompt);
+    let input = prompt.and_then(|prompt| prompt_text(prompt, shape));
+    let first_input = input.as_deref().filter(|_| head.continues.is_none());
+    let before = head.continues.map_or(head.start, |continued| continued.last_at);
+    let walked = builder.walk(family, None, root, before, first_input);
+    for agent in 0..family.agents.len() {
+        builder.agent(family, agent, root);
+    }
+    if !head.goes_on {
+        let span = builder.root(head, &family.main, root, input, walked);
+        builder.spans.insert(0, span);
+    }
+    builder.spans
+}
+
+/// The spans of a sub-agent whose turn was sent before, below the span `parent`. It is the first of the family.
+pub fn spans_of_agent(
+    family: &Family,
+    home: &Home,
+    parent: SpanId,
+    told: &mut Told,
+    shape: &Shape<'_>,
+) -> Vec<Span> {
+    let mut builder = Builder::new(home, shape, told);
+    for agent in 0..family.agents.len() {
+        builder.agent(family, agent, parent);
+    }
+    builder.spans
+}
+
+/// The span that stands for a call of the turn.
+pub fn tool_span(trace: TraceId, call: &ToolCall, session: &Session) -> SpanId {
+    let reply = session.replies()[call.reply].id.as_deref().unwrap_or_default();
+    trace.span(&["tool", reply, &call.id])
+}
+
+/// What a prompt says.
+fn prompt_text(entry: &Entry, shape: &Shape<'_>) -> Option<String> {
+    shape.text(&said(entry.message()?.content()?))
+}
+
+/// What a walk over a log found.
+#[derive(Default)]
+struct Walked {
+    events: Vec<crate::span::Event>,
+    end: Option<Millis>,
+    output: Option<String>,
+    error: Option<String>,
+}
+
+pub(crate) struct Builder<'a, 'b> {
+    home: &'a Home,
+    trace_name: String,
+    pub(crate) shape: &'a Shape<'b>,
+    told: &'a mut Told,
+    spans: Vec<Span>,
+    /// Sub-agents that have their span.
+    placed: FxHashSet<usize>,
+}
+
+impl<'a, 'b> Builder<'a, 'b> {
+    fn new(home: &'a Home, shape: &'a Shape<'b>, told: &'a mut Told) -> Self {
+        let trace_name = format!("Turn {}", home.number);
+        Self { home, trace_name, shape, told, spans: Vec::new(), placed: FxHashSet::default() }
+    }
+
+    /// A span with what every span has.
+    pub(crate) fn span(
+        &self,
+        kind: SpanKind,
+        id: SpanId,
+        called: String,
+        (start, end): (Millis, Millis),
+    ) -> Span {
+        let (operation, kind_name) = match kind {
+            SpanKind::Turn | SpanKind::Agent => ("invoke_agent", "agent"),
+            SpanKind::Generation => ("chat", "generation"),
+            SpanKind::Tool => ("execute_tool", "tool"),
+        };
+        let name = match (self.shape.dialect, kind) {
+            (Dialect::GenAi, SpanKind::Generation | SpanKind::Tool | SpanKind::Agent) => {
+                format!("{operation} {called}")
+            }
+            _ => called,
+        };
+        let mut span = Span {
+            trace: self.home.trace,
+            id,
+            parent: None,
+            kind,
+            name,
+            start,
+            end: end.max(start),
+            error: None,
+            events: Vec::new(),
+            attributes: Vec::with_capacity(24),
+            used: None,
+        };
+        span.set(name::SESSION, &*self.home.session);
+        span.set(name::CONVERSATION, &*self.home.session);
+        span.set(name::PROVIDER, "anthropic");
+        span.set(name::OPERATION, operation);
+        span.set(name::TYPE, kind_name);
+        span.set(name::TRACE_NAME, &*self.trace_name);
+        span.set_some(name::USER, self.shape.user);
+        span.set_some(name::ENVIRONMENT, self.shape.environment);
+        span.set_some(name::RELEASE, self.shape.release);
+        if !self.shape.tags.is_empty() {
+            span.attributes.push((name::TAGS.into(), crate::span::Value::List(self.shape.tags.to_vec())));
+        }
+        span
+    }
+
+    /// Puts what went in and what came out where the receiver looks for it.
+    fn talk(&self, span: &mut Span, input: Option<&str>, output: Option<&str>) {
+        match self.shape.dialect {
+            Dialect::Langfuse => {
+                span.set_some(name::INPUT, input.map(|text| message::plain("user", text)));
+                span.set_some(name::OUTPUT, output.map(|text| message::plain("assistant", text)));
+            }
+            Dialect::GenAi => {
+                span.set_some(name::INPUT_MESSAGES, input.map(|text| message::parts("user", text)));
+                span.set_some(name::OUTPUT_MESSAGES, output.map(|text| message::parts("assistant", text)));
+            }
+        }
+    }
+
+    fn root(&self, head: &Head, main: &Session, id: SpanId, input: Option<String>, walked: Walked) -> Span {
+        let start = head.start;
+        let durations = main.entries().iter().filter_map(turn_duration);
+        let duration = durations.max();
+        let last = walked.end.unwrap_or(start);
+        let end = duration.map_or(last, |millis| last.max(start.saturating_add(millis)));
+        let mut span = self.span(SpanKind::Turn, id, self.trace_name.clone(), (start, end));
+        span.set(name::AGENT_NAME, "claude-code");
+        span.set(name::META_SOURCE, "claude-code");
+        span.set(name::META_TURN, head.number);
+        span.set(name::META_SESSION, &*self.home.session);
+        if self.shape.has_metadata() {
+            self.describe(&mut span, main);
+        }
+        span.set_some(name::META_DURATION, duration.map(|millis| millis as u64));
+        self.talk(&mut span, input.as_deref(), walked.output.as_deref());
+        span.events = walked.events;
+        self.fail(&mut span, walked.error);
+        span
+    }
+
+    /// Where the turn ran, as its lines say.
+    fn describe(&self, span: &mut Span, main: &Session) {
+        let envelopes = || main.entries().iter().filter_map(Entry::envelope);
+        let version = envelopes().find_map(|line| line.version());
+        span.set_some(name::AGENT_VERSION, version.as_deref());
+        span.set_some(name::META_VERSION, version.as_deref());
+        span.set_some(name::META_SLUG, envelopes().find_map(|line| line.slug()).as_deref());
+        let cwd = envelopes().find_map(|line| line.cwd()).and_then(|cwd| self.shape.note(&cwd));
+        span.set_some(name::META_CWD, cwd);
+        let branch = envelopes().find_map(|line| line.git_branch()).filter(|branch| !branch.is_empty());
+        span.set_some(name::META_BRANCH, branch.as_deref());
+    }
+
+    /// Marks a span as failed.
+    fn fail(&self, span: &mut Span, error: Option<String>) {
+        let Some(error) = error else { return };
+        span.set(name::LEVEL, "ERROR");
+        span.set_some(name::STATUS_MESSAGE, self.shape.has_content().then_some(&*error));
+        span.set(name::ERROR_TYPE, "_OTHER");
+        span.error = Some(if self.shape.has_content() { error } else { String::new() });
+    }
+
+    /// Goes through a log and makes spans of its replies and calls, below `parent`.
+    fn walk(
+        &mut self,
+        family: &Family,
+        owner: Option<usize>,
+        parent: SpanId,
+        start: Millis,
+        mut input: Option<&str>,
+    ) -> Walked {
+        let session = family.session(owner);
+        let mut calls: Vec<Vec<usize>> = vec![Vec::new(); session.replies().len()];
+        for (i, call) in session.tool_calls().iter().enumerate() {
+            calls[call.reply].push(i);
+        }
+        let mut walked = Walked::default();
+        let mut seen = vec![false; session.replies().len()];
+        let mut before = start;
+        for idx in own_entries(session, owner.map(|agent| family.agents[agent].kind)) {
+            let entry = &session.entries()[idx];
+            let at = session.timestamp(idx);
+            if let Some(reply) = session.reply_of(idx) {
+                if !std::mem::replace(&mut seen[reply], true) {
+                    let text = self.reply(session, reply, parent, before, &mut input, &mut walked);
+                    walked.output = text.or(walked.output.take());
+                    for &call in &calls[reply] {
+                        self.call(family, owner, call, reply);
+                    }
+                }
+            } else {
+                walked.events.extend(event::of(session, idx, before, self.shape));
+            }
+            if is_spoken(entry) {
+                before = at.map_or(before, |at| at.max(before));
+                walked.end = walked.end.max(at);
+            }
+        }
+        walked
+    }
+
+    /// Makes the generation of a reply, or an event of what Claude Code said in its place. Answers what was said.
+    fn reply(
+        &mut self,
+        session: &Session,
+        reply_idx: usize,
+        parent: SpanId,
+        before: Millis,
+        input: &mut Option<&str>,
+        walked: &mut Walked,
+    ) -> Option<String> {
+        let reply = &session.replies()[reply_idx];
+        if !self.told.is_new(reply.id.as_deref()) {
+            return None;
+        }
+        let generation = Generation::of(session, reply, before);
+        let Said { text, .. } = generation.said(self.shape);
+        if generation.is_notice {
+            walked.events.push(event::api_error(&generation, text.as_deref()));
+            walked.error = generation.is_error.then(|| text.clone().unwrap_or_default());
+            return text;
+        }
+        walked.error = None;
+        let id = self.home.trace.span(&["reply", &generation.key]);
+        let mut spans = generation.spans(self, id, input.take());
+        for span in &mut spans {
+            span.parent = span.parent.or(Some(parent));
+        }
+        self.spans.append(&mut spans);
+        text
+    }
+
+    /// Makes the span of a tool call, and of the sub-agents that it started.
+    fn call(&mut self, family: &Family, owner: Option<usize>, call_idx: usize, reply: usize) {
+        let session = family.session(owner);
+        let call = &session.tool_calls()[call_idx];
+        let id = tool_span(self.home.trace, call, session);
+        let key = Generation::key(session, &session.replies()[reply]);
+        let parent = self.home.trace.span(&["reply", &key]);
+        if self.spans.iter().rev().take(64).any(|span| span.id == id) {
+            return;
+        }
+        let span = self.tool(session, call, id, parent);
+        self.spans.push(span);
+        for agent in family.spawned_by(owner, &call.id).collect::<Vec<_>>() {
+            self.agent(family, agent, id);
+        }
+    }
+
+    fn tool(&self, session: &Session, call: &ToolCall, id: SpanId, parent: SpanId) -> Span {
+        let start = session.timestamp(call.entry_idx).unwrap_or(0);
+        let end = call.results.first().and_then(|at| session.timestamp(at.entry_idx)).unwrap_or(start);
+        let mut span = self.span(SpanKind::Tool, id, call.name.clone(), (start, end));
+        span.parent = Some(parent);
+        span.set(name::TOOL_NAME, &*call.name);
+        span.set(name::TOOL_TYPE, "function");
+        span.set(name::TOOL_CALL_ID, &*call.id);
+        span.set(name::META_TOOL_NAME, &*call.name);
+        span.set(name::META_TOOL_ID, &*call.id);
+        let outcome = call.outcome(session);
+        span.set(name::META_OUTCOME, outcome.name());
+        let (arguments, result) = match self.shape.dialect {
+            Dialect::Langfuse => (name::INPUT, name::OUTPUT),
+            Dialect::GenAi => (name::TOOL_ARGUMENTS, name::TOOL_RESULT),
+        };
+        let asked = call.block(session).and_then(|block| block.input());
+        span.set_some(arguments, asked.and_then(|input| self.shape.json(input)));
+        let answer = call.result(session);
+        let text = answer.and_then(|block| block.content()).and_then(|content| self.shape.blocks(content));
+        if answer.is_some_and(|block| block.is_error().unwrap_or(false)) {
+            let message = text.as_deref().unwrap_or_default();
+            let cut = message.floor_char_boundary(512);
+            self.fail(&mut span, Some(message[..cut].to_owned()));
+        } else if answer.is_none() {
+            span.set(name::LEVEL, "WARNING");
+            span.set(name::STATUS_MESSAGE, "no result was logged");
+        }
+        span.set_some(result, text);
+        span
+    }
+
+    /// Makes the spans of a sub-agent.
+    fn agent(&mut self, family: &Family, agent: usize, parent: SpanId) {
+        let found = &family.agents[agent];
+        if !self.placed.insert(agent) {
+            return;
+        }
+        let session = &found.session;
+        let own: Vec<usize> = own_entries(session, Some(found.kind)).collect();
+        let Some(&first) = own.first() else { return };
+        let times = || own.iter().filter_map(|&idx| session.timestamp(idx));
+        let start = times().next().unwrap_or(0);
+        let first_uuid = session.entries()[first].uuid().unwrap_or_default();
+        let id = self.home.trace.span(&["agent", &found.id, &first_uuid]);
+        let input = prompt_text(&session.entries()[first], self.shape)
+            .filter(|_| session.entries()[first].kind() == Kind::User);
+        let at = self.spans.len();
+        let walked = self.walk(family, Some(agent), id, start, input.as_deref());
+        let asked = || asked_type(family, found);
+        let called =
+            found.agent_type.clone().or_else(asked).unwrap_or_else(|| kind_name(found.kind).to_owned());
+        let end = walked.end.unwrap_or(start);
+        let mut span = self.span(SpanKind::Agent, id, called.clone(), (start, end));
+        span.parent = Some(parent);
+        span.set(name::AGENT_NAME, called);
+        span.set(name::AGENT_ID, &*found.id);
+        let description = found.description.as_deref().and_then(|text| self.shape.note(text));
+        span.set_some(name::AGENT_DESCRIPTION, description);
+        self.talk(&mut span, input.as_deref(), walked.output.as_deref());
+        span.events = walked.events;
+        self.fail(&mut span, walked.error);
+        self.spans.insert(at, span);
+    }
+}
+
+/// The lines of a log that are its own.
+///
+/// An agent that replays the conversation, to sum it up or to ask something beside it, has said only what
+/// follows its last prompt.
+fn own_entries(session: &Session, agent: Option<AgentKind>) -> impl Iterator<Item = usize> {
+    let entries = 0..session.entries().len();
+    let from = match agent {
+        Some(AgentKind::Compaction | AgentKind::SideQuestion) => {
+            let prompt = |idx: &usize| session.input(*idx).is_some_and(Input::opens_turn);
+            entries.clone().rev().find(prompt).unwrap_or(0)
+        }
+        _ => 0,
+    };
+    entries.skip(from).filter(move |&idx| agent.is_some() || !session.is_sidechain(idx))
+}
+
+/// Whether a line is part of what was said, so that a turn lasts at least until then.
+fn is_spoken(entry: &Entry) -> bool {
+    match entry.kind() {
+        Kind::User | Kind::Assistant => true,
+        Kind::System => {
+            !matches!(event::subtype(entry).as_deref(), Some("stop_hook_summary" | "turn_duration"))
+        }
+        _ => false,
+    }
+}
+
+fn turn_duration(entry: &Entry) -> Option<Millis> {
+    (event::subtype(entry)? == "turn_duration")
+        .then(|| entry.lens::<TurnDuration<'_>>()?.duration_ms())
+        .flatten()
+        .map(|millis| Millis::try_from(millis).unwrap_or(0))
+}
+
+/// What the call that started an agent wanted it to be.
+fn asked_type(family: &Family, agent: &Agent) -> Option<String> {
+    let spawn = agent.spawn.as_ref()?;
+    let session = family.session(spawn.agent);
+    let input = session.tool_call(&spawn.tool_use_id)?.block(session)?.input()?;
+    input.get("subagent_type")?.as_str().map(Into::into)
+}
+
+/// What an agent is called that has no name.
+fn kind_name(kind: AgentKind) -> &'static str {
+    match kind {
+        AgentKind::Task => "agent",
+        AgentKind::Workflow => "workflow-agent",
+        AgentKind::Compaction => "compaction",
+        AgentKind::SideQuestion => "side-question",
+    }
+}

@@ -1,0 +1,121 @@
+//! Real sessions: what their spans add up to is what `usage` counts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use threadline_entry::{AgentKind, Lines};
+use threadline_store::SessionFile;
+use threadline_testkit::shared_logs;
+use threadline_trace::{Collector, Exporter, Span};
+use threadline_usage::{Book, Ledger, Money, Scan, Source, Tokens, Wants};
+
+use crate::render::shape;
+
+/// The real sessions; in a debug build those that are quickly read.
+pub(crate) fn sessions() -> Vec<SessionFile> {
+    let most = if cfg!(debug_assertions) { 600_000 } else { u64::MAX };
+    let is_main = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        !name.starts_with("agent-") && name != "journal.jsonl"
+    };
+    let logs = shared_logs().into_iter().filter(is_main);
+    logs.filter(|path| std::fs::metadata(path).unwrap().len() <= most).map(SessionFile::at).collect()
+}
+
+/// All spans of a session that is over.
+pub(crate) fn spans_of(file: &SessionFile, book: &Book) -> Vec<Span> {
+    let collector = Collector::default();
+    let exporter = Exporter {
+        shape: shape(book),
+        receiver: &collector,
+        states: None,
+        spools: false,
+        tries: 1,
+        until: None,
+        now: 0,
+    };
+    exporter.session(file, file.agents().found, true).unwrap();
+    collector.take()
+}
+
+fn scan(path: &Path, source: Source) -> threadline_usage::Scanned {
+    let mut scan = Scan::new(source, Wants::default());
+    let mut lines = Lines::new(std::fs::File::open(path).unwrap());
+    while let Some(block) = lines.next_block().unwrap() {
+        scan.block(&block);
+    }
+    scan.finish()
+}
+
+/// Calls, tokens and money as `usage` counts them.
+fn counted(file: &SessionFile, book: &Book) -> (usize, Tokens, Money) {
+    let mut ledger = Ledger::default();
+    let name = |path: &Path| path.to_str().unwrap().to_owned();
+    ledger.absorb(scan(&file.path, Source::session(&name(&file.path), &file.id)));
+    for agent in file.agents().found {
+        let source = Source::session(&name(&agent.path), &file.id)
+            .agent(&agent.id, AgentKind::of(&agent.id, agent.run.is_some()));
+        ledger.absorb(scan(&agent.path, source));
+    }
+    let calls = ledger.settle();
+    let mut sum = Tokens::default();
+    let mut cost = Money::ZERO;
+    for call in calls.iter() {
+        add(&mut sum, call.tokens);
+        cost += book.cost(&call).unwrap_or_default();
+    }
+    (calls.len(), sum, cost)
+}
+
+fn add(sum: &mut Tokens, more: Tokens) {
+    sum.input += more.input;
+    sum.output += more.output;
+    sum.cache_read += more.cache_read;
+    sum.cache_write_5m += more.cache_write_5m;
+    sum.cache_write_1h += more.cache_write_1h;
+}
+
+#[test]
+fn tokens_and_money_of_real_sessions_are_those_of_usage() {
+    let book = Book::embedded();
+    let mut wrong = Vec::new();
+    for file in sessions() {
+        let mut spans: BTreeMap<_, Span> = BTreeMap::new();
+        for span in spans_of(&file, &book) {
+            spans.insert((span.trace, span.id), span);
+        }
+        let mut sum = Tokens::default();
+        let mut cost = Money::ZERO;
+        let mut calls = 0;
+        for (tokens, money) in spans.values().filter_map(|span| span.used) {
+            add(&mut sum, tokens);
+            cost += money.unwrap_or_default();
+            calls += 1;
+        }
+        let usage = counted(&file, &book);
+        if (calls, sum, cost) != usage {
+            wrong.push(format!("{}: {:?}, but usage has {usage:?}", file.path.display(), (calls, sum, cost)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_spans_of_real_sessions_are_trees() {
+    let book = Book::embedded();
+    for file in sessions() {
+        let spans = spans_of(&file, &book);
+        let ids: BTreeSet<_> = spans.iter().map(|span| (span.trace, span.id)).collect();
+        assert_eq!(ids.len(), spans.len(), "{}", file.path.display());
+        for span in &spans {
+            let parent = span.parent.map(|parent| (span.trace, parent));
+            assert!(
+                parent.is_none_or(|parent| ids.contains(&parent)),
+                "{} {}",
+                file.path.display(),
+                span.name
+            );
+            assert!(span.start <= span.end, "{} {}", file.path.display(), span.name);
+        }
+    }
+}

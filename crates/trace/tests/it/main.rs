@@ -1,0 +1,11 @@
+//! Tests of the crate as others use it.
+
+#![allow(clippy::unwrap_used, reason = "tests say what they expect by failing")]
+
+mod corpus;
+mod docs;
+
+mod receiver;
+mod render;
+mod session;
+mod spans;

@@ -1,0 +1,106 @@
+//! Logs in notation in, spans as text out.
+
+use std::fmt::Write;
+
+use threadline_entry::{Lines, Position, parse_line};
+use threadline_session::{Agent, Family};
+use threadline_trace::{Content, Cutter, Dialect, Piece, Shape, Span, SpanId, Told, Value, Whose, spans_of};
+use threadline_usage::Book;
+
+/// The shape that tests use unless they are about it.
+pub(crate) fn shape(book: &Book) -> Shape<'_> {
+    Shape {
+        content: Content::Truncated,
+        limit: None,
+        redact: None,
+        dialect: Dialect::Langfuse,
+        user: None,
+        tags: &[],
+        environment: None,
+        release: None,
+        book,
+    }
+}
+
+/// The turns of a log.
+pub(crate) fn pieces(bytes: &[u8]) -> Vec<Piece> {
+    let mut cutter = Cutter::new(Whose::Session, 0);
+    let mut pieces = Vec::new();
+    let mut lines = Lines::new(bytes);
+    while let Some(line) = lines.next().unwrap() {
+        parse_line(&line, |entry, findings| pieces.extend(cutter.push(entry, findings)));
+    }
+    let end = Position { line_no: lines.at().line_no, byte_offset: bytes.len() as u64 };
+    pieces.extend(cutter.finish(end));
+    pieces
+}
+
+/// The spans of a log without sub-agents.
+pub(crate) fn spans(notation: &str) -> Vec<Span> {
+    spans_with(notation, Vec::new(), &shape(&Book::embedded()))
+}
+
+pub(crate) fn spans_with(notation: &str, agents: Vec<Agent>, shape: &Shape<'_>) -> Vec<Span> {
+    let mut told = Told::default();
+    let mut agents = Some(agents);
+    let mut all = Vec::new();
+    for piece in pieces(&threadline_testkit::log(notation)) {
+        let head = piece.head();
+        let family = Family::new(piece.session, agents.take().unwrap_or_default());
+        all.extend(spans_of(&head, &family, "s1", &mut told, shape));
+    }
+    all
+}
+
+/// The spans as a tree, times in seconds after ten o'clock.
+pub(crate) fn tree(spans: &[Span]) -> String {
+    let mut out = String::new();
+    for span in spans.iter().filter(|span| !spans.iter().any(|above| Some(above.id) == span.parent)) {
+        branch(span, spans, 0, &mut out);
+    }
+    out
+}
+
+fn branch(span: &Span, spans: &[Span], depth: usize, out: &mut String) {
+    let second = |at: i64| (at - 1_767_261_600_000) as f64 / 1000.0;
+    let _ = write!(out, "{}{} {}", "  ".repeat(depth), span.kind.name(), span.name);
+    if span.start > 0 {
+        let _ = write!(out, " {}..{}", second(span.start), second(span.end));
+    }
+    if let Some((used, _)) = span.used {
+        let _ = write!(out, " {}/{}", used.context(), used.output);
+    }
+    if let Some(error) = &span.error {
+        let _ = write!(out, " ERROR {error}");
+    }
+    for event in &span.events {
+        let _ = write!(out, " [{} {}]", event.name, second(event.at));
+    }
+    for (name, sign) in [("langfuse.observation.input", "<"), ("langfuse.observation.output", ">")] {
+        if let Some(text) = span.text(name) {
+            let _ = write!(out, " {sign} {text}");
+        }
+    }
+    out.push('\n');
+    for child in spans.iter().filter(|child| child.parent == Some(span.id)) {
+        branch(child, spans, depth + 1, out);
+    }
+}
+
+/// All attributes of a span, a line each.
+pub(crate) fn attributes(span: &Span) -> String {
+    let mut lines: Vec<String> = span
+        .attributes
+        .iter()
+        .map(|(name, value)| match value {
+            Value::Text(text) => format!("{name}: {text}"),
+            other => format!("{name}: {other:?}"),
+        })
+        .collect();
+    lines.sort();
+    lines.join("\n")
+}
+
+pub(crate) fn ids(spans: &[Span]) -> Vec<SpanId> {
+    spans.iter().map(|span| span.id).collect()
+}

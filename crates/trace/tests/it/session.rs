@@ -1,0 +1,420 @@
+//! Sessions from log to receiver: what is new is sent, and what was sent is known.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use threadline_store::SessionFile;
+use threadline_testkit::{TestHome, session_uuid};
+use threadline_trace::{
+    Collector, ExportError, Exported, Exporter, HookInput, HookRun, Protocol, Receive, Sender, States,
+    run_hook,
+};
+use threadline_usage::Book;
+
+use crate::receiver::{Fault, Receiver};
+use crate::render::shape;
+
+const ONE: &str = "u1 user \"one\"\na1 <- u1 reply msg_1 text \"eins\"\n";
+const TWO: &str = "u2 <- a1 user \"two\" @10:01:00\na2 <- u2 reply msg_2 text \"zwei\"\n";
+
+/// A home, a receiver, and the states between them.
+struct World {
+    home: TestHome,
+    receiver: Receiver,
+    states: States,
+    _dir: tempfile::TempDir,
+    sender: Sender,
+    book: Book,
+}
+
+impl World {
+    fn new() -> Self {
+        let receiver = Receiver::calm();
+        let dir = tempfile::tempdir().unwrap();
+        let states = States::open(dir.path(), &receiver.target());
+        states.prepare(&receiver.target()).unwrap();
+        let sender = Sender::new(receiver.target());
+        Self { home: TestHome::new(), receiver, states, _dir: dir, sender, book: Book::embedded() }
+    }
+
+    fn exporter(&self) -> Exporter<'_> {
+        Exporter {
+            shape: shape(&self.book),
+            receiver: &self.sender,
+            states: Some(&self.states),
+            spools: true,
+            tries: 1,
+            until: Some(Instant::now() + Duration::from_secs(5)),
+            now: 1_800_000_000_000,
+        }
+    }
+
+    fn send(&self, path: &Path) -> Result<Exported, ExportError> {
+        let file = SessionFile::at(path);
+        self.exporter().session(&file, file.agents().found, false)
+    }
+
+    fn hook(&self, path: &Path, event: &str) -> HookRun {
+        let input = HookInput {
+            session_id: SessionFile::at(path).id,
+            transcript_path: path.to_owned(),
+            hook_event_name: event.to_owned(),
+        };
+        run_hook(&input, &self.exporter(), &self.states).unwrap()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let received = self.receiver.received.lock().unwrap();
+        let mut spans: Vec<_> = received.spans.values().collect();
+        spans.sort_by_key(|span| (span.start_time_unix_nano, span.parent_span_id.len(), span.name.clone()));
+        spans.iter().map(|span| span.name.clone()).collect()
+    }
+
+    fn count(&self) -> usize {
+        self.receiver.received.lock().unwrap().count
+    }
+}
+
+fn append(path: &Path, notation: &str) {
+    // The notation knows only its own lines, so parents of before are named as strangers.
+    let bytes = threadline_testkit::log_of(&SessionFile::at(path).id, &notation.replace("<- ", "<- ?"));
+    fs::OpenOptions::new().append(true).open(path).unwrap().write_all(&bytes).unwrap();
+}
+
+fn error(result: Result<Exported, ExportError>) -> String {
+    result.unwrap_err().to_string()
+}
+
+#[test]
+fn only_what_is_new_is_sent() {
+    let world = World::new();
+    let path = world.home.session("s", ONE);
+    let first = world.send(&path).unwrap();
+    assert_eq!((first.turns, first.spans), (1, 2));
+    assert_eq!(world.send(&path).unwrap().spans, 0);
+    append(&path, TWO);
+    let second = world.send(&path).unwrap();
+    assert_eq!((second.turns, second.spans), (1, 2));
+    assert!(second.bytes < fs::metadata(&path).unwrap().len());
+    assert_eq!(world.names(), ["Turn 1", "claude-opus-4-8", "Turn 2", "claude-opus-4-8"]);
+    assert_eq!(world.count(), 4);
+}
+
+#[test]
+fn an_unfinished_turn_waits() {
+    let world = World::new();
+    let path = world.home.session("s", &format!("{ONE}u2 <- a1 user \"two\"\n"));
+    let sent = world.send(&path).unwrap();
+    assert_eq!((sent.turns, sent.is_open), (1, true));
+    append(&path, "a2 <- u2 reply msg_2 tool t1 Bash {}\n");
+    assert!(world.send(&path).unwrap().is_open);
+    append(&path, "r2 <- a2 result t1 \"ok\"\n");
+    assert!(world.send(&path).unwrap().is_open);
+    append(&path, "a3 <- r2 reply msg_3 text \"done\"\n");
+    assert_eq!(world.send(&path).unwrap().spans, 4);
+    assert_eq!(world.count(), 6);
+}
+
+#[test]
+fn half_a_line_waits() {
+    let world = World::new();
+    let path = world.home.session("s", ONE);
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..whole.len() - 20]).unwrap();
+    assert_eq!(world.send(&path).unwrap().spans, 0);
+    fs::write(&path, &whole).unwrap();
+    assert_eq!(world.send(&path).unwrap().spans, 2);
+}
+
+#[test]
+fn a_turn_that_goes_on_after_it_was_sent_gets_its_further_spans() {
+    let world = World::new();
+    let path = world.home.session("s", ONE);
+    world.send(&path).unwrap();
+    append(&path, "s1 <- a1 system stop_hook_summary {\"hookCount\":1}\n");
+    assert_eq!(world.send(&path).unwrap().spans, 0, "what hooks leave behind is no continuation");
+    append(&path, "u2 <- s1 user \"not yet\" meta @+1m\na2 <- u2 reply msg_2 text \"still\" @+1m\n");
+    assert_eq!(world.send(&path).unwrap().spans, 2);
+    let received = world.receiver.received.lock().unwrap();
+    assert_eq!(received.spans.len(), 3);
+    let root = received.spans.values().find(|span| span.parent_span_id.is_empty()).unwrap();
+    let input =
+        root.attributes.iter().find(|attribute| attribute.key == "langfuse.observation.input").unwrap();
+    assert!(format!("{input:?}").contains("one"));
+    assert_eq!((root.end_time_unix_nano - root.start_time_unix_nano) / 1_000_000_000, 121);
+}
+
+#[test]
+fn state_that_is_lost_or_makes_no_sense_costs_nothing_but_time() {
+    let world = World::new();
+    let path = world.home.session("s", &format!("{ONE}{TWO}"));
+    world.send(&path).unwrap();
+    let ids = world.receiver.ids();
+    let state = world.states.dir().join("sessions").join(format!("{}.json", session_uuid("s")));
+    for odd in [None, Some("[]"), Some("{\"mark\":7}"), Some("{\"turns\":\"x\"}"), Some("\"\""), Some("{")] {
+        match odd {
+            Some(text) => fs::write(&state, text).unwrap(),
+            None => fs::remove_file(&state).unwrap(),
+        }
+        assert_eq!(world.send(&path).unwrap().spans, 4, "{odd:?}");
+        assert_eq!(world.receiver.ids(), ids);
+    }
+}
+
+#[test]
+fn a_log_that_was_written_anew_is_sent_again_under_the_same_ids() {
+    let world = World::new();
+    let path = world.home.session("s", &format!("{ONE}{TWO}"));
+    world.send(&path).unwrap();
+    let ids = world.receiver.ids();
+    let text = fs::read_to_string(&path).unwrap().replace("eins", "uno");
+    let other = path.with_extension("new");
+    fs::write(&other, text).unwrap();
+    fs::rename(&other, &path).unwrap();
+    assert_eq!(world.send(&path).unwrap().spans, 4);
+    assert_eq!(world.receiver.ids(), ids);
+}
+
+#[test]
+fn what_a_fork_copied_is_sent_by_the_session_it_is_from() {
+    let world = World::new();
+    let first = world.home.session("s", ONE);
+    world.send(&first).unwrap();
+    let origin = session_uuid("s");
+    let copied = ONE.replace(
+        "\"one\"",
+        &format!("\"one\" +{{\"forkedFrom\":{{\"sessionId\":\"{origin}\",\"messageUuid\":\"u1\"}}}}"),
+    );
+    let fork = world.home.session("f", &format!("{copied}{TWO}"));
+    assert_eq!(world.send(&fork).unwrap().spans, 2);
+    assert_eq!(world.names().len(), 4);
+    // Without the first, the fork sends it, as part of the session it is from.
+    fs::remove_file(&first).unwrap();
+    fs::remove_file(world.states.dir().join("sessions").join(format!("{}.json", session_uuid("f")))).unwrap();
+    let ids = world.receiver.ids();
+    assert_eq!(world.send(&fork).unwrap().spans, 4);
+    assert_eq!(world.receiver.ids(), ids);
+}
+
+#[test]
+fn the_state_moves_only_when_the_receiver_has_said_yes() {
+    let world = World::new();
+    let path = world.home.session("s", ONE);
+    for fault in [
+        Fault::Hang,
+        Fault::Stall,
+        Fault::Status(500),
+        Fault::Status(503),
+        Fault::Busy(60),
+        Fault::Status(401),
+    ] {
+        world.receiver.behave(move || fault);
+        let file = SessionFile::at(&path);
+        let exporter = Exporter { spools: false, ..world.exporter() };
+        exporter.session(&file, Vec::new(), false).unwrap_err();
+        assert_eq!(world.states.load(&session_uuid("s")).turns, 0, "{fault:?}");
+    }
+    world.receiver.behave(|| Fault::None);
+    assert_eq!(world.send(&path).unwrap().spans, 2);
+    assert_eq!(world.states.load(&session_uuid("s")).error, None);
+}
+
+#[test]
+fn what_was_not_delivered_outlives_the_log() {
+    let world = World::new();
+    let path = world.home.session("s", ONE);
+    world.receiver.behave(|| Fault::Status(503));
+    assert_eq!(error(world.send(&path)), "the receiver answered 503 no");
+    assert_eq!(world.states.load(&session_uuid("s")).spool.len(), 1);
+    world.receiver.behave(|| Fault::None);
+    let other = world.home.session("other", TWO.replace("<- a1 ", "").as_str());
+    fs::write(&path, "").unwrap();
+    let HookRun::Done(told) = world.hook(&other, "Stop") else { panic!() };
+    assert_eq!(told.len(), 2);
+    assert_eq!(world.names(), ["Turn 1", "claude-opus-4-8", "Turn 1", "claude-opus-4-8"]);
+    assert_eq!(fs::read_dir(world.states.spool_dir()).unwrap().count(), 0);
+    assert!(world.states.load(&session_uuid("s")).spool.is_empty());
+}
+
+#[test]
+fn a_spool_that_is_lost_or_broken_is_made_again_from_the_log() {
+    for broken in [true, false] {
+        let world = World::new();
+        let path = world.home.session("s", ONE);
+        world.receiver.behave(|| Fault::Status(503));
+        world.send(&path).unwrap_err();
+        let file = fs::read_dir(world.states.spool_dir()).unwrap().next().unwrap().unwrap().path();
+        if broken {
+            fs::write(&file, "x").unwrap();
+        } else {
+            fs::remove_file(&file).unwrap();
+        }
+        world.receiver.behave(|| Fault::None);
+        assert_eq!(world.send(&path).unwrap().spans, 2);
+    }
+}
+
+#[test]
+fn a_receiver_that_failed_is_left_alone_for_a_while() {
+    let world = World::new();
+    let path = world.home.session("s", ONE);
+    world.receiver.behave(|| Fault::Busy(60));
+    assert!(matches!(world.hook(&path, "Stop"), HookRun::Done(_)));
+    let HookRun::Backoff(until) = world.hook(&path, "Stop") else { panic!() };
+    assert_eq!(until, 1_800_000_060_000, "as long as it asked for");
+}
+
+#[test]
+fn a_request_that_is_too_large_is_cut_in_halves() {
+    let world = World::new();
+    let many: String =
+        (1..40).map(|n| format!("u{n} user \"{n}\"\na{n} <- u{n} reply msg_{n} text \"{n}\"\n")).collect();
+    let path = world.home.session("s", &many);
+    world.receiver.behave(|| Fault::AtMost(7));
+    let sent = world.send(&path).unwrap();
+    assert_eq!((sent.spans, sent.received.refused), (78, 0));
+    assert_eq!(world.receiver.ids().len(), 78);
+}
+
+#[test]
+fn a_span_that_nobody_takes_is_counted_and_told() {
+    let world = World::new();
+    let path = world.home.session("s", ONE);
+    world.receiver.behave(|| Fault::AtMost(0));
+    let sent = world.send(&path).unwrap();
+    assert_eq!(sent.received.refused, 2);
+    let state = world.states.load(&session_uuid("s"));
+    assert_eq!((state.refused, state.error.as_deref()), (2, Some("the receiver answered 413")));
+}
+
+#[test]
+fn what_a_receiver_took_only_in_part_is_told() {
+    let world = World::new();
+    let path = world.home.session("s", ONE);
+    world.receiver.behave(|| Fault::Partial);
+    let sent = world.send(&path).unwrap();
+    assert_eq!((sent.received.refused, sent.received.complaint.as_deref()), (1, Some("not that one")));
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_a_yes_and_none_is_no() {
+    let world = World::new();
+    let path = world.home.session("s", ONE);
+    world.receiver.behave(|| Fault::Broken);
+    assert_eq!(world.send(&path).unwrap().spans, 2);
+    let path = world.home.session("t", ONE);
+    world.receiver.behave(|| Fault::Forget);
+    world.send(&path).unwrap_err();
+}
+
+#[test]
+fn json_says_the_same_as_protobuf() {
+    let world = World::new();
+    let path = world.home.session("s", ONE);
+    world.send(&path).unwrap();
+    let before = world.receiver.received.lock().unwrap().spans.clone();
+    let mut target = world.receiver.target();
+    target.protocol = Protocol::Json;
+    target.gzip = false;
+    let sender = Sender::new(target);
+    let exporter = Exporter { receiver: &sender, states: None, ..world.exporter() };
+    exporter.session(&SessionFile::at(&path), Vec::new(), false).unwrap();
+    let received = world.receiver.received.lock().unwrap();
+    assert_eq!(received.spans, before);
+    assert!(received.heads[1].contains("application/json"));
+    assert!(received.heads[0].contains("content-encoding: gzip") && received.heads[0].contains("x-test: 1"));
+}
+
+#[test]
+fn a_session_before_is_sent_first_and_its_failure_stops_nothing() {
+    let world = World::new();
+    let before = world.home.session("before", ONE);
+    let first = ONE.replace("\"one\"", &format!("\"one\" session={}", session_uuid("before")));
+    let path = world.home.session("s", &format!("{}{TWO}", first.replace("msg_1", "msg_9")));
+    let HookRun::Done(told) = world.hook(&path, "Stop") else { panic!() };
+    let sessions: Vec<_> = told.iter().map(|told| told.session.clone()).collect();
+    assert_eq!(sessions, [session_uuid("before"), session_uuid("s")]);
+    assert_eq!(world.receiver.ids().len(), 6);
+    // A folder in the place of the log cannot be read.
+    fs::remove_file(&before).unwrap();
+    fs::create_dir(&before).unwrap();
+    append(&path, "u3 <- a2 user \"three\"\na3 <- u3 reply msg_3 text \"drei\"\n");
+    let HookRun::Done(told) = world.hook(&path, "Stop") else { panic!() };
+    assert!(told[0].result.is_err());
+    assert_eq!(told[1].result.as_ref().unwrap().spans, 2);
+}
+
+#[test]
+fn a_session_that_ends_sends_what_was_not_finished() {
+    let world = World::new();
+    let path = world.home.session("s", "u1 user \"one\"\na1 <- u1 reply msg_1 tool t1 Bash {}\n");
+    world.hook(&path, "SessionEnd");
+    assert_eq!(world.names(), ["Turn 1", "claude-opus-4-8", "Bash"]);
+}
+
+fn agents(world: &World) -> PathBuf {
+    let path = world.home.session(
+        "s",
+        "u1 user \"go\"\na1 <- u1 reply msg_1 tool t1 Agent {\"prompt\":\"look\"}\n\
+         r1 <- a1 result t1 \"started\" {\"status\":\"async_launched\",\"isAsync\":true,\"agentId\":\"x1\"}\n\
+         a2 <- r1 reply msg_2 text \"it runs\"\n",
+    );
+    let running = "x1 user \"look\" @10:00:02\nx2 <- x1 reply msg_x1 tool t9 Grep {} @10:00:03\n";
+    world.home.agent("s", "x1", running, Some("{\"agentType\":\"Explore\",\"toolUseId\":\"t1\"}"));
+    path
+}
+
+#[test]
+fn a_sub_agent_in_the_background_is_sent_when_it_is_done() {
+    let world = World::new();
+    let path = agents(&world);
+    assert_eq!(world.send(&path).unwrap().spans, 4);
+    assert_eq!(world.states.load(&session_uuid("s")).pending.len(), 1);
+    assert_eq!(world.send(&path).unwrap().spans, 0);
+    let log = path.with_extension("").join("subagents/agent-x1.jsonl");
+    append(&log, "x3 <- x2 result t9 \"hit\" @10:01:00\nx4 <- x3 reply msg_x2 text \"found\"\n");
+    // Agent, two messages, a call.
+    assert_eq!(world.send(&path).unwrap().spans, 4);
+    assert_eq!(world.states.load(&session_uuid("s")).pending.len(), 0);
+    assert_eq!(world.send(&path).unwrap().spans, 0);
+    let received = world.receiver.received.lock().unwrap();
+    let agent = received.spans.values().find(|span| span.name == "Explore").unwrap();
+    let call = received.spans.values().find(|span| span.name == "Agent").unwrap();
+    assert_eq!((&agent.parent_span_id, &agent.trace_id), (&call.span_id, &call.trace_id));
+    // What it becomes when everything is known at once has the same ids.
+    let collector = Collector::default();
+    let exporter = Exporter { receiver: &collector as &dyn Receive, states: None, ..world.exporter() };
+    let file = SessionFile::at(&path);
+    exporter.session(&file, file.agents().found, true).unwrap();
+    let mut whole: Vec<_> =
+        collector.take().iter().map(|span| (span.trace.0.to_vec(), span.id.0.to_vec())).collect();
+    whole.sort();
+    assert_eq!(whole, received.spans.keys().cloned().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_sub_agent_that_is_spoken_to_again_has_another_run() {
+    let world = World::new();
+    let path = agents(&world);
+    let log = path.with_extension("").join("subagents/agent-x1.jsonl");
+    append(&log, "x3 <- x2 result t9 \"hit\" @10:00:03\nx4 <- x3 reply msg_x2 text \"found\"\n");
+    assert_eq!(world.send(&path).unwrap().spans, 8);
+    append(&path, "u2 <- a2 user \"more\" @10:05:00\na3 <- u2 reply msg_3 text \"so be it\" @10:06:00\n");
+    append(&log, "x5 <- x4 user \"more\" @10:05:30\nx6 <- x5 reply msg_x3 text \"more\" @10:05:40\n");
+    assert_eq!(world.send(&path).unwrap().spans, 4);
+    assert_eq!(world.names().iter().filter(|name| *name == "Explore").count(), 2);
+}
+
+#[test]
+fn two_runs_at_once_send_nothing_twice() {
+    let world = World::new();
+    let path = world.home.session("s", &format!("{ONE}{TWO}"));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| world.send(&path).unwrap());
+        }
+    });
+    assert_eq!(world.count(), 4);
+}
