@@ -105,6 +105,10 @@ impl Cutter {
         if !matches!(kind, Kind::User | Kind::Assistant | Kind::System | Kind::Progress | Kind::Attachment) {
             return None;
         }
+        // Claude Code's own scaffolding in the place of a reply.
+        if kind == Kind::Assistant && entry.flag("isMeta") {
+            return None;
+        }
         let at = entry.at();
         let mut done = None;
         if kind == Kind::User && self.opens(&entry) {

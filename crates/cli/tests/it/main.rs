@@ -14,4 +14,5 @@ mod restore;
 mod run;
 mod search;
 mod show;
+mod trace;
 mod usage;

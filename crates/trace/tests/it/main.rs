@@ -4,6 +4,8 @@
 
 mod corpus;
 mod docs;
+mod fault;
+mod langfuse;
 
 mod receiver;
 mod render;

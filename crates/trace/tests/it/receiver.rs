@@ -87,7 +87,7 @@ impl Receiver {
             headers: vec![("x-test".to_owned(), "1".to_owned())],
             protocol: Protocol::Protobuf,
             gzip: true,
-            timeout: Duration::from_millis(150),
+            timeout: Duration::from_secs(20),
             dialect: Dialect::Langfuse,
             resource: vec![("service.name".to_owned(), "claude-code".to_owned())],
             certificates: None,
@@ -135,7 +135,7 @@ fn serve(stream: TcpStream, received: &Mutex<Received>, plan: &Mutex<Plan>) {
             Fault::Broken => b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc".to_vec(),
             Fault::Hang | Fault::Forget => return,
             Fault::Stall => {
-                std::thread::sleep(Duration::from_millis(200));
+                std::thread::sleep(Duration::from_millis(60));
                 return;
             }
         };

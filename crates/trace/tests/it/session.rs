@@ -46,7 +46,7 @@ impl World {
             states: Some(&self.states),
             spools: true,
             tries: 1,
-            until: Some(Instant::now() + Duration::from_secs(5)),
+            until: Some(Instant::now() + Duration::from_secs(60)),
             now: 1_800_000_000_000,
         }
     }

@@ -1,0 +1,320 @@
+//! `trace` as a person, and as Claude Code, runs it.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use threadline_testkit::{TestHome, session_uuid};
+
+use crate::run::command;
+
+/// A receiver of OTLP as JSON. Every so often it thinks for a while before it answers.
+struct Receiver {
+    port: u16,
+    ids: Arc<Mutex<BTreeSet<String>>>,
+    pause: Arc<AtomicU64>,
+}
+
+impl Receiver {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (ids, pause) = (Arc::new(Mutex::new(BTreeSet::new())), Arc::new(AtomicU64::new(0)));
+        let (own_ids, own_pause) = (ids.clone(), pause.clone());
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (ids, pause) = (own_ids.clone(), own_pause.clone());
+                std::thread::spawn(move || serve(stream, &ids, &pause));
+            }
+        });
+        Self { port, ids, pause }
+    }
+
+    fn command(&self, state: &Path, args: &[&str]) -> Command {
+        let mut command = command(args);
+        command.env("XDG_STATE_HOME", state).env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json");
+        command.env("OTEL_EXPORTER_OTLP_COMPRESSION", "none");
+        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://127.0.0.1:{}", self.port));
+        // Claude Code hands this to its children; it must not matter.
+        command.env("TRACEPARENT", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+        command
+    }
+}
+
+fn serve(stream: TcpStream, ids: &Mutex<BTreeSet<String>>, pause: &AtomicU64) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut writer = stream;
+    loop {
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line).unwrap_or(0) == 0 {
+                return;
+            }
+            let line = line.to_ascii_lowercase();
+            if let Some(value) = line.strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+            if line.trim().is_empty() {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        if reader.read_exact(&mut body).is_err() {
+            return;
+        }
+        let request: Value = serde_json::from_slice(&body).unwrap();
+        for span in request["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap() {
+            let id = format!("{}/{}", span["traceId"].as_str().unwrap(), span["spanId"].as_str().unwrap());
+            ids.lock().unwrap().insert(id);
+        }
+        std::thread::sleep(Duration::from_millis(pause.load(Ordering::Relaxed)));
+        if writer.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").is_err() {
+            return;
+        }
+    }
+}
+
+fn hook(mut command: Command, input: &str) -> (Option<i32>, String, String) {
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // It may have gone without reading.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    let done = child.wait_with_output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (done.status.code(), text(done.stdout), text(done.stderr))
+}
+
+fn turn(n: usize) -> String {
+    let before = if n == 1 { String::new() } else { format!("<- a{} ", n - 1) };
+    format!("u{n} {before}user \"{n}\"\na{n} <- u{n} reply msg_{n} text \"{n}\"\n")
+}
+
+fn told(home: &TestHome, session: &str, event: &str) -> String {
+    let path = home.root().join(format!("projects/-home-ada-loom/{}.jsonl", session_uuid(session)));
+    json!({"session_id": session_uuid(session), "transcript_path": path, "hook_event_name": event})
+        .to_string()
+}
+
+#[test]
+fn a_hook_never_disturbs() {
+    let home = TestHome::new();
+    home.session("s", &turn(1));
+    let state = tempfile::tempdir().unwrap();
+    let good = told(&home, "s", "Stop");
+    let cases: [(&[&str], &str); 9] = [
+        (&["trace", "hook"], &good),
+        (&["trace", "hook"], ""),
+        (&["trace", "hook"], "no JSON"),
+        (&["trace", "hook"], "{}"),
+        (&["trace", "hook"], "{\"session_id\":\"x\",\"transcript_path\":\"/nowhere/x.jsonl\"}"),
+        (&["trace", "hook", "--no-such-flag"], &good),
+        (&["trace", "hook", "--preset", "langfuse"], &good),
+        (&["trace", "hook", "--endpoint", "http://127.0.0.1:9"], &good),
+        (&["--home", "/nowhere", "trace", "hook", "--endpoint", "no address"], &good),
+    ];
+    for (args, input) in cases {
+        let mut command = command(args);
+        command.env("XDG_STATE_HOME", state.path());
+        let (code, out, _) = hook(command, input);
+        assert_eq!((code, &*out), (Some(0), ""), "{args:?} {input}");
+    }
+    let log = std::fs::read_to_string(state.path().join("threadline/trace/hook.log")).unwrap();
+    assert!(
+        log.contains("no receiver is known") && log.contains("standard input is no JSON of a hook"),
+        "{log}"
+    );
+}
+
+#[test]
+fn a_hook_sends_each_turn_and_status_tells() {
+    let home = TestHome::new();
+    let receiver = Receiver::start();
+    let state = tempfile::tempdir().unwrap();
+    for n in 1..=3 {
+        let log: String = (1..=n).map(turn).collect();
+        home.session("s", &log);
+        let (code, out, err) =
+            hook(receiver.command(state.path(), &["trace", "hook"]), &told(&home, "s", "Stop"));
+        assert_eq!((code, &*out, &*err), (Some(0), "", ""));
+        assert_eq!(receiver.ids.lock().unwrap().len(), 2 * n);
+    }
+    let status = receiver.command(state.path(), &["trace", "status", "--json"]).output().unwrap();
+    let line: Value = serde_json::from_slice(&status.stdout).unwrap();
+    assert_eq!(
+        (&line["turns"], &line["spans"], &line["error"]),
+        (&json!(3), &json!(6), &Value::Null),
+        "{line}"
+    );
+    let docs =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/json.md")).unwrap();
+    for key in line.as_object().unwrap().keys() {
+        assert!(docs.contains(&format!("`{key}`")), "{key}");
+    }
+    let shown = receiver.command(state.path(), &["trace", "status", "--all"]).output().unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("1 sessions, 3 turns, 6 spans sent") && shown.contains("hook.log"), "{shown}");
+}
+
+#[test]
+fn hooks_that_are_killed_lose_nothing() {
+    let home = TestHome::new();
+    let receiver = Receiver::start();
+    let state = tempfile::tempdir().unwrap();
+    let kills = 12;
+    receiver.pause.store(15, Ordering::Relaxed);
+    for n in 1..=kills {
+        home.session("s", &(1..=n).map(turn).collect::<String>());
+        let mut child = receiver
+            .command(state.path(), &["trace", "hook"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let _ = child.stdin.take().unwrap().write_all(told(&home, "s", "Stop").as_bytes());
+        // At another moment each time: while it reads, sends, waits for the answer, notes.
+        std::thread::sleep(Duration::from_millis(3 * n as u64));
+        let _ = child.kill();
+        child.wait().unwrap();
+    }
+    receiver.pause.store(0, Ordering::Relaxed);
+    for _ in 0..2 {
+        hook(receiver.command(state.path(), &["trace", "hook"]), &told(&home, "s", "SessionEnd"));
+    }
+    let path = home.root().join(format!("projects/-home-ada-loom/{}.jsonl", session_uuid("s")));
+    let tree = receiver
+        .command(
+            state.path(),
+            &["trace", "push", path.to_str().unwrap(), "--dry-run", "--unfinished", "--json"],
+        )
+        .output()
+        .unwrap();
+    let expected: BTreeSet<String> = String::from_utf8(tree.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .map(|line| format!("{}/{}", line["trace"].as_str().unwrap(), line["span"].as_str().unwrap()))
+        .collect();
+    assert_eq!(expected.len(), 2 * kills);
+    assert_eq!(*receiver.ids.lock().unwrap(), expected);
+}
+
+#[test]
+fn a_push_goes_on_where_it_stopped() {
+    let home = TestHome::new();
+    for n in 0..5 {
+        home.session(&format!("s{n}"), &turn(1).replace("msg_", &format!("msg_{n}_")));
+    }
+    let receiver = Receiver::start();
+    let state = tempfile::tempdir().unwrap();
+    let root = home.root().to_str().unwrap();
+    let push = |more: &[&str]| {
+        let args = [&["--home", root, "trace", "push", "--all"], more].concat();
+        let done = receiver.command(state.path(), &args).output().unwrap();
+        (done.status.code(), String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap())
+    };
+    let (code, _, err) = push(&["--endpoint", "http://127.0.0.1:9"]);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("127.0.0.1:9"), "{err}");
+    assert_eq!(push(&[]).1, "5 sessions sent: 5 turns, 10 spans in 5 requests; 0 had nothing new\n");
+    assert_eq!(push(&[]).1, "0 sessions sent: 0 turns, 0 spans in 0 requests; 5 had nothing new\n");
+    assert_eq!(push(&["--again"]).1, "5 sessions sent: 5 turns, 10 spans in 5 requests; 0 had nothing new\n");
+    assert_eq!(receiver.ids.lock().unwrap().len(), 10);
+    assert!(push(&["--since", "2031-01-01"]).1.starts_with("0 sessions sent"));
+    let docs =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/json.md")).unwrap();
+    let line: Value = serde_json::from_str(push(&["--json"]).1.lines().next().unwrap()).unwrap();
+    for key in line.as_object().unwrap().keys() {
+        assert!(docs.contains(&format!("`{key}`")), "{key}");
+    }
+}
+
+#[test]
+fn without_a_receiver_the_person_is_told_what_to_do() {
+    let home = TestHome::new();
+    home.session("s", &turn(1));
+    let run = crate::run::at_home(&home, &["trace", "push", "--all"]);
+    assert_eq!(run.code, 2);
+    assert!(
+        run.err.contains("no receiver is known") && run.err.contains("hint: --endpoint URL"),
+        "{}",
+        run.err
+    );
+}
+
+#[test]
+fn keys_are_read_from_a_file_that_only_its_owner_may_read() {
+    let home = TestHome::new();
+    home.session("s", &turn(1));
+    let receiver = Receiver::start();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("threadline/trace.env");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let keys = format!(
+        "LANGFUSE_PUBLIC_KEY=public\nLANGFUSE_SECRET_KEY=secret\nLANGFUSE_BASE_URL=http://127.0.0.1:{}\n",
+        receiver.port
+    );
+    std::fs::write(&file, keys).unwrap();
+    let push = || {
+        let root = home.root().to_str().unwrap();
+        let mut command = command(["--home", root, "trace", "push", "--all", "--protocol", "http/json"]);
+        command.env("XDG_CONFIG_HOME", dir.path()).env("XDG_STATE_HOME", dir.path());
+        let done = command.output().unwrap();
+        (done.status.code(), String::from_utf8(done.stderr).unwrap())
+    };
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let (code, err) = push();
+        assert_eq!(code, Some(2));
+        assert!(err.contains("can be read by others") && err.contains("chmod 600"), "{err}");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    // Langfuse is sent deflated requests, which this receiver cannot read: that it was reached is enough.
+    let (_, err) = push();
+    assert!(!err.contains("no receiver") && !err.contains("needs LANGFUSE"), "{err}");
+}
+
+const SETTINGS: &str = "{\n  \"model\": \"opus\",\n  \"hooks\": {\n    \"Stop\": [\n      {\n        \"matcher\": \"\",\n        \"hooks\": [\n          {\n            \"type\": \"command\",\n            \"command\": \"say done\"\n          }\n        ]\n      }\n    ],\n    \"PreToolUse\": []\n  },\n  \"permissions\": {\n    \"allow\": [\"Bash(ls:*)\"]\n  }\n}\n";
+
+#[test]
+fn only_our_lines_come_and_go_in_the_settings() {
+    let home = TestHome::new();
+    let path = home.file("settings.json", SETTINGS);
+    let read = || std::fs::read_to_string(&path).unwrap();
+    let run = |args: &[&str]| crate::run::at_home(&home, args);
+    let shown = run(&["trace", "install", "--preset", "langfuse"]);
+    assert_eq!((shown.code, read()), (0, SETTINGS.to_owned()));
+    let changed: Vec<&str> = shown.out.lines().filter(|line| line.starts_with(['+', '-'])).collect();
+    assert!(
+        changed
+            .iter()
+            .filter(|line| line.starts_with('+'))
+            .any(|line| line.contains("trace hook --preset langfuse")),
+        "{shown}"
+    );
+    assert_eq!(run(&["trace", "install", "--preset", "langfuse", "--apply"]).code, 0);
+    let after = read();
+    let settings: Value = serde_json::from_str(&after).unwrap();
+    assert_eq!(settings["hooks"]["Stop"].as_array().unwrap().len(), 2);
+    assert_eq!(settings["hooks"]["SessionEnd"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        settings["hooks"]["Stop"][0],
+        serde_json::from_str::<Value>(SETTINGS).unwrap()["hooks"]["Stop"][0]
+    );
+    assert!(run(&["trace", "install", "--apply"]).out.contains("nothing to change"));
+    assert_eq!(run(&["trace", "uninstall", "--apply"]).code, 0);
+    assert_eq!(read(), SETTINGS);
+    std::fs::remove_file(&path).unwrap();
+    run(&["trace", "install", "--apply"]);
+    run(&["trace", "uninstall", "--apply"]);
+    assert!(!path.exists());
+}
