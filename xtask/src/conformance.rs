@@ -255,6 +255,9 @@ impl Bench {
     /// What each Claude Code makes of the result, or why it did not come to that.
     fn verdicts(&self, path: &Path, operation: &Operation) -> Result<Vec<Answer>, (Verdict, String)> {
         let source = self.source(path);
+        if source.replay.is_empty() {
+            return Err((Verdict::Nothing, "there is no conversation in it".to_owned()));
+        }
         let home = Home::with(path).map_err(|error| (Verdict::Refused, error.to_string()))?;
         let mut args = vec!["--json", "edit", operation.args[0], home.log.to_str().unwrap_or_default()];
         args.extend(&operation.args[1..]);

@@ -1,14 +1,15 @@
 //! Files to bring back: what each was, what it is now, and where it goes.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 
 use similar::{ChangeTag, TextDiff};
 use threadline_session::{At, Basis, FileContent, FileHistory, FileText};
-use threadline_store::SessionFile;
+use threadline_store::{self as store, FileDigest, SessionFile, Snapshot, Step};
 use threadline_term::{Label, Page, bytes, visible};
 
+use crate::commands::carry_out;
+use crate::context::Context;
 use crate::error::CommandError;
 
 /// A file to bring back.
@@ -128,7 +129,7 @@ impl Restoring {
             }
             let label = below(&state.path, history.root());
             let target = match to {
-                Some(dir) => dir.join(inside(&label)),
+                Some(dir) => std::path::absolute(dir)?.join(inside(&label)),
                 None => PathBuf::from(&state.path),
             };
             let now = read(Path::new(&state.path));
@@ -179,22 +180,23 @@ impl Restoring {
             })
     }
 
-    /// Writes it to its place below a folder. What is there and is something else stays.
-    pub(crate) fn write(&self) -> Result<(), CommandError> {
-        let Some(content) = self.content.as_ref().filter(|_| self.action.writes()) else { return Ok(()) };
-        let could_not =
-            |error: io::Error| CommandError::new(format!("cannot write {}: {error}", self.target.display()));
-        if self.action == Action::Change {
-            return Err(CommandError::new(format!(
-                "{} is there, and is something else",
-                self.target.display()
-            ))
-            .hint("name a folder that is empty"));
+    /// What is to be done to bring it back.
+    fn step(&self) -> Result<Step<'_>, CommandError> {
+        let content = || Box::new(self.content.as_deref().unwrap_or_default());
+        if !self.target.is_absolute() {
+            return Err(CommandError::new(format!("{} is a path of another system", self.target.display()))
+                .hint("--to DIR writes the files below a folder"));
         }
-        let folder = self.target.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder).map_err(could_not)?;
-        let mut file = fs::File::create_new(&self.target).map_err(could_not)?;
-        file.write_all(content).map_err(could_not)
+        Ok(match self.action {
+            Action::Change => {
+                let of = Snapshot::take(&self.target)?;
+                let digest = FileDigest::of(self.content.as_deref().unwrap_or_default());
+                let path = of.path().to_owned();
+                Step { path, action: store::Action::Replace { of, content: content(), digest } }
+            }
+            Action::Delete => Step { path: self.target.clone(), action: store::Action::Remove },
+            _ => Step { path: self.target.clone(), action: store::Action::Create(content()) },
+        })
     }
 
     /// Lines that came and went, from now to then; nothing where that cannot be counted.
@@ -273,6 +275,42 @@ impl Restoring {
         }
         out
     }
+}
+
+/// Writes the files, all or none, and says by which operation. Below a folder, what is there stays.
+pub(crate) fn write(
+    cx: &Context,
+    session: &SessionFile,
+    files: &[Restoring],
+    below_folder: bool,
+) -> Result<Option<String>, CommandError> {
+    let files: Vec<&Restoring> = files.iter().filter(|file| file.action.writes()).collect();
+    if let Some(file) = files.iter().find(|file| below_folder && file.action == Action::Change) {
+        return Err(CommandError::new(format!("{} is there, and is something else", file.target.display()))
+            .hint("name a folder that is empty"));
+    }
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let steps = files.iter().map(|file| file.step()).collect::<Result<Vec<_>, _>>()?;
+    let summary = format!("{} files as they were", files.len());
+    let receipt = carry_out(cx, "restore", [&session.id, &session.id], summary, steps)?;
+    for file in files.iter().filter(|file| file.action == Action::Create) {
+        readable(&file.target)?;
+    }
+    Ok(Some(receipt.id))
+}
+
+/// What an operation makes is its owner's alone; a file of a project is like any other.
+#[cfg(unix)]
+fn readable(path: &Path) -> Result<(), CommandError> {
+    use std::os::unix::fs::PermissionsExt;
+    Ok(fs::set_permissions(path, fs::Permissions::from_mode(0o644))?)
+}
+
+#[cfg(not(unix))]
+fn readable(_: &Path) -> Result<(), CommandError> {
+    Ok(())
 }
 
 /// A line as it can be looked at; into a pipe it goes as it is, so that `patch` takes it.

@@ -65,6 +65,7 @@ pub struct RestoredFile {
     pub target: String,
     pub action: &'static str,
     pub applied: bool,
+    pub receipt: Option<String>,
     pub source: &'static str,
     pub backup: Option<String>,
     pub basis: &'static str,

@@ -10,7 +10,7 @@ mod report;
 mod side;
 mod strip;
 
-pub(crate) use job::told;
+pub(crate) use job::{carry_out, told};
 
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};

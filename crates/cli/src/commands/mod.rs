@@ -14,6 +14,8 @@ mod show;
 mod trace;
 mod usage;
 
+pub(crate) use edit::carry_out;
+
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 

@@ -11,7 +11,7 @@ use threadline_view::{outline, transcript, wire};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 use crate::load;
-use crate::restoring::{Action, Restoring, Source, below};
+use crate::restoring::{self, Action, Restoring, Source, below};
 
 /// Bring back files as they were at a prompt
 ///
@@ -43,8 +43,8 @@ pub(crate) struct RestoreArgs {
     #[arg(long, value_name = "DIR", requires = "at")]
     to: Option<PathBuf>,
 
-    /// Write the files
-    #[arg(long, requires = "to")]
+    /// Write the files: below --to, or to where the session had them, which `threadline op undo` takes back
+    #[arg(long, requires = "at")]
     apply: bool,
 }
 
@@ -92,12 +92,8 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<Outcome, CommandEr
         return Err(CommandError::new("the session knows of no such file")
             .hint("without a file, `threadline restore` lists all it knows of"));
     }
-    if args.apply {
-        for file in &files {
-            file.write()?;
-        }
-    }
-    report(cx, args, &family, &turns, &moment, &files)?;
+    let receipt = if args.apply { restoring::write(cx, &file, &files, args.to.is_some())? } else { None };
+    report(cx, args, &family, &turns, &moment, &files, receipt.as_deref())?;
     tell_missing(cx, &file, &files);
     tell_commands(cx, &family);
     let unknown = files.iter().any(|file| file.action == Action::Cannot);
@@ -191,11 +187,12 @@ fn report(
     turns: &[Turn],
     moment: &str,
     files: &[Restoring],
+    receipt: Option<&str>,
 ) -> Result<(), CommandError> {
     let mut answer = if cx.json { cx.ui.answer() } else { cx.ui.long_answer() };
     if cx.json {
         for file in files {
-            answer.json(&object(file, args.apply))?;
+            answer.json(&object(file, receipt))?;
         }
         answer.finish()?;
         return Ok(());
@@ -238,21 +235,25 @@ fn report(
     answer.write_all(table(page, &columns, &rows).as_bytes())?;
     answer.finish()?;
     let to_do = files.iter().filter(|file| file.action.writes()).count();
-    cx.ui.note(&match (args.apply, &args.to, to_do) {
-        (true, Some(dir), n) => format!("wrote {n} files below {}", dir.display()),
-        (_, _, 0) => "the files are as they were: nothing to write".to_owned(),
-        (_, Some(dir), n) => format!("--apply writes {n} files below {}", dir.display()),
-        (_, None, _) => "--diff shows the changes, --to DIR --apply writes the files there".to_owned(),
+    let files = if to_do == 1 { "1 file".to_owned() } else { format!("{to_do} files") };
+    cx.ui.note(&match (receipt, &args.to) {
+        (Some(receipt), _) => format!("wrote {files}; `threadline op undo {receipt}` takes it back"),
+        _ if to_do == 0 => "the files are as they were: nothing to write".to_owned(),
+        (None, Some(dir)) => format!("--apply writes {files} below {}", dir.display()),
+        (None, None) => {
+            format!("--diff shows the changes, --apply writes {files}, --to DIR --apply writes elsewhere")
+        }
     });
     Ok(())
 }
 
-fn object(file: &Restoring, applied: bool) -> RestoredFile {
+fn object(file: &Restoring, receipt: Option<&str>) -> RestoredFile {
     RestoredFile {
         path: file.path.clone(),
         target: file.target.to_string_lossy().into_owned(),
         action: file.action.name(),
-        applied: applied && file.action.writes(),
+        applied: receipt.is_some() && file.action.writes(),
+        receipt: receipt.map(str::to_owned),
         source: file.source.name(),
         backup: file.backup.clone(),
         basis: match file.basis {

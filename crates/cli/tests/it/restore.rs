@@ -6,6 +6,7 @@ use std::path::Path;
 use insta::assert_snapshot;
 use threadline_testkit::{TestHome, session_uuid};
 
+use crate::edit::World;
 use crate::run::at_home;
 
 /// A session that worked in `dir`: it changed one file twice, made another, and ran a command.
@@ -62,7 +63,7 @@ fn turns_and_files() {
     a.txt      4 B        not there  backup
     sub/b.txt  4 B        not there  edits
     ----- stderr -----
-    --diff shows the changes, --to DIR --apply writes the files there
+    --diff shows the changes, --apply writes 2 files, --to DIR --apply writes elsewhere
     sub/b.txt: its backup is gone; the text is that of the edits in the log, with plain line ends
     1 command ran; files that no edit touched are not known, whatever it did to them
     ");
@@ -115,6 +116,31 @@ fn files_go_below_a_folder_and_never_over_others() {
     let again = restore(&home, dir.path(), &["--at", "2", "--to", to, "--apply"]);
     assert!(again.contains("is there, and is something else"), "{again}");
     assert_eq!(fs::read_to_string(format!("{to}/a.txt")).unwrap(), "one\r\n");
+}
+
+#[test]
+fn files_go_back_to_their_place_and_that_can_be_undone() {
+    let (world, dir) = (World::new(), tempfile::tempdir().unwrap());
+    session(&world.home, dir.path());
+    let (a, b) = (dir.path().join("a.txt"), dir.path().join("sub/b.txt"));
+    fs::create_dir(dir.path().join("sub")).unwrap();
+    fs::write(&a, "today\n").unwrap();
+    fs::write(&b, "there\n").unwrap();
+    let files = world.run(&["restore", "last", "--at", "1", "--apply", "--json"]).json_lines();
+    assert_eq!(files[0]["action"], "change");
+    assert_eq!(files[1]["action"], "delete");
+    assert!(files.iter().all(|file| file["applied"] == true));
+    assert_eq!(fs::read_to_string(&a).unwrap(), "one\r\n");
+    assert!(!b.exists());
+    assert_eq!(
+        world.run(&["restore", "last", "--at", "1", "--apply"]).code,
+        0,
+        "there is nothing left to do"
+    );
+    assert_eq!(world.receipts(), 1);
+    assert_eq!(world.run(&["op", "undo", files[0]["receipt"].as_str().unwrap()]).code, 0);
+    assert_eq!(fs::read_to_string(&a).unwrap(), "today\n");
+    assert_eq!(fs::read_to_string(&b).unwrap(), "there\n");
 }
 
 #[test]

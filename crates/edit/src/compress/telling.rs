@@ -205,7 +205,18 @@ impl<'s> Telling<'s> {
                 join(&mut lines, fact);
             }
         }
-        let mut out: Vec<String> = lines.into_iter().map(|(times, fact)| fact.line() + &times).collect();
+        // What failed and then went well is told once.
+        let went_well = |at: usize, failed: &Fact| {
+            !failed.on.is_empty()
+                && lines[at + 1..]
+                    .iter()
+                    .any(|(_, fact)| fact.ok && fact.what == failed.what && fact.on == failed.on)
+        };
+        let superseded: Vec<bool> =
+            lines.iter().enumerate().map(|(at, (_, fact))| !fact.ok && went_well(at, fact)).collect();
+        let lines =
+            lines.into_iter().zip(superseded).filter(|(_, superseded)| !superseded).map(|(line, _)| line);
+        let mut out: Vec<String> = lines.map(|(times, fact)| fact.line() + &times).collect();
         if !passed_over.is_empty() {
             let counts: Vec<String> = passed_over.iter().map(|(word, count)| plural(word, *count)).collect();
             let beside = if out.is_empty() { "" } else { "beside that: " };

@@ -76,7 +76,9 @@ impl Operations {
                 }
                 Action::Remove => {
                     if let Some(backup) = backup {
-                        copy_to(&mut fs_err::File::open(&step.path)?, &backup)?;
+                        let mut old = fs_err::File::open(&step.path)?;
+                        copy_to(&mut old, &backup)?;
+                        fs_err::set_permissions(&backup, old.metadata()?.permissions())?;
                     }
                     fs_err::remove_file(&step.path)?;
                     remove_empty(parent, &source);

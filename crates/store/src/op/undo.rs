@@ -67,7 +67,10 @@ impl Operations {
                 Way::PutBack => put_back(&file.path, &backup())?,
                 Way::Restore => {
                     fs_err::create_dir_all(file.path.parent().unwrap_or(Path::new("")))?;
-                    create(&file.path, fs_err::File::open(backup())?)?;
+                    let backup = fs_err::File::open(backup())?;
+                    let permissions = backup.metadata()?.permissions();
+                    create(&file.path, backup)?;
+                    fs_err::set_permissions(&file.path, permissions)?;
                 }
                 Way::Cut(length) => {
                     let snapshot = Snapshot::take(&file.path)?;

@@ -187,22 +187,33 @@ impl Job {
         summary: String,
         steps: Vec<Step<'_>>,
     ) -> Result<Receipt, CommandError> {
-        let now = jiff::Timestamp::now();
-        let random = uuid::Uuid::new_v4().simple().to_string();
-        let receipt = Receipt {
-            id: format!("{}-{}", now.strftime("%Y%m%dT%H%M%S"), &random[..6]),
-            operation: operation.to_owned(),
-            command: std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect(),
-            made_at: format!("{now:.3}"),
-            state: State::Begun,
-            source: self.file.id.clone(),
-            target: target.to_owned(),
-            summary,
-            files: Vec::new(),
-            folders: Vec::new(),
-        };
-        cx.operations()?.apply(receipt, steps).map_err(told)
+        carry_out(cx, operation, [&self.file.id, target], summary, steps)
     }
+}
+
+/// Does the steps and keeps a receipt, which names the session that they come from and the one that they make.
+pub(crate) fn carry_out(
+    cx: &Context,
+    operation: &str,
+    [source, target]: [&str; 2],
+    summary: String,
+    steps: Vec<Step<'_>>,
+) -> Result<Receipt, CommandError> {
+    let now = jiff::Timestamp::now();
+    let random = uuid::Uuid::new_v4().simple().to_string();
+    let receipt = Receipt {
+        id: format!("{}-{}", now.strftime("%Y%m%dT%H%M%S"), &random[..6]),
+        operation: operation.to_owned(),
+        command: std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect(),
+        made_at: format!("{now:.3}"),
+        state: State::Begun,
+        source: source.to_owned(),
+        target: target.to_owned(),
+        summary,
+        files: Vec::new(),
+        folders: Vec::new(),
+    };
+    cx.operations()?.apply(receipt, steps).map_err(told)
 }
 
 /// What the person is told when an operation could not be done.
