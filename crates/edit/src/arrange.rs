@@ -191,8 +191,11 @@ fn roles(session: &Session, chain: &[usize]) -> Vec<Part> {
     }
     for &idx in &session.thread().entries {
         let entry = &session.entries()[idx];
-        let silent = !matches!(entry.kind(), Kind::User | Kind::Assistant);
-        if silent && !session.is_sidechain(idx) {
+        // The output of a command is a message of the user's, whatever the line is called.
+        let speaks = matches!(entry.kind(), Kind::User | Kind::Assistant)
+            || entry.kind() == Kind::System
+                && entry.get("subtype").is_some_and(|json| json.is_str("local_command"));
+        if !speaks && !session.is_sidechain(idx) {
             parts[idx] = Part::Beside;
         }
     }

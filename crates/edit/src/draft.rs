@@ -78,6 +78,13 @@ pub enum SideFile {
         /// The copy.
         to: PathBuf,
     },
+    /// A log that is made, or a file of JSON, whose ids are those of the new session.
+    MakeLog {
+        /// The log.
+        path: PathBuf,
+        /// What it will hold, but for the ids.
+        content: Vec<u8>,
+    },
     /// A file with other content than it had.
     Change {
         /// The file.
@@ -235,6 +242,11 @@ impl<'s> Draft<'s> {
     /// Says what is to become of a file beside the log.
     pub fn side(&mut self, file: SideFile) {
         self.side.push(file);
+    }
+
+    /// What is to become of the files beside the log, so far.
+    pub fn sides_mut(&mut self) -> &mut Vec<SideFile> {
+        &mut self.side
     }
 
     /// Tells something odd that the person should know of.

@@ -52,7 +52,7 @@ impl Tally {
         let mut turns: Vec<TurnChange> = Vec::new();
         let mut turn_of = vec![NONE; n];
         for turn in session.turns() {
-            let prompt = turn.prompt.and_then(|idx| first_words(&session.entries()[idx]));
+            let prompt = turn.prompt.and_then(|idx| first_words(&plan.draft().entry(idx)));
             for &idx in &turn.entries {
                 turn_of[idx] = turns.len() as u32;
             }

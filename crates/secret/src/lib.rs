@@ -28,6 +28,7 @@
 mod alphabet;
 mod assignment;
 mod form;
+mod known;
 mod look;
 mod mask;
 mod own;
@@ -37,6 +38,7 @@ mod rules;
 mod shape;
 mod table;
 
+pub use known::Known;
 pub use mask::mask;
 pub use own::RuleError;
 pub use replacer::{Replaced, Replacer};

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
+use crate::known::Known;
 use crate::rules::{Found, Rules};
 
 /// Replaces secrets by names: the same name for the same secret, wherever it stands.
@@ -57,9 +58,9 @@ impl<'r> Replacer<'r> {
         })
     }
 
-    /// Every secret that was replaced so far, with its name.
-    pub fn secrets(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.names.iter().map(|(secret, name)| (secret.as_str(), name.as_str()))
+    /// The secrets that were named so far, to be looked for wherever nothing else gives them away; nothing if there are none.
+    pub fn known(&self) -> Option<Known> {
+        Known::new(&self.names)
     }
 
     /// The text with a name for every secret in it.

@@ -1,11 +1,13 @@
 //! `edit`: changes to sessions. Each operation says what it wants in a file of its own; what they have in common,
 //! from finding the session to writing the result, is in `job` and `report`.
 
+mod beside;
 mod clone;
 mod compress;
 mod diff;
 mod job;
 mod label;
+mod redact;
 mod report;
 mod side;
 mod strip;
@@ -25,6 +27,7 @@ pub(crate) enum EditCommand {
     Clone(clone::CloneArgs),
     Compress(compress::CompressArgs),
     Strip(strip::StripArgs),
+    Redact(redact::RedactArgs),
     Title(label::TitleArgs),
     Tag(label::TagArgs),
 }
@@ -34,6 +37,7 @@ pub(crate) fn run(cx: &Context, command: &EditCommand) -> Result<Outcome, Comman
         EditCommand::Clone(args) => clone::run(cx, args),
         EditCommand::Compress(args) => compress::run(cx, args),
         EditCommand::Strip(args) => strip::run(cx, args),
+        EditCommand::Redact(args) => redact::run(cx, args),
         EditCommand::Title(args) => label::run_title(cx, args),
         EditCommand::Tag(args) => label::run_tag(cx, args),
     }

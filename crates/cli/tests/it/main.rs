@@ -9,6 +9,7 @@ mod edit;
 mod export;
 mod inspect;
 mod list;
+mod redact;
 mod replay;
 mod restore;
 mod run;

@@ -5,4 +5,5 @@
 mod clone;
 mod compress;
 mod corpus;
+mod redact;
 mod support;

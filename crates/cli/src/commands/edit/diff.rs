@@ -7,7 +7,7 @@ use threadline_edit::{ChangeKind, Plan};
 use threadline_entry::Entry;
 use threadline_term::{Label, Page, visible};
 
-use super::report::describe;
+use super::report::{describe, is_secret};
 
 /// So many characters are shown around what differs.
 const AROUND: usize = 24;
@@ -17,13 +17,18 @@ const LONGEST: usize = 160;
 pub(super) fn write(out: &mut impl Write, page: Page, plan: &Plan<'_>) -> std::io::Result<()> {
     writeln!(out)?;
     let entries = plan.session().entries();
+    let secret = is_secret(plan);
+    // What goes may be what nobody should see; what comes is clean.
+    let told = |entry: &Entry| {
+        if secret { entry.type_name().unwrap_or_default().into_owned() } else { describe(entry) }
+    };
     let mut by_line: HashMap<u64, usize> = HashMap::new();
     for (idx, entry) in entries.iter().enumerate() {
         by_line.entry(entry.at().line_no).or_insert(idx);
     }
     for change in plan.changes().filter(|change| change.kind == ChangeKind::Removed) {
         let entry = change.line_no.and_then(|line| by_line.get(&line)).map(|&idx| &entries[idx]);
-        let what = entry.map(describe).unwrap_or_default();
+        let what = entry.map(told).unwrap_or_default();
         let line = format!("- {:>6}  {what}", change.line_no.unwrap_or_default());
         writeln!(out, "{}  {}", page.paint(Label::Removed, &line), why(page, &change.why))?;
     }
@@ -45,10 +50,12 @@ pub(super) fn write(out: &mut impl Write, page: Page, plan: &Plan<'_>) -> std::i
                 writeln!(out, "{}  {}", page.paint(Label::Added, &line), why(page, &change.why))?;
             }
             Some(source) => {
-                let line = format!("~ {:>6}  {}", source.at().line_no, describe(source));
+                let line = format!("~ {:>6}  {}", source.at().line_no, told(source));
                 writeln!(out, "{}  {}", page.paint(Label::Warning, &line), why(page, &change.why))?;
                 let (before, after) = difference(source.text(), entry.text());
-                writeln!(out, "          {}", page.paint(Label::Removed, &format!("- {before}")))?;
+                if !secret {
+                    writeln!(out, "          {}", page.paint(Label::Removed, &format!("- {before}")))?;
+                }
                 writeln!(out, "          {}", page.paint(Label::Added, &format!("+ {after}")))?;
             }
         }

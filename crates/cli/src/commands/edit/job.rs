@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use threadline_edit::{Draft, Fresh, Plan, Shape, SideFile, Target};
-use threadline_entry::{Lines, Severity, parse_line};
+use threadline_entry::{Code, Lines, Severity, parse_line};
 use threadline_session::Session;
 use threadline_store::{Action, FileDigest, OpError, Receipt, SessionFile, Snapshot, State, Step, is_live};
 
@@ -85,7 +85,9 @@ impl Job {
         target: Target,
     ) -> Result<Outcome, CommandError> {
         for finding in self.session.findings() {
-            if finding.severity > Severity::Note {
+            // Redaction tells more of secrets, and less.
+            let told = operation == "redact" && finding.code == Code::Secret;
+            if finding.severity > Severity::Note && !told {
                 draft.finding(finding);
             }
         }
@@ -93,7 +95,10 @@ impl Job {
             Target::New(id) => id.clone(),
             Target::InPlace | Target::AsItStands => uuid::Uuid::new_v4().to_string(),
         };
-        if let Target::New(id) = &target {
+        // Redaction looks into what goes along.
+        if let Target::New(id) = &target
+            && operation != "redact"
+        {
             side::copy(&self.file, id, &mut draft)?;
         }
         let fresh = Fresh { seed, now: jiff::Timestamp::now().as_millisecond() };
@@ -256,6 +261,11 @@ fn side_step<'p>(plan: &'p Plan<'_>, side: &'p SideFile) -> Result<Step<'p>, Com
             let mut content = Vec::with_capacity(log.len());
             plan.repoint(&log, &mut content);
             Step { path: to.clone(), action: Action::Create(Box::new(std::io::Cursor::new(content))) }
+        }
+        SideFile::MakeLog { path, content: log } => {
+            let mut content = Vec::with_capacity(log.len());
+            plan.repoint(log, &mut content);
+            Step { path: path.clone(), action: Action::Create(Box::new(std::io::Cursor::new(content))) }
         }
         SideFile::Create { path, content } => {
             Step { path: path.clone(), action: Action::Create(Box::new(&content[..])) }

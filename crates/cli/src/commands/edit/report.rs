@@ -63,6 +63,11 @@ fn json(cx: &Context, plan: &Plan<'_>, path: &Path, receipt: Option<&str>) -> Re
     Ok(())
 }
 
+/// Whether what the session holds may not be shown as it is.
+pub(super) fn is_secret(plan: &Plan<'_>) -> bool {
+    plan.shape().operation == "redact"
+}
+
 /// In a few words, what a plan does.
 pub(super) fn summary(plan: &Plan<'_>) -> String {
     let counts = plan.counts();
@@ -81,7 +86,11 @@ pub(super) fn summary(plan: &Plan<'_>) -> String {
 fn write_head(out: &mut impl Write, page: Page, plan: &Plan<'_>) -> std::io::Result<()> {
     let session = plan.session();
     let source = session.id().unwrap_or_default();
-    let title = session.title().map(|title| format!(" “{}”", one_line(&title, 60))).unwrap_or_default();
+    let title = session
+        .title()
+        .filter(|_| !is_secret(plan))
+        .map(|title| format!(" “{}”", one_line(&title, 60)))
+        .unwrap_or_default();
     let where_to = match &plan.shape().target {
         Target::New(id) => format!("a new session {id}"),
         Target::InPlace | Target::AsItStands => "in place".to_owned(),
@@ -203,7 +212,7 @@ fn write_side_files(out: &mut impl Write, page: Page, plan: &Plan<'_>) -> std::i
         let (what, path) = match side {
             SideFile::Copy { to, .. } | SideFile::CopyLog { to, .. } => ("copied", to),
             SideFile::Change { path, .. } => ("changed", path),
-            SideFile::Create { path, .. } => ("made", path),
+            SideFile::Create { path, .. } | SideFile::MakeLog { path, .. } => ("made", path),
             SideFile::Remove { path } => ("removed", path),
         };
         let folder = path.parent().map(|folder| folder.display().to_string()).unwrap_or_default();

@@ -1,0 +1,164 @@
+//! `edit redact`: secrets out of a session and of everything beside it.
+
+use std::path::{Path, PathBuf};
+
+use threadline_testkit::{secrets, session_uuid};
+
+use crate::edit::World;
+
+fn token(seed: u64) -> String {
+    secrets(seed).into_iter().find(|secret| secret.kind == "github-token").unwrap().secret
+}
+
+fn files(below: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(below).unwrap().flatten() {
+        if entry.path().is_dir() { files(&entry.path(), found) } else { found.push(entry.path()) }
+    }
+}
+
+/// A home in which a token stands in every file of a session.
+fn told_everywhere(token: &str) -> World {
+    let world = World::new();
+    let id = session_uuid("loom");
+    let path = world.home.session(
+        "loom",
+        &format!(
+            "u1 user \"push with {token}\"\na1 <- u1 reply m1 tool t1 Agent {{\"prompt\":\"push\"}}\n\
+             r1 <- a1 result t1 \"ok\" {{\"agentId\":\"a1b2c3d\",\"content\":\"{token}\"}}\na2 <- r1 reply m2 text \"Pushed.\"\ntitle \"{token}\"\n"
+        ),
+    );
+    let folder = path.with_extension("");
+    let below = |name: &str| folder.strip_prefix(world.home.root()).unwrap().join(name);
+    world.home.agent(
+        "loom",
+        "a1b2c3d",
+        &format!("x1 user \"push\"\nx2 <- x1 reply n1 [thinking \"with {token}\" \"c2ln\", text \"Yes.\"]\n"),
+        Some(&format!("{{\"agentType\":\"pusher\",\"description\":\"{token}\"}}")),
+    );
+    world.home.file(below("tool-results/b1.txt"), format!("output\n{token}\n"));
+    world.home.file(format!("file-history/{id}/0123456789abcdef@v1"), format!("KEY {token}\n"));
+    let history = format!(
+        "{{\"display\":\"{token}\",\"sessionId\":\"{id}\"}}\n{{\"display\":\"other\",\"sessionId\":\"x\"}}\n"
+    );
+    world.home.file("history.jsonl", history);
+    world.home.file("paste-cache/0a1b.txt", format!("pasted {token}"));
+    world
+}
+
+fn holding(world: &World, token: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    files(world.home.root(), &mut found);
+    found.retain(|path| String::from_utf8_lossy(&std::fs::read(path).unwrap()).contains(token));
+    let mut names: Vec<String> =
+        found.iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_plan_tells_secrets_without_telling_them() {
+    let token = token(1);
+    let world = told_everywhere(&token);
+    let before = holding(&world, &token).len();
+    for args in [
+        &["edit", "redact", "loom"][..],
+        &["edit", "redact", "loom", "--in-place", "--diff"],
+        &["edit", "redact", "loom", "--json"],
+    ] {
+        let mut args = args.to_vec();
+        let id = session_uuid("loom");
+        args[2] = &id;
+        let run = world.run(&args);
+        assert_eq!(run.code, 0, "{run}");
+        assert!(!run.to_string().contains(&token[8..]), "{run}");
+        assert!(run.out.contains("[secret:github-token:1]"), "{run}");
+    }
+    assert_eq!(holding(&world, &token).len(), before);
+}
+
+#[test]
+fn in_place_nothing_is_left_anywhere_and_undo_brings_it_back() {
+    let token = token(2);
+    let world = told_everywhere(&token);
+    let id = session_uuid("loom");
+    assert_eq!(holding(&world, &token).len(), 7);
+    let run = world.run(&["edit", "redact", &id, "--in-place", "--apply"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(holding(&world, &token), [] as [String; 0]);
+    assert_eq!(holding(&world, "\"display\":\"other\""), ["history.jsonl"]);
+    let check = world.run(&["check", &id]);
+    assert!(!check.out.contains("F26"), "{check}");
+    assert_eq!(world.run(&["edit", "redact", "--check"]).code, 0);
+    assert_eq!(world.run(&["edit", "redact", &id, "--in-place"]).code, 1, "there is nothing left to do");
+    assert_eq!(world.run(&["op", "undo"]).code, 0);
+    assert_eq!(holding(&world, &token).len(), 7);
+}
+
+#[test]
+fn a_copy_is_clean_and_the_session_as_it_was() {
+    let token = token(3);
+    let world = told_everywhere(&token);
+    let run = world.run(&["edit", "redact", &session_uuid("loom"), "--apply", "--json"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(holding(&world, &token).len(), 7);
+    let target = run.json()["target"].as_str().unwrap().to_owned();
+    let check = world.run(&["check", &target]);
+    assert!(!check.out.contains("F26"), "{check}");
+    assert_eq!(world.run(&["edit", "redact", "--check", &target]).code, 0);
+    // Everything beside the log came along, under the new id.
+    let mut copied = Vec::new();
+    files(world.home.root(), &mut copied);
+    copied.retain(|path| path.to_string_lossy().contains(&target));
+    assert_eq!(copied.len(), 5, "{copied:?}");
+    let agent = copied.iter().find(|path| path.ends_with("agent-a1b2c3d.jsonl")).unwrap();
+    let agent = std::fs::read_to_string(agent).unwrap();
+    assert!(agent.contains(&target) && !agent.contains("thinking"), "{agent}");
+}
+
+#[test]
+fn check_is_for_hooks() {
+    let token = token(4);
+    let world = told_everywhere(&token);
+    let id = session_uuid("loom");
+    let run = world.run(&["edit", "redact", "--check", &id]);
+    assert_eq!(run.code, 1, "{run}");
+    assert!(
+        run.out.contains(&format!("{id}.jsonl:1: a GitHub token: ghp_… (40 characters) in `content`")),
+        "{run}"
+    );
+    assert!(run.out.contains("b1.txt: a GitHub token") && !run.out.contains(&token), "{run}");
+    let lines = world.run(&["edit", "redact", "--check", "--json"]).json_lines();
+    assert!(lines.len() >= 7 && lines.iter().all(|line| line["code"] == "F26"), "{lines:?}");
+    let clean = World::new();
+    clean.home.session("loom", "u1 user \"hi\"\n");
+    assert_eq!(clean.run(&["edit", "redact", "--check"]).code, 0);
+}
+
+#[test]
+fn people_rules_and_exceptions() {
+    let world = World::new();
+    let path =
+        world.home.session("loom", "u1 user \"ask ada@loom.dev in /home/ada about LOOM-12, LOOM-13\"\n");
+    let rules = world.home.file("rules", "ticket LOOM-[0-9]+\n");
+    let allow = world.home.file("allow", "LOOM-13\n");
+    let run = world.run(&[
+        "edit",
+        "redact",
+        "last",
+        "--emails",
+        "--paths",
+        "--rules",
+        rules.to_str().unwrap(),
+        "--allow",
+        allow.to_str().unwrap(),
+        "--in-place",
+        "--apply",
+    ]);
+    assert_eq!(run.code, 0, "{run}");
+    let text = std::fs::read_to_string(path).unwrap();
+    let said = "ask [personal:email:1] in /home/[personal:user:1] about [secret:ticket:1], LOOM-13";
+    assert!(text.contains(said) && text.contains("\"cwd\":\"/home/[personal:user:1]/loom\""), "{text}");
+    let wrong = world.home.file("wrong", "one (");
+    let run = world.run(&["edit", "redact", "last", "--rules", wrong.to_str().unwrap()]);
+    assert!(run.code == 2 && run.err.contains("wrong: line 1: regex parse error"), "{run}");
+}

@@ -1,0 +1,407 @@
+//! Redacting: names in the place of secrets, in every copy that a session holds.
+//!
+//! A [`Redactor`] sees everything twice. First it [learns](Redactor::learn_log): what gives a secret away stands in one
+//! place, and the secret in many. Then it cleans. A line changes only where a secret stood: ids, signatures
+//! and images are never touched, and a thought with a secret goes whole, with the other thoughts of its reply, for
+//! Claude Code would send what is left with a signature that does not fit any more.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use rustc_hash::FxHashSet;
+use threadline_entry::{Ending, Entry, Json, Kind, Lines, Position, TextRole, decode, parse_line, texts};
+use threadline_secret::{Found, Known, Replacer, Rules, mask};
+use threadline_session::Session;
+
+use crate::draft::Draft;
+use crate::fresh::Fresh;
+use crate::mend;
+use crate::plan::{Shape, Target};
+use crate::splice::{Splice, apply, span, without};
+
+/// A secret that was found, as it may be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// Its kind: `github-token`.
+    pub kind: String,
+    /// The same for people: `a GitHub token`.
+    pub what: String,
+    /// What stands for it from now on.
+    pub name: String,
+    /// A little of it.
+    pub masked: String,
+    /// The line that it was found on; nothing in a file without lines of JSON.
+    pub at: Option<Position>,
+    /// The key that it stands under.
+    pub key: String,
+}
+
+/// Finds secrets, and puts names in their place.
+pub struct Redactor<'r> {
+    rules: &'r Rules,
+    replacer: Replacer<'r>,
+    known: Option<Known>,
+    /// Whether the rules are left alone: what is cleaned is not all of this session's.
+    only_known: bool,
+}
+
+/// So often a text is looked at again after something was replaced in it.
+const ROUNDS: usize = 16;
+
+impl<'r> Redactor<'r> {
+    /// A redactor that has seen nothing yet.
+    pub fn new(rules: &'r Rules) -> Self {
+        Self { rules, replacer: Replacer::new(rules), known: None, only_known: false }
+    }
+
+    /// Takes note of the secrets in the lines of a session.
+    pub fn learn(&mut self, session: &Session) -> Vec<Hit> {
+        let mut hits = Vec::new();
+        for entry in session.entries() {
+            self.learn_entry(entry, &mut hits);
+        }
+        hits
+    }
+
+    /// Takes note of the secrets in a log, or in a file with a JSON object.
+    pub fn learn_log(&mut self, log: &[u8]) -> Vec<Hit> {
+        let mut hits = Vec::new();
+        each_entry(log, |entry| self.learn_entry(entry, &mut hits));
+        hits
+    }
+
+    /// Takes note of the secrets in a file of any kind.
+    pub fn learn_file(&mut self, content: &[u8]) -> Vec<Hit> {
+        let mut hits = Vec::new();
+        for chunk in content.utf8_chunks() {
+            self.learn_text(chunk.valid(), None, "", &mut hits);
+        }
+        hits
+    }
+
+    fn learn_entry(&mut self, entry: &Entry, hits: &mut Vec<Hit>) {
+        let at = Some(entry.at());
+        if entry.kind() == Kind::Bad {
+            return self.learn_text(entry.text(), at, "", hits);
+        }
+        // A key may be set line by line, as the items of an array.
+        let mut column: Option<(&str, Option<usize>, String)> = None;
+        texts(entry.text(), |text| {
+            if matches!(text.role, TextRole::Id | TextRole::Sealed) {
+                return;
+            }
+            let decoded = text.decoded();
+            match &mut column {
+                Some((key, object, lines)) if *key == text.key && *object == text.object => {
+                    lines.push('\n');
+                    lines.push_str(&decoded);
+                }
+                _ => {
+                    if let Some((key, _, lines)) = column.take() {
+                        self.learn_text(&lines, at, key, hits);
+                    }
+                    if decoded.contains("PRIVATE KEY-----") && !decoded.contains('\n') {
+                        column = Some((text.key, text.object, decoded.clone().into_owned()));
+                    }
+                }
+            }
+            self.learn_text(&decoded, at, text.key, hits);
+        });
+        if let Some((key, _, lines)) = column {
+            self.learn_text(&lines, at, key, hits);
+        }
+    }
+
+    fn learn_text(&mut self, text: &str, at: Option<Position>, key: &str, hits: &mut Vec<Hit>) {
+        if text.contains("[secret:") || text.contains("[personal:") {
+            self.replacer.reserve(text);
+        }
+        for found in self.rules.find(text) {
+            hits.push(self.hit(&found, &text[found.range.clone()], at, key));
+        }
+    }
+
+    fn hit(&mut self, found: &Found<'_>, secret: &str, at: Option<Position>, key: &str) -> Hit {
+        Hit {
+            kind: found.kind.to_owned(),
+            what: found.what.to_owned(),
+            name: self.replacer.name(found, secret).to_owned(),
+            masked: mask(secret),
+            at,
+            key: decode(key).into_owned(),
+        }
+    }
+
+    /// Ends the learning: from here on, what was found anywhere is replaced everywhere.
+    pub fn know(&mut self) {
+        self.known = self.replacer.known();
+    }
+
+    /// Plans the redaction of a session.
+    pub fn redact(&mut self, draft: &mut Draft<'_>) {
+        let session = draft.session();
+        for (idx, entry) in session.entries().iter().enumerate() {
+            let clean = self.entry(entry);
+            for splice in clean.splices {
+                draft.splice(idx, splice, "secrets named instead of told");
+            }
+            if clean.thought {
+                // No mix: a reply that keeps some of its thoughts and loses others is not the one that was signed.
+                mend::drop_thinking(draft, idx, "a thought that holds a secret");
+            }
+        }
+    }
+
+    /// A log without its secrets; nothing if it has none.
+    pub fn log(&mut self, log: &[u8]) -> Option<Vec<u8>> {
+        let session = Session::from_bytes(log);
+        let mut draft = Draft::new(&session);
+        self.redact(&mut draft);
+        // Nothing comes, so nothing fresh is needed.
+        let fresh = Fresh { seed: String::new(), now: 0 };
+        let plan = draft.plan(Shape { operation: "redact", target: Target::AsItStands, fresh });
+        (!plan.is_empty()).then(|| plan.to_bytes())
+    }
+
+    /// A file of any kind without its secrets; nothing if it has none.
+    pub fn file(&mut self, content: &[u8]) -> Option<Vec<u8>> {
+        let mut out = Vec::with_capacity(content.len());
+        let mut changed = false;
+        for chunk in content.utf8_chunks() {
+            match self.text(chunk.valid(), false) {
+                Some(clean) => {
+                    changed = true;
+                    out.extend(clean.bytes());
+                }
+                None => out.extend(chunk.valid().bytes()),
+            }
+            out.extend(chunk.invalid());
+        }
+        changed.then_some(out)
+    }
+
+    /// A file that several sessions share without what is known of this one; nothing if there is nothing.
+    ///
+    /// Of a log the lines that are the session's own are cleaned as its others are.
+    pub fn shared(&mut self, content: &[u8], session_id: &str, is_log: bool) -> Option<Vec<u8>> {
+        self.only_known = true;
+        let clean = if is_log { self.shared_log(content, session_id) } else { self.file(content) };
+        self.only_known = false;
+        clean
+    }
+
+    fn shared_log(&mut self, log: &[u8], session_id: &str) -> Option<Vec<u8>> {
+        let mut out = Vec::with_capacity(log.len());
+        let mut changed = false;
+        each_entry(log, |entry| {
+            self.only_known = entry.session_id().is_none_or(|id| id != session_id);
+            let mut clean = self.entry(entry);
+            if clean.splices.is_empty() {
+                out.extend(entry.as_bytes());
+            } else {
+                changed = true;
+                out.extend(apply(entry.text(), &mut clean.splices).bytes());
+            }
+            if entry.ending() == Ending::Newline {
+                out.push(b'\n');
+            }
+        });
+        changed.then_some(out)
+    }
+
+    fn entry(&mut self, entry: &Entry) -> Cleaned {
+        let mut clean = Cleaned::default();
+        let line = entry.text();
+        if entry.kind() == Kind::Bad {
+            if let Some(text) = self.text(line, false) {
+                clean.splices.push(Splice::new(0..line.len(), text));
+            }
+            return clean;
+        }
+        let is_message = matches!(entry.kind(), Kind::User | Kind::Assistant);
+        let blocks =
+            entry.message().and_then(|message| message.content()).map(|content| content.json().raw());
+        let message = blocks.map(|blocks| span(line, blocks)).filter(|_| is_message);
+        // Thoughts that stand in copies, by the array that they are items of.
+        let mut copies: Vec<(usize, FxHashSet<usize>)> = Vec::new();
+        texts(line, |text| {
+            if matches!(text.role, TextRole::Id | TextRole::Sealed) {
+                return;
+            }
+            let Some(new) = self.text(text.inner, true) else { return };
+            let object = text.object.filter(|_| text.key == "thinking");
+            match (object, text.array) {
+                (Some(object), Some(array)) if is_thought(line, object) => {
+                    if message.as_ref().is_some_and(|message| message.start == array) {
+                        clean.thought = true;
+                        return;
+                    }
+                    match copies.iter_mut().find(|(at, _)| *at == array) {
+                        Some((_, objects)) => _ = objects.insert(object),
+                        None => copies.push((array, FxHashSet::from_iter([object]))),
+                    }
+                }
+                _ => clean.splices.push(Splice::new(text.range, new)),
+            }
+        });
+        for (array, objects) in copies {
+            let Some(json) = value_at(line, array) else { continue };
+            clean
+                .splices
+                .extend(without(line, json, |_, _, item| objects.contains(&span(line, item.raw()).start)));
+        }
+        clean
+    }
+
+    /// A text without its secrets; nothing if it has none. With `escaped`, it stands between the quotes of a JSON string.
+    fn text(&mut self, text: &str, escaped: bool) -> Option<String> {
+        let mut clean: Option<String> = None;
+        for _ in 0..ROUNDS {
+            let now = clean.as_deref().unwrap_or(text);
+            let decoded = if escaped { decode(now) } else { Cow::Borrowed(now) };
+            let edits = self.edits(&decoded);
+            if edits.is_empty() {
+                break;
+            }
+            let places = edits.iter().map(|(range, _)| range.clone()).collect::<Vec<_>>();
+            let places = if matches!(decoded, Cow::Owned(_)) { raw_ranges(now, &places) } else { places };
+            let mut next = String::with_capacity(now.len());
+            let mut done = 0;
+            for (place, (_, name)) in places.into_iter().zip(&edits) {
+                next.push_str(&now[done..place.start]);
+                next.push_str(name);
+                done = place.end;
+            }
+            next.push_str(&now[done..]);
+            clean = Some(next);
+        }
+        clean
+    }
+
+    /// What is to be replaced in a text, in order: what the rules find, and what is known.
+    fn edits(&mut self, text: &str) -> Vec<(Range<usize>, String)> {
+        let mut edits: Vec<(Range<usize>, String)> = Vec::new();
+        let found = if self.only_known { Vec::new() } else { self.rules.find(text) };
+        for found in found {
+            let name = self.replacer.name(&found, &text[found.range.clone()]).to_owned();
+            edits.push((found.range, name));
+        }
+        for (range, name) in self.known.iter().flat_map(|known| known.find(text)) {
+            if edits.iter().all(|(other, _)| other.end <= range.start || range.end <= other.start) {
+                edits.push((range, name.to_owned()));
+            }
+        }
+        edits.sort_by_key(|(range, _)| range.start);
+        edits
+    }
+}
+
+/// What becomes of a line.
+#[derive(Default)]
+struct Cleaned {
+    splices: Vec<Splice>,
+    /// Whether a thought of its message holds a secret.
+    thought: bool,
+}
+
+fn each_entry(log: &[u8], mut visit: impl FnMut(&Entry)) {
+    let mut lines = Lines::new(log);
+    while let Ok(Some(line)) = lines.next() {
+        parse_line(&line, |entry, _| visit(&entry));
+    }
+}
+
+/// The JSON value that begins at `start` of a line.
+fn value_at(line: &str, start: usize) -> Option<Json<'_>> {
+    // The line is JSON, so a value ends where its brackets are closed; strings are stepped over.
+    let bytes = line.as_bytes();
+    let (mut depth, mut at) = (0_usize, start);
+    while at < bytes.len() {
+        match bytes[at] {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Json::parse(&line[start..=at]);
+                }
+            }
+            b'"' => {
+                at += 1;
+                while at < bytes.len() && bytes[at] != b'"' {
+                    at += if bytes[at] == b'\\' { 2 } else { 1 };
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Whether the object that begins at `start` is a block of thinking.
+fn is_thought(line: &str, start: usize) -> bool {
+    value_at(line, start).and_then(|object| object.get("type")).is_some_and(|kind| kind.is_str("thinking"))
+}
+
+/// Where ranges of the decoded text stand in what is written between the quotes. The ranges are in order.
+fn raw_ranges(inner: &str, ranges: &[Range<usize>]) -> Vec<Range<usize>> {
+    let bytes = inner.as_bytes();
+    let mut marks: Vec<usize> = Vec::with_capacity(ranges.len() * 2);
+    let wanted: Vec<usize> = ranges.iter().flat_map(|range| [range.start, range.end]).collect();
+    let (mut at, mut decoded) = (0, 0);
+    for want in wanted {
+        while decoded < want && at < bytes.len() {
+            let (long, wide) = step(inner, at);
+            at += long;
+            decoded += wide;
+        }
+        marks.push(at);
+    }
+    marks.chunks(2).map(|pair| pair[0]..pair[1]).collect()
+}
+
+/// How long the character at `at` is as written, and decoded.
+fn step(inner: &str, at: usize) -> (usize, usize) {
+    let bytes = inner.as_bytes();
+    if bytes[at] != b'\\' {
+        let wide = inner[at..].chars().next().map_or(1, char::len_utf8);
+        return (wide, wide);
+    }
+    let long = match bytes.get(at + 1) {
+        Some(b'u') => {
+            let unit =
+                |at: usize| inner.get(at..at + 4).and_then(|digits| u32::from_str_radix(digits, 16).ok());
+            let high = unit(at + 2).is_some_and(|unit| (0xD800..0xDC00).contains(&unit));
+            let low = inner.get(at + 6..at + 8) == Some("\\u")
+                && unit(at + 8).is_some_and(|unit| (0xDC00..0xE000).contains(&unit));
+            if high && low { 12 } else { 6 }
+        }
+        _ => 2,
+    };
+    let long = long.min(bytes.len() - at);
+    (long, decode(&inner[at..at + long]).len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{raw_ranges, value_at};
+    use threadline_entry::decode;
+
+    #[test]
+    fn places_are_found_behind_every_escape() {
+        let inner = r#"é\n\u0041\ud83d\ude00\ud800x\"y\\z"#;
+        let decoded = decode(inner);
+        for (at, letter) in decoded.char_indices() {
+            let range = at..at + letter.len_utf8();
+            let raw = raw_ranges(inner, &[range]).remove(0);
+            assert_eq!(decode(&inner[raw]), letter.to_string());
+        }
+    }
+
+    #[test]
+    fn a_value_ends_with_its_brackets() {
+        let line = r#"{"a":[{"b":"]}\""},2],"c":1}"#;
+        assert_eq!(value_at(line, 5).unwrap().raw(), r#"[{"b":"]}\""},2]"#);
+        assert_eq!(value_at(line, 6).unwrap().raw(), r#"{"b":"]}\""}"#);
+    }
+}

@@ -1,0 +1,305 @@
+//! Secrets out of sessions: none left, and nothing else harmed.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use threadline_edit::{Draft, Plan, Redactor, Target};
+use threadline_entry::{Code, Entry};
+use threadline_secret::Rules;
+use threadline_session::Session;
+use threadline_testkit::{Lot, Secret, harmless, log, secrets};
+
+use crate::support::{new, shape};
+
+static RULES: LazyLock<Rules> = LazyLock::new(Rules::new);
+
+fn redacted<T>(bytes: &[u8], target: Target, look: impl FnOnce(&Plan<'_>) -> T) -> T {
+    let session = Session::from_bytes(bytes);
+    let mut redactor = Redactor::new(&RULES);
+    redactor.learn(&session);
+    redactor.know();
+    let mut draft = Draft::new(&session);
+    redactor.redact(&mut draft);
+    look(&draft.plan(shape(target)))
+}
+
+fn clean(bytes: &[u8]) -> Vec<u8> {
+    redacted(bytes, Target::AsItStands, |plan| plan.to_bytes())
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// The same string with every letter escaped.
+fn escaped(text: &str) -> String {
+    let mut units = String::new();
+    for unit in text.encode_utf16() {
+        units.push_str(&format!("\\u{unit:04x}"));
+    }
+    format!("\"{units}\"")
+}
+
+/// Every place that a line has for what somebody said; `S` is the secret as a JSON string.
+const PLACES: &[&str] = &[
+    "u1 <- u0 user S",
+    "u1 <- u0 user [text S]",
+    "u1 <- u0 user [text S, image]",
+    "u1 <- u0 user [document, {\"type\":\"document\",\"source\":{\"type\":\"text\",\"media_type\":\"text/plain\",\"data\":S}}]",
+    "a1 <- u0 reply m1 text S",
+    "a1 <- u0 reply m1 tool t1 Bash {\"command\":S}\nr1 <- a1 result t1 \"ok\"",
+    "a1 <- u0 reply m1 tool t1 Write {\"file_path\":\"/x\",\"content\":S}\nr1 <- a1 result t1 \"ok\"",
+    "a1 <- u0 reply m1 tool t1 Odd {\"deep\":[[{\"x\":S}]]}\nr1 <- a1 result t1 \"ok\"",
+    "a1 <- u0 reply m1 tool t1 Odd {\"name\":S,\"id\":S}\nr1 <- a1 result t1 \"ok\"",
+    "a1 <- u0 reply m1 tool t1 Odd {S:1}\nr1 <- a1 result t1 \"ok\"",
+    "a1 <- u0 reply m1 tool t1 Bash\nr1 <- a1 result t1 S",
+    "a1 <- u0 reply m1 tool t1 Bash\nr1 <- a1 result t1 [text S]",
+    "a1 <- u0 reply m1 tool t1 Bash\nr1 <- a1 result t1 \"ok\" {\"stdout\":S,\"stderr\":S}",
+    "a1 <- u0 reply m1 tool t1 Read\nr1 <- a1 result t1 \"ok\" {\"type\":\"text\",\"file\":{\"filePath\":\"/x\",\"content\":S}}",
+    "a1 <- u0 reply m1 tool t1 Edit\nr1 <- a1 result t1 \"ok\" {\"originalFile\":S,\"structuredPatch\":[{\"lines\":[S]}]}",
+    "a1 <- u0 reply m1 tool t1 Odd\nr1 <- a1 result t1 \"ok\" S",
+    "p1 <- u0 progress bash {\"output\":S,\"fullOutput\":S}",
+    "p1 <- u0 progress agent {\"message\":{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":S}]}}}",
+    "p1 <- u0 progress hook {\"command\":S}",
+    "c1 <- u0 attach file {\"content\":S}",
+    "c1 <- u0 attach edited_text_file {\"snippet\":S}",
+    "c1 <- u0 attach hook_success {\"stdout\":S}",
+    "q1 <- u0 system local_command S",
+    "q1 <- u0 system informational S {\"toolUseID\":\"t1\"}",
+    "title S",
+    "ai-title S",
+    "tag S",
+    "summary S leaf u0",
+    "last-prompt S leaf u0",
+    "queue enqueue S",
+    "snapshot u0 {S:{\"backupFileName\":\"x@v1\",\"version\":1}}",
+    "entry api-request {\"body\":{\"messages\":[{\"content\":S}]}}",
+    "entry hologram {\"a\":{\"b\":[S]}}",
+];
+
+const START: &str = "u0 user \"go on\"\n";
+const END: &str = "\nz1 <- u0 reply m9 text \"Done.\"\n";
+
+fn planted(place: &str, secret: &str) -> Vec<u8> {
+    log(&format!("{START}{}{END}", place.replace('S', secret)))
+}
+
+fn check_clean(what: &str, before: &[u8], after: &[u8], secret: &Secret) {
+    let text = String::from_utf8(after.to_vec()).unwrap();
+    let decoded: String = text
+        .lines()
+        .map(|line| {
+            let mut all = String::new();
+            threadline_entry::texts(line, |text| {
+                all.push_str(&text.decoded());
+                all.push('\n');
+            });
+            all
+        })
+        .collect();
+    assert!(!decoded.contains(&secret.secret), "{what}: {text}");
+    let (before, after) = (Session::from_bytes(before), Session::from_bytes(after));
+    let left: Vec<_> = after.findings().into_iter().filter(|finding| finding.code == Code::Secret).collect();
+    assert!(left.is_empty(), "{what}: {left:?}");
+    let ids = |session: &Session| -> Vec<(Option<String>, Option<String>)> {
+        let id = |entry: &Entry| (entry.uuid().map(Into::into), entry.parent_uuid().map(Into::into));
+        session.entries().iter().map(id).collect()
+    };
+    assert_eq!(ids(&before), ids(&after), "{what}");
+    let codes = |session: &Session| -> BTreeSet<Code> {
+        let findings = session.findings().into_iter();
+        findings.map(|finding| finding.code).filter(|code| *code != Code::Secret).collect()
+    };
+    assert_eq!(codes(&before), codes(&after), "{what}");
+    let calls = |session: &Session| -> Vec<(String, usize)> {
+        session.tool_calls().iter().map(|call| (call.id.to_string(), call.results.len())).collect()
+    };
+    assert_eq!(calls(&before), calls(&after), "{what}");
+    assert_eq!(before.replay().map(|messages| messages.len()), after.replay().map(|messages| messages.len()));
+}
+
+#[test]
+fn no_secret_is_left_wherever_it_stands() {
+    let mut n = 0;
+    // In release all of them in all places.
+    let step = if cfg!(debug_assertions) { 6 } else { 1 };
+    for (at, secret) in secrets(11).iter().enumerate().step_by(step) {
+        let mut notation = START.to_owned();
+        for (place_no, place) in PLACES.iter().enumerate() {
+            let mut place = (*place).to_owned();
+            for id in ["u1", "a1", "r1", "t1", "m1", "p1", "c1", "q1"] {
+                place = place.replace(id, &format!("{}n{place_no}", &id[..1]));
+            }
+            let string =
+                if (place_no + at).is_multiple_of(3) { escaped(&secret.text) } else { quoted(&secret.text) };
+            notation.push_str(&place.replace('S', &string));
+            notation.push('\n');
+            n += 1;
+        }
+        let before = log(&(notation + END));
+        check_clean(secret.kind, &before, &clean(&before), secret);
+    }
+    assert!(n >= 900, "{n}");
+}
+
+#[test]
+fn a_clone_is_as_clean() {
+    for (at, secret) in secrets(12).iter().enumerate().step_by(7) {
+        let before = planted(PLACES[at % PLACES.len()], &quoted(&secret.text));
+        let (bytes, refusals) = redacted(&before, new(), |plan| (plan.to_bytes(), plan.refusals().to_vec()));
+        let place = PLACES[at % PLACES.len()];
+        assert!(
+            refusals.is_empty(),
+            "{} in {place}: {refusals:?} {}",
+            secret.kind,
+            String::from_utf8_lossy(&bytes)
+        );
+        assert!(!String::from_utf8(bytes).unwrap().contains(&secret.secret), "{}", secret.kind);
+    }
+}
+
+fn secret(kind: &str) -> Secret {
+    secrets(21).into_iter().find(|secret| secret.kind == kind).unwrap()
+}
+
+#[test]
+fn what_one_place_gives_away_is_hidden_in_all() {
+    let password = secrets(5).into_iter().find(|secret| secret.text.starts_with("DB_PASSWORD=")).unwrap();
+    let key = secret("private-key");
+    let notation = format!(
+        "u1 user {}\na1 <- u1 reply m1 text {}\nu2 <- a1 user {}\na2 <- u2 reply m2 tool t1 Edit\nr1 <- a2 result t1 \"ok\" {{\"lines\":{}}}\n",
+        quoted(&password.text),
+        quoted(&format!("So it is {}.", password.secret)),
+        quoted(&format!("a line of it: {}", key.secret)),
+        serde_json::Value::from(key.text.lines().map(|line| format!("+{line}")).collect::<Vec<_>>()),
+    );
+    let text = String::from_utf8(clean(&log(&notation))).unwrap();
+    assert!(!text.contains(&password.secret) && !text.contains(&key.secret), "{text}");
+    assert!(
+        text.contains("So it is [secret:assignment:1].")
+            && text.contains("a line of it: [secret:private-key:1]")
+    );
+}
+
+#[test]
+fn a_thought_with_a_secret_goes_whole_with_its_replys_other_thoughts() {
+    let token = secret("github-token").secret;
+    let signature = Lot::new(3).text('b', 300);
+    let notation = format!(
+        "u1 user \"go\"\na1 <- u1 reply m1 thinking \"first\" \"{signature}\"\na2 <- a1 reply m1 [thinking \"use {token}\" \"{signature}\", text \"Yes.\"]\n\
+         a3 <- a2 reply m1 redacted \"{signature}\"\nu2 <- a3 user \"on\"\na4 <- u2 reply m2 thinking \"other\" \"{signature}\"\na5 <- a4 reply m2 text \"Done.\"\n"
+    );
+    let after = clean(&log(&notation));
+    let session = Session::from_bytes(&after);
+    let lines: Vec<String> = session
+        .entries()
+        .iter()
+        .map(|entry| {
+            let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
+            let kinds: Vec<String> =
+                blocks.map(|block| block.kind().unwrap_or_default().into_owned()).collect();
+            format!(
+                "{} <- {} {}",
+                entry.uuid().unwrap(),
+                entry.parent_uuid().unwrap_or_default(),
+                kinds.join("+")
+            )
+        })
+        .collect();
+    assert_eq!(lines, ["u1 <-  ", "a2 <- u1 text", "u2 <- a2 ", "a4 <- u2 thinking", "a5 <- a4 text"]);
+    let text = String::from_utf8(after).unwrap();
+    assert!(!text.contains(&token) && text.contains(&format!("\"other\",\"signature\":\"{signature}\"")));
+}
+
+#[test]
+fn a_thought_in_a_copy_goes_too() {
+    let token = secret("github-token").secret;
+    let notation = format!(
+        "u1 user \"go\"\np1 <- u1 progress agent {{\"message\":{{\"message\":{{\"content\":[{{\"type\":\"thinking\",\"thinking\":\"{token}\",\"signature\":\"x\"}},{{\"type\":\"text\",\"text\":\"hm\"}}]}}}}}}\na1 <- u1 reply m1 text \"Done.\"\n"
+    );
+    let text = String::from_utf8(clean(&log(&notation))).unwrap();
+    assert!(text.contains(r#""content":[{"type":"text","text":"hm"}]"#), "{text}");
+}
+
+#[test]
+fn signatures_images_and_ids_are_never_touched() {
+    let token = secret("github-token").secret;
+    let mut lot = Lot::new(9);
+    let sealed = format!("{}/{token}/{}", lot.text('b', 200), lot.text('b', 200));
+    let notation = format!(
+        "u1 user [text {}, {{\"type\":\"image\",\"source\":{{\"type\":\"base64\",\"media_type\":\"image/png\",\"data\":\"{sealed}\"}}}}]\n\
+         a1 <- u1 reply m1 thinking \"hm\" \"{sealed}\"\na2 <- a1 reply m1 redacted \"{sealed}\"\na3 <- a2 reply m1 text \"ok\"\n",
+        quoted(&token)
+    );
+    let before = log(&notation);
+    let text = String::from_utf8(clean(&before)).unwrap();
+    assert_eq!(text.matches(&sealed).count(), 3, "{text}");
+    assert_eq!(text.matches("[secret:github-token:1]").count(), 1);
+    // All but the first line as they were.
+    let lines = |bytes: &[u8]| {
+        String::from_utf8(bytes.to_vec()).unwrap().lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(&before), lines(text.as_bytes()));
+}
+
+#[test]
+fn broken_lines_and_other_files_are_cleaned_as_they_stand() {
+    let token = secret("github-token").secret;
+    let mut bytes = log("u1 user \"go\"\n");
+    bytes.extend(format!("{{\"type\":\"user\",\"x\":\"{token}\n").bytes());
+    let text = String::from_utf8(clean(&bytes)).unwrap();
+    assert!(text.ends_with("{\"type\":\"user\",\"x\":\"[secret:github-token:1]\n"), "{text}");
+
+    let mut redactor = Redactor::new(&RULES);
+    let mut file = format!("key {token} and ").into_bytes();
+    file.extend([0xFF, 0xFE]);
+    file.extend(format!("\n{token}").bytes());
+    assert_eq!(redactor.learn_file(&file).len(), 2);
+    let clean = redactor.file(&file).unwrap();
+    assert_eq!(clean, b"key [secret:github-token:1] and \xFF\xFE\n[secret:github-token:1]");
+    assert_eq!(redactor.file(&clean), None);
+}
+
+#[test]
+fn a_session_without_secrets_stays_as_it_is() {
+    let mut notation = START.to_owned();
+    for (at, text) in harmless(4).iter().enumerate() {
+        let place = [PLACES[0], PLACES[12], PLACES[4]][at % 3];
+        let mut place = place.to_owned();
+        for id in ["u1", "a1", "r1", "t1", "m1"] {
+            place = place.replace(id, &format!("{}n{at}", &id[..1]));
+        }
+        notation.push_str(&place.replace('S', &quoted(text)));
+        notation.push('\n');
+    }
+    let before = log(&notation);
+    assert_eq!(before, clean(&before));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 16 } else { 400 }))]
+    #[test]
+    fn redacting_twice_changes_nothing_and_untouched_lines_are_the_same(
+        parts in proptest::collection::vec((0_usize..PLACES.len(), 0_usize..200, any::<bool>()), 1..6),
+        seed in 1_u64..9,
+    ) {
+        let all = secrets(seed);
+        let mut bytes = Vec::new();
+        let mut plain = BTreeSet::new();
+        for (place, at, bare) in parts {
+            let text = if bare { "nothing to see".to_owned() } else { all[at % all.len()].text.clone() };
+            let lines = planted(PLACES[place], &quoted(&text));
+            if bare {
+                plain.extend(lines.split(|byte| *byte == b'\n').map(<[u8]>::to_vec));
+            }
+            bytes.extend(lines);
+        }
+        let once = clean(&bytes);
+        prop_assert_eq!(&once, &clean(&once));
+        let after: BTreeSet<&[u8]> = once.split(|byte| *byte == b'\n').collect();
+        for line in &plain {
+            prop_assert!(after.contains(&line[..]));
+        }
+    }
+}
