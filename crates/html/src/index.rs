@@ -29,15 +29,7 @@ pub struct Listed {
 pub fn index(sessions: &[Listed], zone: &TimeZone) -> Markup {
     let mut out = Markup::new();
     asset::head(&mut out, "Sessions", false);
-    out.lit("<body class=\"list\">\n<main id=\"main\">").add(&list(sessions, zone));
-    out.lit("</main>\n</body>\n</html>\n");
-    out
-}
-
-/// The list itself.
-pub fn list(sessions: &[Listed], zone: &TimeZone) -> Markup {
-    let mut out = Markup::new();
-    out.lit("<header class=\"opening\"><h1>Sessions</h1><p class=\"facts\">");
+    out.lit("<body class=\"list\">\n<main id=\"main\"><header class=\"opening\"><h1>Sessions</h1><p class=\"facts\">");
     let mut projects: Vec<(&str, Vec<&Listed>)> = Vec::new();
     let mut sessions: Vec<&Listed> = sessions.iter().collect();
     sessions.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.href.cmp(&b.href)));
@@ -59,6 +51,7 @@ pub fn list(sessions: &[Listed], zone: &TimeZone) -> Markup {
         }
         out.lit("</ul></section>\n");
     }
+    out.lit("</main>\n</body>\n</html>\n");
     out
 }
 

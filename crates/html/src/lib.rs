@@ -14,6 +14,7 @@ mod card;
 mod chart;
 mod index;
 mod item;
+mod lists;
 mod markup;
 mod pack;
 mod page;
@@ -24,7 +25,11 @@ mod sheet;
 mod site;
 mod words;
 
-pub use index::{Listed, index, list};
+pub use index::{Listed, index};
+pub use lists::{
+    CheckPage, ExplainPage, FoundBlock, FoundSession, HomePage, SearchPage, UsagePage, check, explain, home,
+    home_markdown, href, project_name, search, search_results, usage, usage_markdown,
+};
 pub use markup::Markup;
 pub use page::{Images, Options, Page, page, turn};
 pub use raw::{RawLines, RawLog};

@@ -33,7 +33,11 @@ pub enum Tab {
 }
 
 /// What the bar leads to.
-const TABS: &[(Tab, &str, &str)] = &[(Tab::Home, "/", "Sessions")];
+const TABS: &[(Tab, &str, &str)] =
+    &[(Tab::Home, "/", "Sessions"), (Tab::Search, "/search", "Search"), (Tab::Usage, "/usage", "Usage")];
+
+/// The script of the pages that list things; they have a style of their own too.
+const LISTS: &str = "lists.js";
 
 /// What every page asks for, by name, with its type.
 const ASSETS: &[(&str, &str, &str)] = &[
@@ -41,6 +45,8 @@ const ASSETS: &[(&str, &str, &str)] = &[
     ("site.css", "text/css; charset=utf-8", include_str!("../assets/site.css")),
     ("page.js", "text/javascript; charset=utf-8", SCRIPT),
     ("live.js", "text/javascript; charset=utf-8", include_str!("../assets/live.js")),
+    ("lists.css", "text/css; charset=utf-8", include_str!("../assets/lists.css")),
+    ("lists.js", "text/javascript; charset=utf-8", include_str!("../assets/lists.js")),
     ("site.js", "text/javascript; charset=utf-8", include_str!("../assets/site.js")),
 ];
 
@@ -76,7 +82,9 @@ pub fn site_head(frame: &Frame<'_>) -> Markup {
     out.lit("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
     out.lit("<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n");
     out.lit("<link rel=\"icon\" href=\"data:,\">\n<title>").text(frame.title).lit("</title>\n");
-    for style in ["page.css", "site.css"] {
+    let lists = frame.scripts.contains(&LISTS);
+    let own = lists.then_some("lists.css");
+    for style in ["page.css", "site.css"].into_iter().chain(own) {
         out.lit("<link rel=\"stylesheet\" href=\"/assets/").text(stamp()).lit("/").text(style).lit("\">\n");
     }
     for script in ["site.js"].iter().chain(frame.scripts) {
@@ -88,6 +96,18 @@ pub fn site_head(frame: &Frame<'_>) -> Markup {
         out.lit("<a href=\"").lit(href).lit("\"");
         out.lit(if *tab == frame.tab { " aria-current=\"page\">" } else { ">" }).lit(name).lit("</a>");
     }
-    out.lit("</nav></header>\n");
+    out.lit("</nav>");
+    if frame.tab != Tab::Search {
+        out.lit(
+            "<form role=\"search\" class=\"everywhere\" action=\"/search\"><input type=\"search\" name=\"q\"",
+        );
+        // A page of a session has a search of its own.
+        out.lit(if lists { " id=\"q\"" } else { "" });
+        out.lit(" placeholder=\"Search all sessions\" aria-label=\"Search all sessions\" autocomplete=\"off\" spellcheck=\"false\"></form>");
+    }
+    if lists {
+        out.lit("<button type=\"button\" id=\"b-theme\" title=\"Light or dark (d)\" hidden>Theme</button><button type=\"button\" id=\"b-help\" title=\"Keys (?)\" aria-label=\"Keys\" hidden>?</button>");
+    }
+    out.lit("</header>\n");
     out
 }

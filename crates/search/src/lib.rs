@@ -2,7 +2,8 @@
 //!
 //! A [`Query`] is what a person typed. A [`Searcher`] runs it over the lines of one log: a search over
 //! the raw bytes finds the lines that may match, these alone are decoded, and what was found is
-//! confirmed on the text as the person saw it. [`pieces`] says what of a line is text at all.
+//! confirmed on the text as the person saw it. [`pieces`] says what of a line is text at all. A [`Scan`] runs a
+//! query over many sessions on all cores, and tells what is found in order, copies in forks left out.
 //!
 //! Nothing here touches the disk, the clock or the environment: the caller opens the files, says what
 //! time it is, and decides what to do with each [`Hit`].
@@ -27,14 +28,20 @@
 
 mod call;
 mod fold;
+mod fork;
+mod head;
 mod moment;
 mod needle;
 mod piece;
 mod query;
+mod scan;
 mod searcher;
 mod snippet;
 mod term;
 
+pub use head::{directories, keep_wanted};
+pub use moment::parse as moment;
 pub use piece::{Piece, Role, TextKind, pieces};
 pub use query::{Query, QueryError};
+pub use scan::{Event, LogHit, Open, Scan, Searched, Trouble};
 pub use searcher::{Found, Hit, Scanned, Searcher, first_uuid};

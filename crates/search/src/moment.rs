@@ -7,7 +7,7 @@ use threadline_entry::Millis;
 /// The stretch of time that `text` names, as its beginning and its end, seen from `now`.
 ///
 /// A day, month or year is a stretch; a point in time, or one so long ago, begins and ends at once.
-pub(crate) fn parse(text: &str, now: &Zoned) -> Option<(Millis, Millis)> {
+pub fn parse(text: &str, now: &Zoned) -> Option<(Millis, Millis)> {
     let text = text.trim().to_ascii_lowercase();
     let today = now.date();
     match &*text {

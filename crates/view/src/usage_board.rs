@@ -18,8 +18,6 @@ pub struct UsageBoard {
     pub models: Vec<(String, Totals)>,
     /// Projects, the dearest first.
     pub projects: Vec<(String, Totals)>,
-    /// Tools, the dearest first; figures of a call are split evenly over the tools that it called.
-    pub tools: Vec<(String, Totals)>,
     /// Five-hour windows, the earliest first.
     pub windows: Vec<Window>,
 }
@@ -44,7 +42,7 @@ impl DayUse {
 }
 
 impl UsageBoard {
-    /// The board of the calls that `keep` says yes to. The scans must have kept tools.
+    /// The board of the calls that `keep` says yes to.
     ///
     /// `resets` are the ends of five-hour windows that logs name.
     pub fn of(
@@ -59,7 +57,7 @@ impl UsageBoard {
             groups.into_iter().map(|group| (name(group.key), group.totals)).collect()
         };
         let models = named(By::Model);
-        let mut board = Self { projects: named(By::Project), tools: named(By::Tool), ..Self::default() };
+        let mut board = Self { projects: named(By::Project), ..Self::default() };
         for (day, parts) in Groups::crossed(calls, (By::Day, By::Model), book, zone, &keep) {
             board.total += &day.totals;
             let Ok(date) = name(day.key).parse::<Date>() else {
@@ -102,8 +100,7 @@ mod tests {
     use super::*;
 
     fn calls(notation: &str) -> Calls {
-        let mut scan =
-            Scan::new(Source::session("s1.jsonl", "s1"), Wants { tools: true, ..Wants::default() });
+        let mut scan = Scan::new(Source::session("s1.jsonl", "s1"), Wants::default());
         let bytes = log(notation);
         let mut lines = Lines::new(&bytes[..]);
         while let Some(block) = lines.next_block().unwrap() {
@@ -127,7 +124,7 @@ a4 <- a3  reply msg_4 text "x" model=claude-haiku-4-5 usage={"output_tokens":1} 
         let board = UsageBoard::of(&calls, &Book::embedded(), &TimeZone::UTC, &[], |_| true);
         let names = |all: &[(String, Totals)]| all.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
         assert_eq!(names(&board.models), ["claude-opus-5", "claude-haiku-4-5"]);
-        assert_eq!(names(&board.tools), ["(none)", "Bash"]);
+        assert_eq!(names(&board.projects), ["/home/ada/loom"]);
         assert_eq!((board.total.calls, board.undated.calls, board.windows.len()), (4, 1, 2));
         let days: Vec<_> = board
             .days

@@ -1,5 +1,8 @@
 //! Our public JSON. Documented in `docs/json.md`; it changes on purpose, and says so by its schema.
 
+mod card;
+mod usage;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -10,6 +13,9 @@ use threadline_usage::Totals;
 
 use crate::inventory::{Counts, Drift, Inventory};
 use crate::transcript::{AgentView, Body, CallView, Item, Timing, Tokens, Transcript, TurnView};
+
+pub use card::{CardObject, HitObject};
+pub use usage::{FiguresObject, GroupObject, KeyObject, RecordObject, WindowObject, exact};
 
 /// The version of the shapes below.
 pub const SCHEMA: u32 = 1;

@@ -1,5 +1,8 @@
 //! What is asked of a page: in which form, and about what.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 /// How a page is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -20,6 +23,8 @@ pub(crate) struct Ask {
     pub(crate) path: Vec<String>,
     /// What stands behind the `?`, in order.
     pub(crate) query: Vec<(String, String)>,
+    /// Set once nobody waits for the answer any more.
+    pub(crate) gone: Arc<AtomicBool>,
 }
 
 impl Ask {
@@ -27,6 +32,11 @@ impl Ask {
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let mut found = self.query.iter().rev().filter(|(key, _)| key == name);
         found.next().map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    /// Everything behind the `?`, in order.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.query.iter().map(|(key, value)| (&**key, &**value))
     }
 
     /// A varying part of the path.

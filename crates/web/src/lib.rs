@@ -9,9 +9,12 @@
 
 mod answer;
 mod ask;
+mod cards;
+mod counter;
 mod guard;
 mod held;
 mod log;
+mod news;
 mod pages;
 mod plan;
 mod server;

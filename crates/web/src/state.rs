@@ -7,6 +7,9 @@ use jiff::tz::TimeZone;
 use threadline_store::Store;
 use threadline_usage::Book;
 
+use crate::cards::Cards;
+use crate::counter::Counter;
+use crate::news::News;
 use crate::shelf::Shelf;
 use crate::watch::Watches;
 
@@ -26,12 +29,30 @@ pub(crate) struct Inner {
     pub(crate) watches: Watches,
     /// Whether the server is about to end.
     pub(crate) ending: tokio::sync::watch::Sender<bool>,
+    /// What calls cost.
+    pub(crate) book: Book,
+    /// Tells open pages that something changed.
+    pub(crate) news: News,
+    /// The sessions as lists show them.
+    pub(crate) cards: Cards,
+    /// What only a whole reading tells.
+    pub(crate) counter: Counter,
 }
 
 impl State {
     pub(crate) fn new(store: Store, zone: TimeZone, book: Book) -> Self {
-        let (shelf, watches) = (Shelf::new(book), Watches::default());
-        Self(Arc::new(Inner { store, zone, shelf, watches, ending: tokio::sync::watch::Sender::new(false) }))
+        let (shelf, watches) = (Shelf::new(book.clone()), Watches::default());
+        let news = News::new();
+        let counter = Counter::new(book.clone(), zone.clone(), news.clone());
+        let ending = tokio::sync::watch::Sender::new(false);
+        let cards = Cards::default();
+        Self(Arc::new(Inner { store, zone, shelf, watches, ending, book, news, cards, counter }))
+    }
+
+    /// The moment that a date or the like begins or, if asked, ends at.
+    pub(crate) fn moment(&self, text: &str, end: bool) -> Option<i64> {
+        let now = jiff::Timestamp::try_from(self.now()).ok()?.to_zoned(self.zone.clone());
+        threadline_search::moment(text, &now).map(|(from, to)| if end { to } else { from })
     }
 
     /// Now.

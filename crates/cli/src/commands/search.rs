@@ -1,21 +1,17 @@
 mod files;
-mod fork;
 mod picker;
 mod report;
-mod scan;
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
-use threadline_search::{Query, QueryError};
+use threadline_search::{Event, Query, QueryError, Scan, Searched, directories};
 
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
-use self::files::Searched;
 use self::report::Report;
-use self::scan::{Event, Scan};
 
 /// Find text in all sessions and their sub-agents
 ///
@@ -109,7 +105,8 @@ pub(crate) fn run(cx: &Context, args: &SearchArgs) -> Result<Outcome, CommandErr
     let cancelled = AtomicBool::new(false);
     let counting = args.list || args.count;
     let context = (!counting).then_some(args.context);
-    let scan = Scan { query: &query, sessions: &sessions, context, cancelled: &cancelled };
+    let scan =
+        Scan { query: &query, sessions: &sessions, open: &files::open, context, cancelled: &cancelled };
     let order: Vec<usize> = match args.sort {
         Sort::Time => (0..sessions.len()).collect(),
         Sort::Rank => ranked(scan)?,
@@ -143,21 +140,14 @@ fn parse(text: &str) -> Result<Query, CommandError> {
 
 /// Leaves the sessions that the query and the arguments ask for.
 fn keep_wanted(sessions: &mut Vec<Searched>, query: &Query, project: Option<&str>) {
-    sessions.retain(|session| query.wants_session(&session.id));
+    threadline_search::keep_wanted(sessions, query, &files::open);
     keep_project(sessions, project);
-    if query.asks_for_project() {
-        let mut directories = files::directories(sessions).into_iter();
-        sessions.retain(|session| {
-            let cwd = directories.next().flatten().unwrap_or_default();
-            query.wants_project(&[&cwd, &session.folder])
-        });
-    }
 }
 
 /// Leaves the sessions whose directory or folder contains a text.
 fn keep_project(sessions: &mut Vec<Searched>, project: Option<&str>) {
     let Some(text) = project else { return };
-    let mut directories = files::directories(sessions).into_iter();
+    let mut directories = directories(sessions, &files::open).into_iter();
     sessions.retain(|session| {
         let cwd = directories.next().flatten().unwrap_or_default();
         cwd.contains(text) || session.folder.contains(text)

@@ -1,29 +1,55 @@
-//! Home: the sessions there are.
+//! Home: the sessions there are, and which of them to show.
 
-use std::time::UNIX_EPOCH;
+use std::time::Duration;
 
-use threadline_html::{Frame, Listed, Tab};
+use threadline_html::{Frame, HomePage, Tab};
+use threadline_view::wire::CardObject;
+use threadline_view::{Choices, Selection};
 
 use crate::answer::{Answer, Problem};
-use crate::ask::Ask;
+use crate::ask::{Ask, Form};
+use crate::cards::millis;
 use crate::state::State;
 
-pub(crate) fn page(state: &State, _ask: &Ask) -> Result<Answer, Problem> {
-    let listing = state.store.list();
-    let listed: Vec<Listed> = listing
-        .found
-        .iter()
-        .map(|(file, glance)| Listed {
-            href: format!("/s/{}", file.id),
-            project: glance.cwd.clone().or_else(|| file.folder.clone()).unwrap_or_default(),
-            title: glance.heading().unwrap_or(&file.id).to_owned(),
-            first_prompt: glance.first_prompt.clone(),
-            git_branch: glance.git_branch.clone(),
-            modified: glance.modified.duration_since(UNIX_EPOCH).ok().map(|since| since.as_millis() as i64),
-            size: glance.size,
-        })
-        .collect();
-    let body = threadline_html::list(&listed, &state.zone);
-    let frame = Frame { title: "Sessions", tab: Tab::Home, class: "list", scripts: &[] };
-    Ok(Answer::Html(threadline_html::site(&frame, &body)))
+/// A reader is not kept waiting for figures; what they ask for a list by is worth a moment.
+const GLANCE: Duration = Duration::from_millis(15);
+const MOMENT: Duration = Duration::from_millis(200);
+/// A program wants a whole answer.
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
+    let now = state.now();
+    let selection = Selection::of(ask.pairs(), |text, end| state.moment(text, end));
+    let patience = match ask.form {
+        Form::Html if selection.needs_figures() => MOMENT,
+        Form::Html => GLANCE,
+        _ => PATIENCE,
+    };
+    let shown = state.cards.show(&state.store, &state.counter, now, patience);
+    let chosen = selection.choose(&shown.cards);
+    if ask.form == Form::Json {
+        return Answer::json(chosen.cards.iter().map(|card| CardObject::from(*card)));
+    }
+    let choices = Choices::of(&shown.cards, &selection);
+    let homes: Vec<String> =
+        state.store.homes().iter().map(|home| home.root().display().to_string()).collect();
+    let page = HomePage {
+        selection: &selection,
+        chosen: &chosen,
+        choices: &choices,
+        total: shown.cards.len(),
+        unread: &shown.unread,
+        homes: &homes,
+        now: millis(now),
+        zone: &state.zone,
+    };
+    if ask.form == Form::Markdown {
+        return Ok(Answer::Markdown(threadline_html::home_markdown(&page)));
+    }
+    let title = match &selection.project {
+        Some(project) => format!("{} · threadline", threadline_html::project_name(project)),
+        None => "Sessions · threadline".to_owned(),
+    };
+    let frame = Frame { title: &title, tab: Tab::Home, class: "lists", scripts: &["lists.js"] };
+    Ok(super::list(&frame, &threadline_html::home(&page)))
 }

@@ -25,7 +25,7 @@ pub(crate) async fn live(
     query: Result<Query<Vec<(String, String)>>, axum::extract::rejection::QueryRejection>,
 ) -> Response {
     let query = query.map(|Query(query)| query).unwrap_or_default();
-    let ask = Ask { form: Form::Json, path: vec![id.clone()], query };
+    let ask = Ask { form: Form::Json, path: vec![id.clone()], query, gone: Arc::default() };
     let look = match look(&ask) {
         Ok(look) => look,
         Err(problem) => return problem.answer(Form::Json),

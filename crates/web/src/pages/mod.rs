@@ -5,16 +5,24 @@
 //! (`/s/{id}`) reaches the page as [`Ask::part`]. To add a page: write its file, and add a line in [`router`].
 
 mod asset;
+mod check;
+mod events;
 mod home;
 mod live;
+mod search;
 mod session;
 mod twin;
+mod usage;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Router;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{OriginalUri, Query, RawPathParams};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use threadline_html::{Frame, Markup};
 
 use crate::answer::{Answer, Problem};
 use crate::ask::{Ask, Form};
@@ -35,6 +43,12 @@ pub(crate) fn router(state: State) -> Router {
     router = page(router, &state, "/s/{id}/find", session::find);
     router = page(router, &state, "/s/{id}/changes", session::changes);
     router = router.merge(Router::new().route("/s/{id}/live", get(live::live)).with_state(state.clone()));
+    router = page(router, &state, "/s/{id}/check", check::page);
+    router = page(router, &state, "/search", search::page);
+    router = page(router, &state, "/usage", usage::page);
+    router = page(router, &state, "/usage/explain", usage::explain);
+    let live = state.clone();
+    router = router.route("/events", get(move || events::events(live.clone())));
     router.route("/assets/{stamp}/{name}", get(asset::asset)).fallback(nowhere)
 }
 
@@ -50,7 +64,12 @@ fn page(router: Router, state: &State, path: &'static str, page: Page) -> Router
             if let Some(last) = parts.last_mut() {
                 *last = Form::of(last).1.to_owned();
             }
-            let ask = Ask { form, path: parts, query: query.map(|Query(query)| query).unwrap_or_default() };
+            let ask = Ask {
+                form,
+                path: parts,
+                query: query.map(|Query(query)| query).unwrap_or_default(),
+                gone: Arc::default(),
+            };
             run(state.clone(), page, ask)
         },
     );
@@ -63,9 +82,17 @@ fn page(router: Router, state: &State, path: &'static str, page: Page) -> Router
     router
 }
 
+/// A page that lists something, around what is in it.
+fn list(frame: &Frame<'_>, content: &Markup) -> Answer {
+    let mut page = threadline_html::site_head(frame);
+    page.add(content).lit("</body>\n</html>\n");
+    Answer::Html(page)
+}
+
 /// Runs a page where it may block. One that panics is one answer that failed.
 async fn run(state: State, page: Page, ask: Ask) -> Response {
     let form = ask.form;
+    let _leaving = Leaving(Arc::clone(&ask.gone));
     let done = tokio::task::spawn_blocking(move || page(&state, &ask)).await;
     match done {
         Ok(Ok(answer)) => answer.into_response(),
@@ -73,6 +100,15 @@ async fn run(state: State, page: Page, ask: Ask) -> Response {
         Err(_) => Problem::failed("Something went wrong while this page was made")
             .hint("That is a fault of threadline; the other pages go on.")
             .answer(form),
+    }
+}
+
+/// Tells a page that nobody waits for it any more: its client went away, or has its answer.
+struct Leaving(Arc<AtomicBool>);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
 mod guard;
+mod lists;
 mod pages;
 mod support;

@@ -5,35 +5,17 @@ use std::ops::{ControlFlow, Range};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use threadline_search::Hit;
+use threadline_search::{Event, Hit, LogHit, Searched, Trouble};
 use threadline_store::glance;
 use threadline_term::{Label, Page, count, visible};
+use threadline_view::wire::HitObject;
 
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 use crate::ui::{Answer, Progress};
 
 use super::SearchArgs;
-use super::files::Searched;
-use super::scan::{Event, LogHit, Trouble, log_of};
-
-/// A find in our JSON.
-#[derive(Serialize)]
-struct HitObject<'a> {
-    session: &'a str,
-    path: String,
-    line: u64,
-    anchor: &'a str,
-    kind: &'static str,
-    tool: Option<&'a str>,
-    timestamp: Option<String>,
-    text: &'a str,
-    ranges: Vec<[usize; 2]>,
-    role: &'static str,
-    agent: Option<String>,
-    matches: usize,
-    copies: usize,
-}
+use super::files;
 
 /// A session in our JSON, for those who count.
 #[derive(Serialize)]
@@ -98,7 +80,7 @@ impl<'a> Report<'a> {
             Event::Copy => self.n_copies += 1,
             Event::End(session) => return self.end(session),
             Event::Trouble(trouble) => {
-                self.incomplete |= trouble.incomplete;
+                self.incomplete |= matches!(trouble, Trouble::Unread(..));
                 self.troubles.push(trouble);
             }
         }
@@ -202,7 +184,7 @@ impl<'a> Report<'a> {
 
     /// The finds of one session, for people.
     fn group(&self, session: &Searched, hits: &[LogHit], found: Option<usize>) -> String {
-        let glance = glance(&session.file()).ok();
+        let glance = glance(&files::file(session)).ok();
         let page = self.page;
         let heading = glance.as_ref().and_then(|glance| glance.heading()).unwrap_or("(no title)");
         let heading = heading.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -225,7 +207,7 @@ impl<'a> Report<'a> {
         for hit in hits {
             if hit.log != log {
                 log = hit.log;
-                let path = log_of(session, hit);
+                let path = session.logs[hit.log].clone();
                 let agent = session.agent_of(&path).unwrap_or_default();
                 let line = format!("  sub-agent {agent} · {}\n", path.display());
                 out.push_str(&page.paint(Label::Dim, &visible(&line)));
@@ -266,7 +248,7 @@ impl<'a> Report<'a> {
             self.cx.ui.warn(&error.to_string());
         }
         for trouble in &self.troubles {
-            self.cx.ui.warn(&trouble.text);
+            self.cx.ui.warn(&told(trouble));
         }
         if !self.cx.json {
             self.cx.ui.note(&self.summary());
@@ -299,7 +281,7 @@ impl<'a> Report<'a> {
 }
 
 fn object<'h>(session: &'h Searched, hit: &'h LogHit) -> Option<HitObject<'h>> {
-    let path = log_of(session, hit);
+    let path = session.logs[hit.log].clone();
     let found = hit.hit.as_ref()?;
     let moment = found.timestamp.and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok());
     Some(HitObject {
@@ -394,4 +376,15 @@ fn mark(line: &str, ranges: &[Range<usize>], page: Page) -> String {
     }
     out.push_str(&visible(&line[done..]));
     out
+}
+
+/// What was not as it should be, in words.
+fn told(trouble: &Trouble) -> String {
+    match trouble {
+        Trouble::Huge { path, line_no, length } => {
+            format!("{}: line {line_no} is {} long", path.display(), threadline_term::bytes(*length as u64))
+        }
+        Trouble::Gone(path) => format!("{} is gone", path.display()),
+        Trouble::Unread(path, error) => format!("cannot read {}: {error}", path.display()),
+    }
 }

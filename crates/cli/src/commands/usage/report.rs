@@ -11,6 +11,7 @@ use threadline_usage::{
     Book, By, Calls, Explained, Group, GroupKey, Groups, Money, Totals, Verdict, Window, reconcile, reset_of,
     windows,
 };
+use threadline_view::wire::{GroupObject, RecordObject, WindowObject, exact};
 
 use super::Read;
 use crate::context::Context;
@@ -24,134 +25,6 @@ pub(super) struct Report<'a> {
     /// In milliseconds since 1970.
     pub(super) now: i64,
     pub(super) csv: bool,
-}
-
-/// A group of calls, as JSON.
-#[derive(Default, Serialize)]
-struct GroupObject<'a> {
-    #[serde(flatten)]
-    key: KeyObject<'a>,
-    #[serde(flatten)]
-    figures: FiguresObject<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_calls: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    inherited_calls: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    first_at: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_at: Option<String>,
-}
-
-/// What the calls of a group have in common, as JSON.
-#[derive(Default, Serialize)]
-struct KeyObject<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    day: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    week: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    month: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    project: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    model: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    branch: Option<&'a str>,
-}
-
-impl<'a> From<&'a GroupKey> for KeyObject<'a> {
-    fn from(key: &'a GroupKey) -> Self {
-        let mut object = Self::default();
-        match key {
-            GroupKey::Day(day) => object.day = Some(day),
-            GroupKey::Week(week) => object.week = Some(week),
-            GroupKey::Month(month) => object.month = Some(month),
-            GroupKey::Session { session, project } => {
-                object.session = Some(session);
-                object.project = Some(project);
-            }
-            GroupKey::Project(project) => object.project = Some(project),
-            GroupKey::Model(model) => object.model = Some(model),
-            GroupKey::Tool(tool) => object.tool = Some(tool),
-            GroupKey::Branch { project, branch } => {
-                object.project = Some(project);
-                object.branch = Some(branch);
-            }
-        }
-        object
-    }
-}
-
-/// A sum, as JSON.
-#[derive(Default, Serialize)]
-struct FiguresObject<'a> {
-    calls: u64,
-    input_tokens: u64,
-    output_tokens: u64,
-    cache_read_tokens: u64,
-    cache_write_5m_tokens: u64,
-    cache_write_1h_tokens: u64,
-    web_searches: u64,
-    cost_usd: Option<Box<RawValue>>,
-    unpriced_models: Vec<&'a str>,
-}
-
-impl<'a> From<&'a Totals> for FiguresObject<'a> {
-    fn from(totals: &'a Totals) -> Self {
-        Self {
-            calls: totals.calls,
-            input_tokens: totals.tokens.input,
-            output_tokens: totals.tokens.output,
-            cache_read_tokens: totals.tokens.cache_read,
-            cache_write_5m_tokens: totals.tokens.cache_write_5m,
-            cache_write_1h_tokens: totals.tokens.cache_write_1h,
-            web_searches: totals.web_searches,
-            cost_usd: exact(totals.cost),
-            unpriced_models: totals.unpriced.iter().map(|name| &**name).collect(),
-        }
-    }
-}
-
-/// A five-hour window, as JSON.
-#[derive(Serialize)]
-struct WindowObject<'a> {
-    start: String,
-    end: String,
-    /// `stated` or `estimate`.
-    reset: &'static str,
-    active: bool,
-    first_at: String,
-    last_at: String,
-    #[serde(flatten)]
-    figures: FiguresObject<'a>,
-    cost_per_hour_usd: Option<Box<RawValue>>,
-    projected_cost_usd: Option<Box<RawValue>>,
-}
-
-/// A record with what became of it, as JSON.
-#[derive(Serialize)]
-struct RecordObject<'a> {
-    path: &'a str,
-    line: u64,
-    byte_offset: u64,
-    timestamp: Option<String>,
-    session: &'a str,
-    message_id: Option<&'a str>,
-    model: Option<&'a str>,
-    counted: bool,
-    reason: Option<&'static str>,
-    explanation: Option<String>,
-    input_tokens: u64,
-    output_tokens: u64,
-    cache_read_tokens: u64,
-    cache_write_5m_tokens: u64,
-    cache_write_1h_tokens: u64,
-    cost_usd: Option<Box<RawValue>>,
 }
 
 /// A session's figures beside Claude Code's own, as JSON.
@@ -178,15 +51,6 @@ struct AccountObject<'a> {
     cost_usd: Option<Box<RawValue>>,
 }
 
-/// An amount as a JSON number with all its digits.
-fn exact(amount: Money) -> Option<Box<RawValue>> {
-    RawValue::from_string(amount.to_string()).ok()
-}
-
-fn moment(at: i64) -> String {
-    Timestamp::from_millisecond(at).map(|at| format!("{at:.3}")).unwrap_or_default()
-}
-
 impl Report<'_> {
     /// The groups; `false` if there is none.
     pub(super) fn groups(&self, calls: &Calls, by: By, groups: &Groups) -> Result<bool, CommandError> {
@@ -195,18 +59,7 @@ impl Report<'_> {
         if self.cx.json {
             let inherited = calls.inherited();
             for group in &groups.groups {
-                let mut object = GroupObject {
-                    key: KeyObject::from(&group.key),
-                    figures: FiguresObject::from(&group.totals),
-                    tool_calls: (by == By::Tool).then_some(group.totals.tool_calls),
-                    ..GroupObject::default()
-                };
-                if let GroupKey::Session { session, .. } = &group.key {
-                    object.inherited_calls = Some(inherited.get(&**session).copied().unwrap_or(0));
-                    object.first_at = group.first_at.map(moment);
-                    object.last_at = group.last_at.map(moment);
-                }
-                answer.json(&object)?;
+                answer.json(&GroupObject::new(group, by, &inherited))?;
             }
         } else if self.csv {
             answer.write_all(csv(by, &groups.groups).as_bytes())?;
@@ -252,7 +105,7 @@ impl Report<'_> {
         if self.cx.json {
             let mut answer = self.cx.ui.answer();
             for window in &windows {
-                answer.json(&self.window_object(window))?;
+                answer.json(&WindowObject::new(window, self.now))?;
             }
             answer.finish()?;
         } else if !windows.is_empty() {
@@ -261,22 +114,6 @@ impl Report<'_> {
             answer.finish()?;
         }
         Ok(!windows.is_empty())
-    }
-
-    fn window_object<'w>(&self, window: &'w Window) -> WindowObject<'w> {
-        let active = window.is_active(self.now);
-        let projected = window.projected(self.now).filter(|_| active);
-        WindowObject {
-            start: moment(window.start),
-            end: moment(window.end),
-            reset: if window.stated { "stated" } else { "estimate" },
-            active,
-            first_at: moment(window.first_at),
-            last_at: moment(window.last_at),
-            figures: FiguresObject::from(&window.totals),
-            cost_per_hour_usd: window.cost_per_hour().and_then(exact),
-            projected_cost_usd: projected.and_then(exact),
-        }
     }
 
     fn window_table(&self, windows: &[Window]) -> String {
@@ -322,7 +159,7 @@ impl Report<'_> {
         let mut last = None;
         for record in &records {
             if self.cx.json {
-                answer.json(&record_object(record))?;
+                answer.json(&RecordObject::from(record))?;
                 continue;
             }
             if last != Some(&record.path) {
@@ -479,31 +316,6 @@ fn bar(weight: f64, largest: f64) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = if largest > 0.0 { (weight / largest * 160.0).round() as usize } else { 0 };
     format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
-}
-
-fn record_object(record: &Explained) -> RecordObject<'_> {
-    let reason = match &record.verdict {
-        Verdict::Counted => None,
-        Verdict::Rejected(reason) => Some(reason),
-    };
-    RecordObject {
-        path: &record.path,
-        line: record.line,
-        byte_offset: record.byte_offset,
-        timestamp: record.at.map(moment),
-        session: &record.session,
-        message_id: record.message_id.as_deref(),
-        model: record.model.as_deref(),
-        counted: reason.is_none(),
-        reason: reason.map(|reason| reason.name()),
-        explanation: reason.map(ToString::to_string),
-        input_tokens: record.tokens.input,
-        output_tokens: record.tokens.output,
-        cache_read_tokens: record.tokens.cache_read,
-        cache_write_5m_tokens: record.tokens.cache_write_5m,
-        cache_write_1h_tokens: record.tokens.cache_write_1h,
-        cost_usd: record.cost.and_then(exact),
-    }
 }
 
 fn record_line(page: threadline_term::Page, record: &Explained) -> String {

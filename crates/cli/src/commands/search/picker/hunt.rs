@@ -7,11 +7,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use threadline_search::Query;
+use threadline_search::{Event, Query, Scan, Searched};
 use threadline_store::{Store, glance};
 
-use super::super::files::{self, Searched};
-use super::super::scan::{Event, Scan};
+use super::super::files;
 use super::{Find, News, Row};
 
 /// Whoever types goes on typing within this.
@@ -128,7 +127,13 @@ fn search(
     };
     let (mut sessions, _) = files::sessions(store);
     super::super::keep_wanted(&mut sessions, &query, project);
-    let scan = Scan { query: &query, sessions: &sessions, context: Some(0), cancelled: &ask.cancelled };
+    let scan = Scan {
+        query: &query,
+        sessions: &sessions,
+        open: &files::open,
+        context: Some(0),
+        cancelled: &ask.cancelled,
+    };
     let order: Vec<usize> = (0..sessions.len()).collect();
     let mut finds = Vec::new();
     let mut found = 0;
@@ -167,7 +172,7 @@ fn search(
 
 /// A session, before anything was found in it.
 fn row(session: &Searched) -> Row {
-    let glance = glance(&session.file()).ok();
+    let glance = glance(&files::file(session)).ok();
     let heading = glance.as_ref().and_then(|glance| glance.heading()).unwrap_or("(no title)");
     let modified = jiff::Timestamp::try_from(session.modified).ok();
     let when = modified

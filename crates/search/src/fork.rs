@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 
-use super::files;
-use super::scan::Scan;
+use crate::head;
+use crate::scan::Scan;
 
 /// Which sessions hold copies of each other's lines.
-pub(super) struct Forks<'a> {
+pub(crate) struct Forks<'a> {
     scan: Scan<'a>,
     /// Known once something was found that may have copies.
     families: Option<Families>,
@@ -28,12 +28,12 @@ struct Family {
 }
 
 impl<'a> Forks<'a> {
-    pub(super) fn new(scan: Scan<'a>) -> Self {
+    pub(crate) fn new(scan: Scan<'a>) -> Self {
         Self { scan, families: None }
     }
 
     /// How many copies others hold of what was found in `session`; `None` if another session owns it.
-    pub(super) fn copies(&mut self, session: usize, key: u64) -> Option<usize> {
+    pub(crate) fn copies(&mut self, session: usize, key: u64) -> Option<usize> {
         let scan = self.scan;
         let families = self.families.get_or_insert_with(|| Families::of(scan));
         let Some(&family) = families.family_of.get(&session) else { return Some(0) };
@@ -50,7 +50,7 @@ impl<'a> Forks<'a> {
 
 impl Families {
     fn of(scan: Scan<'_>) -> Self {
-        let roots = files::roots(scan.sessions);
+        let roots = head::roots(scan.sessions, scan.open);
         let mut by_root: HashMap<[u8; 36], Vec<usize>> = HashMap::new();
         for (session, root) in roots.into_iter().enumerate() {
             if let Some(root) = root {

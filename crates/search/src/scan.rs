@@ -1,59 +1,100 @@
-//! The scan: all cores search, and what they find is told in order, as soon as it can be.
+//! The scan over many sessions: all cores search, and what they find is told in order, as soon as it can be.
 
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use threadline_search::{Hit, Query, Searcher, TextKind};
+use crate::fork::Forks;
+use crate::piece::TextKind;
+use crate::query::Query;
+use crate::searcher::{Hit, Searcher};
 
-use super::files::{self, Searched};
-use super::fork::Forks;
+/// A session, with the logs that belong to it.
+#[derive(Clone, Debug)]
+pub struct Searched {
+    /// Its id.
+    pub id: String,
+    /// The name of the project's folder.
+    pub folder: String,
+    /// The session's own log, whether it is there or not.
+    pub path: PathBuf,
+    /// When it was last written to.
+    pub modified: SystemTime,
+    /// Its own log first, then those of its sub-agents.
+    pub logs: Vec<PathBuf>,
+}
+
+impl Searched {
+    /// The sub-agent that a log of this session belongs to.
+    pub fn agent_of(&self, log: &Path) -> Option<String> {
+        let name = log.file_stem()?.to_str()?;
+        (log != self.path).then(|| name.strip_prefix("agent-").unwrap_or(name).to_owned())
+    }
+}
+
+/// Opens a log: the disk's business, and so the caller's.
+pub type Open = dyn Fn(&Path) -> io::Result<Box<dyn Read>> + Sync;
 
 /// How a scan is done.
 #[derive(Clone, Copy)]
-pub(super) struct Scan<'a> {
-    pub(super) query: &'a Query,
-    pub(super) sessions: &'a [Searched],
+pub struct Scan<'a> {
+    /// What to find.
+    pub query: &'a Query,
+    /// Where, the last modified first.
+    pub sessions: &'a [Searched],
+    /// Opens a log.
+    pub open: &'a Open,
     /// Lines of text around what was found; `None` for those who only count.
-    pub(super) context: Option<usize>,
+    pub context: Option<usize>,
     /// Set when nobody wants to know any more.
-    pub(super) cancelled: &'a AtomicBool,
+    pub cancelled: &'a AtomicBool,
 }
 
 /// Something that was found, and where.
 #[derive(Clone, Debug)]
-pub(super) struct LogHit {
+pub struct LogHit {
     /// Which of the session's logs.
-    pub(super) log: usize,
-    pub(super) kind: TextKind,
+    pub log: usize,
+    /// What it is.
+    pub kind: TextKind,
     key: Option<u64>,
     /// How many other sessions hold a copy of it.
-    pub(super) copies: usize,
+    pub copies: usize,
     /// The find itself, unless it is only counted.
-    pub(super) hit: Option<Hit>,
+    pub hit: Option<Hit>,
 }
 
-/// Something went wrong with one file.
-#[derive(Clone, Debug)]
-pub(super) struct Trouble {
-    pub(super) text: String,
-    /// Whether something was left out because of it.
-    pub(super) incomplete: bool,
+/// Something that was not as it should be with one log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// A line that is very long.
+    Huge {
+        /// The log.
+        path: PathBuf,
+        /// The line.
+        line_no: u64,
+        /// How long it is, in bytes.
+        length: usize,
+    },
+    /// The log is not there any more.
+    Gone(PathBuf),
+    /// The log could not be read to its end, so something may be left out.
+    Unread(PathBuf, String),
 }
 
 /// What the scan tells, session by session.
-pub(super) enum Event {
+pub enum Event {
     /// Found in this session.
     Hit(usize, LogHit),
     /// A copy of what is found in an older session was left out.
     Copy,
     /// There is no more in this session.
     End(usize),
+    /// Something was not as it should be.
     Trouble(Trouble),
 }
 
@@ -92,7 +133,10 @@ struct Slot {
 
 impl<'a> Scan<'a> {
     /// Searches the sessions and tells `sink` what is found, in the given order of sessions, until that breaks.
-    pub(super) fn run<E>(
+    /// # Errors
+    ///
+    /// Those of `sink`.
+    pub fn run<E>(
         self,
         order: &[usize],
         sink: &mut dyn FnMut(Event) -> Result<ControlFlow<()>, E>,
@@ -107,7 +151,7 @@ impl<'a> Scan<'a> {
         let changed = Condvar::new();
         let next = AtomicUsize::new(0);
         std::thread::scope(|scope| {
-            let n_threads = files::n_threads().min(order.len());
+            let n_threads = n_threads().min(order.len());
             for _ in 0..n_threads {
                 scope.spawn(|| {
                     self.search(order, &next, &Desk { board: &board, changed: &changed, scan: self })
@@ -159,7 +203,7 @@ impl<'a> Scan<'a> {
         sink: &mut dyn FnMut(LogHit) -> ControlFlow<()>,
     ) -> Vec<Trouble> {
         let scanned = searcher.search(
-            || File::open(path),
+            || (self.open)(path),
             |found| {
                 if self.cancelled.load(Ordering::Relaxed) {
                     return ControlFlow::Break(());
@@ -177,7 +221,7 @@ impl<'a> Scan<'a> {
     }
 
     /// The keys of all that is found in a session.
-    pub(super) fn keys(self, session: usize) -> Vec<u64> {
+    pub(crate) fn keys(self, session: usize) -> Vec<u64> {
         let scan = Self { context: None, ..self };
         let mut searcher = scan.searcher();
         let mut keys = Vec::new();
@@ -300,19 +344,30 @@ fn lock(board: &Mutex<Board>) -> MutexGuard<'_, Board> {
 }
 
 fn huge(path: &Path, line_no: u64, length: usize) -> Trouble {
-    let text =
-        format!("{}: line {line_no} is {} long", path.display(), threadline_term::bytes(length as u64));
-    Trouble { text, incomplete: false }
+    Trouble::Huge { path: path.to_owned(), line_no, length }
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Trouble {
     if error.kind() == io::ErrorKind::NotFound {
-        return Trouble { text: format!("{} is gone", path.display()), incomplete: false };
+        return Trouble::Gone(path.to_owned());
     }
-    Trouble { text: format!("cannot read {}: {error}", path.display()), incomplete: true }
+    Trouble::Unread(path.to_owned(), error.to_string())
 }
 
-/// The log that a find stands in.
-pub(super) fn log_of(session: &Searched, hit: &LogHit) -> PathBuf {
-    session.logs[hit.log].clone()
+/// How many threads to search with.
+fn n_threads() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from)
+}
+
+/// What `work` makes of each item. Short work that comes once: threads that look for more of it cost more.
+pub(crate) fn on_all_cores<T: Sync, V: Send>(items: &[T], work: impl Fn(&T) -> V + Sync) -> Vec<V> {
+    let share = items.len().div_ceil(n_threads()).max(1);
+    std::thread::scope(|scope| {
+        let work = &work;
+        let threads: Vec<_> = items
+            .chunks(share)
+            .map(|items| scope.spawn(move || items.iter().map(work).collect::<Vec<_>>()))
+            .collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
+    })
 }

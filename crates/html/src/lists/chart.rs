@@ -1,0 +1,294 @@
+//! Charts as SVG: zero-based, labelled directly, coloured by classes alone, so that both themes and paper can have them.
+//!
+//! Nothing is measured by the eye alone: a table with the same figures stands below every chart.
+
+use jiff::ToSpan;
+use jiff::civil::Date;
+
+use crate::markup::Markup;
+
+/// A column of a chart.
+pub(crate) struct Column {
+    /// What stands below it, for some of them.
+    pub(crate) label: Option<String>,
+    /// Where it leads.
+    pub(crate) href: Option<String>,
+    /// What it says in words.
+    pub(crate) title: String,
+    /// Its parts from the bottom up: the class of each, and how tall it is.
+    pub(crate) parts: Vec<(usize, f64)>,
+}
+
+/// A chart of stacked columns.
+pub(crate) struct Columns<'a> {
+    /// What it shows, for who cannot see it.
+    pub(crate) name: &'a str,
+    /// The columns from left to right.
+    pub(crate) columns: &'a [Column],
+    /// What a height means in words.
+    pub(crate) scale: &'a dyn Fn(f64) -> String,
+    /// How tall the tallest can be; the tallest of the columns, if it is not given.
+    pub(crate) top: Option<f64>,
+}
+
+/// The room that a chart has, in units that are about a pixel wide.
+const WIDTH: f64 = 860.0;
+const HEIGHT: f64 = 190.0;
+/// The room for words on the left and below.
+const LEFT: f64 = 56.0;
+const BELOW: f64 = 22.0;
+const ABOVE: f64 = 8.0;
+
+/// Draws stacked columns.
+pub(crate) fn columns(out: &mut Markup, chart: &Columns<'_>) {
+    let tall = |column: &Column| column.parts.iter().map(|(_, value)| value).sum::<f64>();
+    let most = chart.columns.iter().map(tall).fold(0.0, f64::max);
+    let (step, top) = match chart.top {
+        Some(top) => (top / 4.0, top),
+        None => steps(most),
+    };
+    let y = |value: f64| ABOVE + HEIGHT - value / top * HEIGHT;
+    open(out, chart.name, WIDTH, ABOVE + HEIGHT + BELOW);
+    let mut line = 0.0;
+    while line <= top + step / 2.0 {
+        out.lit("<line class=\"grid\" x1=\"");
+        point(out, LEFT).lit("\" x2=\"");
+        point(out, WIDTH).lit("\" y1=\"");
+        point(out, y(line)).lit("\" y2=\"");
+        point(out, y(line)).lit("\"/><text class=\"tick\" text-anchor=\"end\" x=\"");
+        point(out, LEFT - 7.0).lit("\" y=\"");
+        point(out, y(line) + 3.5).lit("\">").text(&(chart.scale)(line)).lit("</text>");
+        line += step;
+    }
+    let room = (WIDTH - LEFT) / chart.columns.len().max(1) as f64;
+    let wide = (room * 0.78).clamp(0.8, 34.0);
+    for (n, column) in chart.columns.iter().enumerate() {
+        let left = LEFT + room * n as f64;
+        if let Some(label) = &column.label {
+            out.lit("<text class=\"tick\" text-anchor=\"middle\" x=\"");
+            point(out, (left + room / 2.0).clamp(LEFT + 14.0, WIDTH - 18.0)).lit("\" y=\"");
+            point(out, ABOVE + HEIGHT + 15.0).lit("\">").text(label).lit("</text>");
+        }
+        if column.parts.iter().all(|(_, value)| *value <= 0.0) {
+            continue;
+        }
+        mark(out, column.href.as_deref(), &column.title, |out| {
+            // All of the column's height answers to the pointer, however short it is.
+            rect(out, "reach", (left, ABOVE), (room, HEIGHT));
+            let mut bottom = 0.0;
+            for (class, value) in &column.parts {
+                let (low, high) = (y(bottom), y(bottom + value));
+                rect(
+                    out,
+                    SERIES[class % SERIES.len()],
+                    (left + (room - wide) / 2.0, high),
+                    (wide, (low - high).max(0.4)),
+                );
+                bottom += value;
+            }
+        });
+    }
+    out.lit("</svg>");
+}
+
+/// The classes of what is told apart by colour.
+pub(crate) const SERIES: [&str; 8] = ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"];
+
+/// A line of a chart of bars.
+pub(crate) struct Bar {
+    /// What stands before it.
+    pub(crate) label: String,
+    /// Where the label leads.
+    pub(crate) href: Option<String>,
+    /// What it says in words.
+    pub(crate) title: String,
+    /// How long it is.
+    pub(crate) value: f64,
+    /// What stands behind it.
+    pub(crate) shown: String,
+}
+
+/// Draws bars that lie one below the other.
+pub(crate) fn bars(out: &mut Markup, name: &str, bars: &[Bar]) {
+    const ROW: f64 = 24.0;
+    const LABEL: f64 = 190.0;
+    const SHOWN: f64 = 90.0;
+    let most = bars.iter().map(|bar| bar.value).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+    open(out, name, WIDTH, ROW * bars.len() as f64 + 4.0);
+    for (n, bar) in bars.iter().enumerate() {
+        let top = ROW * n as f64 + 2.0;
+        let long = (bar.value / most * (WIDTH - LABEL - SHOWN)).max(1.0);
+        mark(out, bar.href.as_deref(), &bar.title, |out| {
+            rect(out, "reach", (0.0, top), (WIDTH, ROW));
+            out.lit("<text class=\"label\" text-anchor=\"end\" x=\"");
+            point(out, LABEL - 12.0).lit("\" y=\"");
+            point(out, top + 16.0).lit("\">").text(&bar.label).lit("</text>");
+            rect(out, "c0", (LABEL, top + 5.0), (long, ROW - 10.0));
+            out.lit("<text class=\"label num\" x=\"");
+            point(out, LABEL + long + 8.0).lit("\" y=\"");
+            point(out, top + 16.0).lit("\">").text(&bar.shown).lit("</text>");
+        });
+    }
+    out.lit("</svg>");
+}
+
+/// A day of a calendar.
+pub(crate) struct Cell {
+    pub(crate) day: Date,
+    pub(crate) href: String,
+    pub(crate) title: String,
+    /// How much, from 0 to 1; nothing at all is not drawn as little.
+    pub(crate) share: f64,
+}
+
+/// Draws a calendar: a column a week from Monday on, up to 53 of them, ending with `last`.
+pub(crate) fn calendar(out: &mut Markup, name: &str, cells: &[Cell], last: Date) {
+    const SIDE: f64 = 15.4;
+    const GAP: f64 = 2.8;
+    const TOP: f64 = 18.0;
+    const SIDE_LABEL: f64 = 32.0;
+    let monday = |day: Date| day.saturating_sub(i64::from(day.weekday().to_monday_zero_offset()).days());
+    let end = monday(last);
+    let start = end.saturating_sub(52.weeks());
+    let days_between = |from: Date, to: Date| from.until(to).map_or(0, |span| i64::from(span.get_days()));
+    open(out, name, WIDTH, TOP + 7.0 * SIDE + 2.0);
+    for (row, label) in [(0, "Mon"), (2, "Wed"), (4, "Fri")] {
+        out.lit("<text class=\"tick\" text-anchor=\"end\" x=\"");
+        point(out, SIDE_LABEL - 8.0).lit("\" y=\"");
+        point(out, TOP + f64::from(row) * SIDE + 10.5).lit("\">").lit(label).lit("</text>");
+    }
+    let mut day = start;
+    let mut month = None;
+    let mut known = cells.iter().peekable();
+    while day <= last {
+        let days = days_between(start, day);
+        let (left, row) = (SIDE_LABEL + (days / 7) as f64 * SIDE, (days % 7) as f64);
+        // A month is named over the first week that begins in it.
+        if row == 0.0 && month != Some(day.month()) && day < last.saturating_sub(14.days()) {
+            if month.is_some() || day.day() <= 7 {
+                out.lit("<text class=\"tick\" x=\"");
+                point(out, left).lit("\" y=\"11\">").text(&day.strftime("%b").to_string()).lit("</text>");
+            }
+            month = Some(day.month());
+        }
+        while known.peek().is_some_and(|cell| cell.day < day) {
+            known.next();
+        }
+        let (at, size) = ((left, TOP + row * SIDE), (SIDE - GAP, SIDE - GAP));
+        match known.peek().filter(|cell| cell.day == day) {
+            Some(cell) => {
+                let level = 1 + (cell.share.clamp(0.0, 1.0).sqrt() * 3.99) as usize;
+                mark(out, Some(&cell.href), &cell.title, |out| {
+                    rect(out, ["h0", "h1", "h2", "h3", "h4"][level.min(4)], at, size);
+                });
+            }
+            None => rect(out, "h0", at, size),
+        }
+        let Ok(next) = day.tomorrow() else { break };
+        day = next;
+    }
+    out.lit("</svg>");
+}
+
+fn open(out: &mut Markup, name: &str, width: f64, height: f64) {
+    out.lit("<svg class=\"chart\" role=\"group\" aria-label=\"").text(name).lit("\" viewBox=\"0 0 ");
+    point(out, width).lit(" ");
+    point(out, height).lit("\">");
+}
+
+/// Adds something to see, which says what it is and leads somewhere.
+fn mark(out: &mut Markup, href: Option<&str>, title: &str, draw: impl FnOnce(&mut Markup)) {
+    match href {
+        Some(href) => out.lit("<a href=\"").text(href).lit("\" aria-label=\"").text(title).lit("\">"),
+        None => out.lit("<g>"),
+    };
+    out.lit("<title>").text(title).lit("</title>");
+    draw(out);
+    out.lit(if href.is_some() { "</a>" } else { "</g>" });
+}
+
+fn rect(out: &mut Markup, class: &'static str, (x, y): (f64, f64), (width, height): (f64, f64)) {
+    out.lit("<rect class=\"").lit(class).lit("\" x=\"");
+    point(out, x).lit("\" y=\"");
+    point(out, y).lit("\" width=\"");
+    point(out, width).lit("\" height=\"");
+    point(out, height).lit("\"/>");
+}
+
+/// Adds a coordinate.
+fn point(out: &mut Markup, value: f64) -> &mut Markup {
+    let value = if value.is_finite() { value } else { 0.0 };
+    out.text(&format!("{}", (value * 10.0).round() / 10.0))
+}
+
+/// How far apart the lines of a scale are, and where it ends: round figures, three to six lines.
+fn steps(most: f64) -> (f64, f64) {
+    if !(most > 0.0 && most.is_finite()) {
+        return (1.0, 1.0);
+    }
+    let rough = most / 4.0;
+    let unit = 10_f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 2.5, 5.0, 10.0]
+        .into_iter()
+        .map(|n| n * unit)
+        .find(|step| *step >= rough)
+        .unwrap_or(unit * 10.0);
+    (step, (most / step).ceil() * step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scales_are_round_and_hold_what_they_show() {
+        for (most, expected) in
+            [(3.2, (1.0, 4.0)), (0.07, (0.02, 0.08)), (950.0, (250.0, 1000.0)), (0.0, (1.0, 1.0))]
+        {
+            let (step, top) = steps(most);
+            assert!(
+                (step - expected.0).abs() < 1e-9 && (top - expected.1).abs() < 1e-9,
+                "{most}: {step} {top}"
+            );
+        }
+        assert_eq!(steps(f64::NAN), (1.0, 1.0));
+    }
+
+    #[test]
+    fn columns_stand_on_zero_and_say_what_they_are() {
+        let column = |parts: &[(usize, f64)]| Column {
+            label: Some("1 <Jan>".to_owned()),
+            href: Some("/?since=2026-01-01".to_owned()),
+            title: "1 Jan: \"$2\"".to_owned(),
+            parts: parts.to_vec(),
+        };
+        let mut out = Markup::new();
+        let all = [column(&[(0, 1.0), (9, 3.0)]), column(&[])];
+        columns(
+            &mut out,
+            &Columns { name: "Cost", columns: &all, scale: &|value| format!("${value}"), top: None },
+        );
+        let svg = out.into_string();
+        // Four dollars are as tall as the chart, and the second part stands on the first.
+        assert!(svg.contains(r#"<rect class="c0" x="240" y="150.5" width="34" height="47.5"/>"#), "{svg}");
+        assert!(svg.contains(r#"<rect class="c1" x="240" y="8" width="34" height="142.5"/>"#), "{svg}");
+        assert!(
+            svg.contains("1 &lt;Jan&gt;") && svg.contains("&quot;$2&quot;") && svg.contains(">$4</text>")
+        );
+        assert!(!svg.contains("style") && !svg.contains("NaN"));
+        assert_eq!(svg.matches("<a ").count(), 1, "an empty column leads nowhere");
+    }
+
+    #[test]
+    fn a_calendar_has_a_cell_for_every_day_of_a_year() {
+        let last = Date::constant(2026, 11, 15);
+        let day = Date::constant(2026, 11, 12);
+        let cell = Cell { day, href: "/x".to_owned(), title: "much".to_owned(), share: 1.0 };
+        let mut out = Markup::new();
+        calendar(&mut out, "Days", &[cell], last);
+        let svg = out.into_string();
+        assert_eq!(svg.matches("<rect").count(), 52 * 7 + 7);
+        assert_eq!((svg.matches("\"h4\"").count(), svg.matches("\"h0\"").count()), (1, 52 * 7 + 6));
+        assert!(svg.contains(">Mon<") && svg.contains(">Jul<"));
+    }
+}

@@ -1,0 +1,114 @@
+//! Check: what is wrong with a session, and what a repair would do.
+
+use threadline_view::{Finding, Severity};
+
+use super::foot::foot;
+use super::link;
+use crate::markup::Markup;
+use crate::words;
+
+/// What the check page shows.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckPage<'a> {
+    /// The session.
+    pub id: &'a str,
+    /// What it is called.
+    pub title: &'a str,
+    /// What was found, by log: the sub-agent whose log it is, its path, and the findings in it.
+    pub logs: &'a [(Option<String>, String, Vec<Finding>)],
+    /// What `edit repair` would do, line by line; `None` where it cannot tell.
+    pub plan: Option<&'a [String]>,
+}
+
+/// What stands between the bar and the end of the page.
+pub fn check(page: &CheckPage<'_>) -> Markup {
+    let mut out = Markup::new();
+    let all = || page.logs.iter().flat_map(|(_, _, findings)| findings);
+    let of = |severity| all().filter(|finding| finding.severity == severity).count() as u64;
+    let here = link::session(page.id);
+    out.lit("<main id=\"main\" tabindex=\"-1\" class=\"check\">\n<header class=\"opening\"><h1>What is wrong</h1><p class=\"facts\"><a href=\"");
+    out.text(&here).lit("\">").text(&words::first_words(page.title, 160)).lit("</a> <span>·</span> ");
+    out.text(&words::many(of(Severity::Error), "error"))
+        .lit(" <span>·</span> ")
+        .text(&words::many(of(Severity::Warning), "warning"));
+    out.lit(" <span>·</span> ").text(&words::many(of(Severity::Note), "note")).lit("</p></header>\n");
+    if all().all(|finding| finding.severity == Severity::Note) {
+        out.lit("<div class=\"nothing\"><p>Nothing is wrong with this session.</p></div>\n");
+    }
+    for (agent, path, findings) in page.logs.iter().filter(|(_, _, findings)| !findings.is_empty()) {
+        log(&mut out, &here, (agent.as_deref(), path), findings);
+    }
+    if let Some(plan) = page.plan {
+        repair(&mut out, page.id, plan);
+    }
+    out.lit("</main>\n");
+    foot(&mut out, &format!("{here}/check.json"), Some(&format!("{here}/check.md")));
+    out
+}
+
+fn log(out: &mut Markup, here: &str, (agent, path): (Option<&str>, &str), findings: &[Finding]) {
+    out.lit("<section class=\"log\"><h2 class=\"path\">").text(path).lit("</h2>\n");
+    let notes = findings.iter().filter(|finding| finding.severity == Severity::Note);
+    let rest = findings.iter().filter(|finding| finding.severity > Severity::Note);
+    list(out, here, agent, rest);
+    let count = notes.clone().count() as u64;
+    if count > 0 {
+        out.lit("<details class=\"figures\"><summary>").text(&words::many(count, "note"));
+        out.lit(", worth knowing; they harm nothing</summary>");
+        list(out, here, agent, notes);
+        out.lit("</details>");
+    }
+    out.lit("</section>\n");
+}
+
+fn list<'f>(out: &mut Markup, here: &str, agent: Option<&str>, findings: impl Iterator<Item = &'f Finding>) {
+    out.lit("<ol class=\"wrongs\">");
+    for finding in findings {
+        out.lit("<li class=\"s ")
+            .lit(finding.severity.name())
+            .lit("\"><p><b class=\"sev\">")
+            .lit(finding.severity.name())
+            .lit("</b> ");
+        out.lit("<span class=\"code-name\" title=\"")
+            .lit(finding.code.id())
+            .lit("\">")
+            .lit(finding.code.name())
+            .lit("</span> ");
+        if let Some(at) = finding.at {
+            let mut href = format!("{here}#");
+            if let Some(agent) = agent {
+                href.push_str("a-");
+                link::encode(agent, &mut href);
+                href.push('-');
+            }
+            href.push_str(&format!("m{}", at.line_no));
+            out.lit("<a class=\"go\" href=\"")
+                .text(&href)
+                .lit("\" title=\"byte ")
+                .num(at.byte_offset)
+                .lit("\">line ");
+            out.num(at.line_no).lit("</a>");
+        }
+        out.lit("</p><p class=\"what\">")
+            .text(&finding.message)
+            .lit("</p><p class=\"mend\">Repair: ")
+            .lit(finding.code.repair())
+            .lit("</p></li>\n");
+    }
+    out.lit("</ol>");
+}
+
+fn repair(out: &mut Markup, id: &str, plan: &[String]) {
+    out.lit("<section class=\"log\"><h2>What a repair would do</h2>");
+    if plan.is_empty() {
+        out.lit("<p>Nothing: there is nothing that it could mend.</p>");
+    } else {
+        out.lit("<ol class=\"plan\">");
+        for step in plan {
+            out.lit("<li>").text(step).lit("</li>");
+        }
+        out.lit("</ol><p class=\"quiet\">This page changes nothing. <code>threadline edit repair ").text(id);
+        out.lit(" --apply</code> writes a mended copy.</p>");
+    }
+    out.lit("</section>\n");
+}

@@ -1,0 +1,134 @@
+//! Why a figure is what it is: every record that tells of a call, counted or not.
+
+use jiff::tz::TimeZone;
+use threadline_view::{Explained, Money, Verdict};
+
+use super::foot::foot;
+use super::link;
+use crate::markup::Markup;
+use crate::words;
+
+/// What an explanation shows.
+#[derive(Clone, Copy, Debug)]
+pub struct ExplainPage<'a> {
+    /// What was asked for: the parts of the page's link.
+    pub asked: &'a [(String, String)],
+    /// Every record, by log and line.
+    pub records: &'a [Explained],
+    /// The page of them, counted from 0.
+    pub page: usize,
+    /// The zone that times are shown in.
+    pub zone: &'a TimeZone,
+}
+
+/// How many records stand on a page.
+const RECORDS: usize = 500;
+
+/// What stands between the bar and the end of the page.
+pub fn explain(page: &ExplainPage<'_>) -> Markup {
+    let mut out = Markup::new();
+    let records = page.records;
+    let counted = records.iter().filter(|record| record.verdict == Verdict::Counted).count();
+    let cost: Money = records.iter().filter_map(|record| record.cost).sum();
+    out.lit("<main id=\"main\" tabindex=\"-1\" class=\"usage explain\">\n<header class=\"opening\"><h1>Where the figures come from</h1><p class=\"facts\">");
+    for (key, value) in page.asked.iter().filter(|(key, _)| key != "page") {
+        out.text(key).lit(" <b>").text(value).lit("</b> <span>·</span> ");
+    }
+    out.text(&words::many(counted as u64, "record")).lit(" counted <span>·</span> ");
+    out.text(&words::exact((records.len() - counted) as u64))
+        .lit(" not <span>·</span> ")
+        .text(&words::money(cost));
+    out.lit("</p><p class=\"facts\"><a href=\"")
+        .text(&link(page, "/usage", None))
+        .lit("\">Usage</a></p></header>\n");
+    let pages = records.len().div_ceil(RECORDS).max(1);
+    let at = page.page.min(pages - 1);
+    let mut last: Option<&str> = None;
+    for record in records.iter().skip(at * RECORDS).take(RECORDS) {
+        if last != Some(&record.path) {
+            out.lit(if last.is_some() { "</tbody></table></div></section>\n" } else { "" });
+            out.lit("<section class=\"log\"><h2 class=\"path\">").text(&record.path);
+            out.lit("</h2><div class=\"table\"><table class=\"numbers\"><thead><tr><th scope=\"col\">line</th><th scope=\"col\">when</th><th scope=\"col\">model</th>");
+            for column in ["input", "output", "cache read", "cache write", "cost"] {
+                out.lit("<th scope=\"col\" class=\"n\">").lit(column).lit("</th>");
+            }
+            out.lit("<th scope=\"col\">counted?</th></tr></thead><tbody>\n");
+            last = Some(&record.path);
+        }
+        line(&mut out, record, page.zone);
+    }
+    out.lit(if last.is_some() {
+        "</tbody></table></div></section>\n"
+    } else {
+        "<div class=\"nothing\"><p>No record tells of a call here.</p></div>\n"
+    });
+    if pages > 1 {
+        out.lit("<nav class=\"pages\" aria-label=\"Pages of records\">");
+        if at > 0 {
+            out.lit("<a rel=\"prev\" href=\"")
+                .text(&link(page, "/usage/explain", Some(at - 1)))
+                .lit("\">← before</a>");
+        }
+        out.lit("<span>page ").num(at as u64 + 1).lit(" of ").num(pages as u64).lit("</span>");
+        if at + 1 < pages {
+            out.lit("<a rel=\"next\" href=\"")
+                .text(&link(page, "/usage/explain", Some(at + 1)))
+                .lit("\">next →</a>");
+        }
+        out.lit("</nav>\n");
+    }
+    out.lit("</main>\n");
+    foot(&mut out, &link(page, "/usage/explain.json", None), None);
+    out
+}
+
+fn link(page: &ExplainPage<'_>, path: &str, at: Option<usize>) -> String {
+    let number = at.map(|at| (at + 1).to_string());
+    let kept = page.asked.iter().filter(|(key, _)| key != "page").map(|(key, value)| (&**key, &**value));
+    link::href(path, kept.chain(number.as_deref().map(|number| ("page", number))))
+}
+
+fn line(out: &mut Markup, record: &Explained, zone: &TimeZone) {
+    let agent = record.path.rsplit(['/', '\\']).next().and_then(|name| name.strip_suffix(".jsonl"));
+    let agent = agent.and_then(|name| name.strip_prefix("agent-"));
+    let mut href = link::session(&record.session);
+    href.push('#');
+    if let Some(agent) = agent {
+        href.push_str("a-");
+        link::encode(agent, &mut href);
+        href.push('-');
+    }
+    href.push_str(&format!("m{}", record.line));
+    let counted = record.verdict == Verdict::Counted;
+    out.lit("<tr class=\"")
+        .lit(if counted { "s" } else { "s not" })
+        .lit("\"><th scope=\"row\"><a class=\"go\" href=\"")
+        .text(&href);
+    out.lit("\" title=\"byte ").num(record.byte_offset).lit("\">").num(record.line).lit("</a></th><td>");
+    if let Some((shown, _)) = record.at.and_then(|at| words::moment(at, zone, "%Y-%m-%d %H:%M:%S")) {
+        out.text(&shown);
+    }
+    out.lit("</td><td title=\"").text(record.message_id.as_deref().unwrap_or_default()).lit("\">");
+    out.text(words::model(record.model.as_deref().unwrap_or("–"))).lit("</td>");
+    let tokens = record.tokens;
+    for figure in [tokens.input, tokens.output, tokens.cache_read, tokens.cache_write()] {
+        out.lit("<td class=\"n\">").text(&words::exact(figure)).lit("</td>");
+    }
+    out.lit("<td class=\"n\">");
+    match (counted, record.cost) {
+        (true, Some(cost)) => out
+            .lit("<span title=\"$")
+            .text(&cost.to_string())
+            .lit("\">")
+            .text(&words::money(cost))
+            .lit("</span>"),
+        (true, None) => out.lit("no price"),
+        (false, _) => out.lit(""),
+    };
+    out.lit("</td><td>");
+    match &record.verdict {
+        Verdict::Counted => out.lit("yes"),
+        Verdict::Rejected(reason) => out.lit("no: ").text(&reason.to_string()),
+    };
+    out.lit("</td></tr>\n");
+}

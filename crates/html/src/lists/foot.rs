@@ -1,0 +1,43 @@
+//! What stands below every list: its twins, and the keys.
+
+use crate::markup::Markup;
+
+/// Adds the links to the twins of a page, and the list of keys.
+pub(crate) fn foot(out: &mut Markup, json: &str, markdown: Option<&str>) {
+    out.lit("<footer class=\"foot\"><span>The same as ");
+    out.lit("<a rel=\"alternate\" type=\"application/json\" href=\"").text(json).lit("\">JSON</a>");
+    if let Some(markdown) = markdown {
+        out.lit(", <a rel=\"alternate\" type=\"text/markdown\" href=\"")
+            .text(markdown)
+            .lit("\">Markdown</a>");
+    }
+    out.lit(concat!("</span> <span>threadline ", env!("CARGO_PKG_VERSION"), "</span></footer>\n"));
+    out.lit("<dialog id=\"help\" aria-labelledby=\"help-h\"><form method=\"dialog\"><h2 id=\"help-h\">Keys</h2>\n<dl>");
+    for (keys, what) in KEYS {
+        out.lit("<dt>");
+        for key in *keys {
+            out.lit("<kbd>").lit(key).lit("</kbd> ");
+        }
+        out.lit("</dt><dd>").lit(what).lit("</dd>\n");
+    }
+    out.lit(
+        "</dl><button>Close</button></form></dialog>\n<p class=\"sr\" id=\"said\" role=\"status\"></p>\n",
+    );
+}
+
+const KEYS: &[(&[&str], &str)] = &[
+    (&["j", "n"], "next session, find or finding"),
+    (&["k", "p"], "the one before"),
+    (&["Enter"], "open it"),
+    (&["c"], "what is wrong with the marked session"),
+    (&["/"], "search all sessions"),
+    (&["f"], "filter"),
+    (&["x"], "clear the filters"),
+    (&["]"], "next page of the list"),
+    (&["["], "page before"),
+    (&["s"], "sessions"),
+    (&["u"], "usage"),
+    (&["d"], "light or dark"),
+    (&["?"], "this list"),
+    (&["Esc"], "leave"),
+];

@@ -1,0 +1,222 @@
+//! Search: what was found in all sessions, each find with a link to its block.
+
+use std::ops::Range;
+
+use jiff::tz::TimeZone;
+
+use super::foot::foot;
+use super::link;
+use crate::markup::Markup;
+use crate::words;
+
+/// What the search page shows.
+#[derive(Clone, Debug)]
+pub struct SearchPage<'a> {
+    /// What was asked.
+    pub query: &'a str,
+    /// Why it cannot be answered, and which part of the query is at fault.
+    pub problem: Option<(&'a str, Option<Range<usize>>)>,
+    /// The sessions where something was found, in order.
+    pub sessions: &'a [FoundSession],
+    /// How much was found, in how many sessions.
+    pub found: (usize, usize),
+    /// Whether the search stopped because there is so much.
+    pub stopped: bool,
+    /// What could not be searched, in words.
+    pub troubles: &'a [String],
+    /// In milliseconds since 1970.
+    pub now: i64,
+    /// The zone that times are shown in.
+    pub zone: &'a TimeZone,
+}
+
+/// A session where something was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundSession {
+    /// Its id.
+    pub id: String,
+    /// What it is called.
+    pub title: String,
+    /// Where it ran.
+    pub project: String,
+    /// When it was last written to, in milliseconds since 1970.
+    pub modified: i64,
+    /// How much was found in it.
+    pub count: usize,
+    /// The first of it.
+    pub blocks: Vec<FoundBlock>,
+}
+
+/// A block in which something was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundBlock {
+    /// Its name in its log.
+    pub anchor: String,
+    /// The sub-agent whose log it is.
+    pub agent: Option<String>,
+    /// What it is, in one word.
+    pub kind: &'static str,
+    /// The tool that was called.
+    pub tool: Option<String>,
+    /// When, in milliseconds since 1970.
+    pub at: Option<i64>,
+    /// The text around what was found.
+    pub text: String,
+    /// What was found, in bytes of `text`.
+    pub ranges: Vec<Range<usize>>,
+    /// How many other sessions hold a copy.
+    pub copies: usize,
+}
+
+/// What stands between the bar and the end of the search page.
+pub fn search(page: &SearchPage<'_>) -> Markup {
+    let mut out = Markup::new();
+    out.lit("<main id=\"main\" tabindex=\"-1\" class=\"search\">\n<h1 class=\"sr\">Search</h1><form role=\"search\" class=\"ask\" id=\"ask\" action=\"/search\">");
+    out.lit("<input type=\"search\" name=\"q\" id=\"q\" aria-label=\"Search all sessions\" placeholder=\"words, &quot;phrases&quot;, /patterns/, tool:Bash\" autocomplete=\"off\" spellcheck=\"false\" autofocus value=\"");
+    out.text(page.query).lit("\"><button class=\"apply\">Search</button></form>\n<div id=\"found\">");
+    out.add(&search_results(page));
+    out.lit("</div></main>\n");
+    foot(&mut out, &link::href("/search.json", [("q", page.query)]), None);
+    out
+}
+
+/// What was found, alone, for a page that is there already.
+pub fn search_results(page: &SearchPage<'_>) -> Markup {
+    let mut out = Markup::new();
+    if let Some((problem, part)) = &page.problem {
+        wrong(&mut out, page.query, problem, part.clone());
+        return out;
+    }
+    if page.query.trim().is_empty() {
+        help(&mut out);
+        return out;
+    }
+    let (finds, sessions) = page.found;
+    out.lit("<p class=\"status\" id=\"count\">");
+    match finds {
+        0 => out.lit("Nothing was found."),
+        _ => out
+            .lit(if page.stopped { "The first " } else { "" })
+            .text(&words::many(finds as u64, "find"))
+            .lit(" in ")
+            .text(&words::many(sessions as u64, "session")),
+    };
+    out.lit("</p>\n");
+    for session in page.sessions {
+        found(&mut out, page, session);
+    }
+    if page.stopped {
+        out.lit("<p class=\"note\">There is more; another word narrows it down.</p>");
+    }
+    for trouble in page.troubles {
+        out.lit("<p class=\"wrong\">").text(trouble).lit("</p>\n");
+    }
+    out
+}
+
+fn wrong(out: &mut Markup, query: &str, problem: &str, part: Option<Range<usize>>) {
+    out.lit("<div class=\"nothing\"><p class=\"wrong\">").text(problem).lit("</p>");
+    if let Some((before, at, behind)) = part
+        .and_then(|part| Some((query.get(..part.start)?, query.get(part.clone())?, query.get(part.end..)?)))
+    {
+        out.lit("<p><code>")
+            .text(before)
+            .lit("<mark>")
+            .text(at)
+            .lit("</mark>")
+            .text(behind)
+            .lit("</code></p>");
+    }
+    out.lit("</div>\n");
+    help(out);
+}
+
+fn found(out: &mut Markup, page: &SearchPage<'_>, session: &FoundSession) {
+    out.lit("<section class=\"hits\"><h2><a href=\"").text(&link::session(&session.id)).lit("\">");
+    out.text(&words::first_words(&session.title, 160))
+        .lit("</a></h2><p class=\"facts\"><span title=\"")
+        .text(&session.project)
+        .lit("\">");
+    out.text(link::project_name(&session.project)).lit("</span>");
+    words::time(out, session.modified, &words::ago(session.modified, page.now, page.zone), page.zone);
+    out.lit("</p>\n<ol>");
+    for block in &session.blocks {
+        out.lit("<li class=\"s\"><a class=\"go\" href=\"")
+            .text(&to(page.query, session, block))
+            .lit("\"><span class=\"kind\">");
+        match &block.tool {
+            Some(tool) => out.text(words::tool(tool)),
+            None => out.lit(block.kind),
+        };
+        out.lit("</span> <span class=\"piece-of\">");
+        marked(out, &block.text, &block.ranges);
+        out.lit("</span></a>");
+        if block.agent.is_some() {
+            out.lit(" <span class=\"quiet\">sub-agent</span>");
+        }
+        if block.copies > 0 {
+            out.lit(" <span class=\"quiet\">also in ")
+                .text(&words::many(block.copies as u64, "other session"))
+                .lit("</span>");
+        }
+        out.lit("</li>\n");
+    }
+    out.lit("</ol>");
+    let more = session.count.saturating_sub(session.blocks.len());
+    if more > 0 {
+        let narrower = format!("{} session:{}", page.query, session.id);
+        out.lit("<p class=\"quiet\"><a href=\"").text(&link::href("/search", [("q", &*narrower)])).lit("\">");
+        out.text(&words::exact(more as u64)).lit(" more in this session</a></p>");
+    }
+    out.lit("</section>\n");
+}
+
+/// The link to a block, with what is to be marked there.
+fn to(query: &str, session: &FoundSession, block: &FoundBlock) -> String {
+    let mut href = link::href(&link::session(&session.id), [("q", query)]);
+    href.push('#');
+    if let Some(agent) = &block.agent {
+        href.push_str("a-");
+        link::encode(agent, &mut href);
+        href.push('-');
+    }
+    link::encode(&block.anchor, &mut href);
+    href
+}
+
+/// Adds text with some of it marked.
+fn marked(out: &mut Markup, text: &str, ranges: &[Range<usize>]) {
+    let mut done = 0;
+    for range in ranges {
+        let (Some(before), Some(hit)) = (text.get(done..range.start), text.get(range.clone())) else {
+            continue;
+        };
+        out.text(before).lit("<mark>").text(hit).lit("</mark>");
+        done = range.end;
+    }
+    out.text(text.get(done..).unwrap_or_default());
+}
+
+const LANGUAGE: &[(&str, &str)] = &[
+    ("slow loom", "both words, in one block of a message; case counts only where a word has a capital"),
+    ("\"slow loom\"", "whole words, one behind the other"),
+    ("/slow(er)?/i", "a regular expression"),
+    ("-loom  -\"a b\"", "must not occur"),
+    ("kind:prompt", "prompt, reply, thinking, tool, result, output, task, summary, title, notice"),
+    ("role:assistant", "user, assistant, system"),
+    ("tool:Bash", "calls of a tool and their results; tool:mcp__* for many"),
+    ("path:src/main.rs", "calls about a file, and their results"),
+    ("command:\"git push\"", "calls that run a command, and their results"),
+    ("error:true", "what failed; error:timeout what failed with this text"),
+    ("branch:  model:", "the branch of the line, the model of the reply"),
+    ("project:  session:", "the directory of the session, the beginning of its id"),
+    ("since:  until:", "2026-03-01, 2026-03, 7d, 12h, today, yesterday"),
+];
+
+fn help(out: &mut Markup) {
+    out.lit("<section class=\"language\"><h2>What can be asked</h2><dl>");
+    for (example, meaning) in LANGUAGE {
+        out.lit("<dt><code>").text(example).lit("</code></dt><dd>").text(meaning).lit("</dd>\n");
+    }
+    out.lit("</dl></section>\n");
+}

@@ -1,0 +1,67 @@
+//! The beginnings of logs: where a session ran, and what it has in common with its forks.
+
+use std::io::Read;
+use std::path::Path;
+
+use memchr::memmem;
+use threadline_entry::decode;
+
+use crate::query::Query;
+use crate::scan::{Open, Searched, on_all_cores};
+use crate::searcher::first_uuid;
+
+/// Leaves the sessions that a query asks for by id and by project.
+pub fn keep_wanted(sessions: &mut Vec<Searched>, query: &Query, open: &Open) {
+    sessions.retain(|session| query.wants_session(&session.id));
+    if query.asks_for_project() {
+        let mut directories = directories(sessions, open).into_iter();
+        sessions.retain(|session| {
+            let cwd = directories.next().flatten().unwrap_or_default();
+            query.wants_project(&[&cwd, &session.folder])
+        });
+    }
+}
+
+/// How much of a log is looked at to know it, at first and at most.
+const HEAD: usize = 1 << 12;
+const MOST: usize = 1 << 20;
+
+/// What `wanted` finds in the beginning of a log, within reason.
+fn head<T>(log: &Path, open: &Open, wanted: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
+    let mut file = open(log).ok()?;
+    let mut head = vec![0; HEAD];
+    let mut filled = 0;
+    loop {
+        let read = file.read(&mut head[filled..]).ok()?;
+        filled += read;
+        let found = wanted(&head[..filled]);
+        if found.is_some() || read == 0 || filled == MOST {
+            return found;
+        }
+        if filled == head.len() {
+            head.resize(4 * filled, 0);
+        }
+    }
+}
+
+/// What each session has in common with its forks.
+pub(crate) fn roots(sessions: &[Searched], open: &Open) -> Vec<Option<[u8; 36]>> {
+    on_all_cores(sessions, |session| head(&session.path, open, |head| first_uuid(head)?.try_into().ok()))
+}
+
+/// The directory that each session began in.
+pub fn directories(sessions: &[Searched], open: &Open) -> Vec<Option<String>> {
+    on_all_cores(sessions, |session| head(session.logs.first()?, open, |head| string_of(head, "\"cwd\":\"")))
+}
+
+/// The first string behind a key.
+fn string_of(head: &[u8], key: &str) -> Option<String> {
+    let from = memmem::find(head, key.as_bytes())? + key.len();
+    let mut escaped = false;
+    let end = head[from..].iter().position(|byte| {
+        let ends = *byte == b'"' && !escaped;
+        escaped = *byte == b'\\' && !escaped;
+        ends
+    })?;
+    Some(decode(std::str::from_utf8(&head[from..from + end]).ok()?).into_owned())
+}

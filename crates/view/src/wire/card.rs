@@ -1,0 +1,89 @@
+//! What lists hold, in our JSON: sessions with their figures, and finds.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::usage::exact;
+use super::{TokensObject, moment};
+use crate::session_card::SessionCard;
+
+/// One session of the viewer's home.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct CardObject<'a> {
+    pub id: &'a str,
+    pub project: &'a str,
+    pub title: &'a str,
+    pub first_prompt: Option<&'a str>,
+    pub git_branch: Option<&'a str>,
+    pub tag: Option<&'a str>,
+    pub version: Option<&'a str>,
+    pub created_at: Option<String>,
+    pub modified_at: String,
+    pub size_bytes: u64,
+    pub agents: u64,
+    pub live: bool,
+    pub turns: Option<u64>,
+    pub errors: Option<u64>,
+    pub models: Option<&'a [String]>,
+    pub tools: Option<BTreeMap<&'a str, u64>>,
+    pub tokens: Option<TokensObject>,
+    pub cost_usd: Option<Box<RawValue>>,
+    pub unpriced_models: Option<Vec<&'a str>>,
+}
+
+impl<'a> From<&'a SessionCard> for CardObject<'a> {
+    fn from(card: &'a SessionCard) -> Self {
+        let figures = card.figures.as_ref();
+        let tokens = |tokens: threadline_usage::Tokens| TokensObject {
+            input: tokens.input,
+            output: tokens.output,
+            cache_read: tokens.cache_read,
+            cache_write: tokens.cache_write(),
+        };
+        Self {
+            id: &card.id,
+            project: &card.project,
+            title: &card.title,
+            first_prompt: card.first_prompt.as_deref(),
+            git_branch: card.branch.as_deref(),
+            tag: card.tag.as_deref(),
+            version: card.version.as_deref(),
+            created_at: card.created.map(moment),
+            modified_at: moment(card.modified),
+            size_bytes: card.size,
+            agents: card.agents as u64,
+            live: card.live,
+            turns: figures.map(|figures| figures.tally.turns),
+            errors: figures.map(|figures| figures.tally.errors),
+            models: figures.map(|figures| &*figures.models),
+            tools: figures
+                .map(|figures| figures.tools.iter().map(|(name, count)| (&**name, *count)).collect()),
+            tokens: figures.map(|figures| tokens(figures.totals.tokens)),
+            cost_usd: figures.and_then(|figures| exact(figures.totals.cost)),
+            unpriced_models: figures
+                .map(|figures| figures.totals.unpriced.iter().map(|name| &**name).collect()),
+        }
+    }
+}
+
+/// A find of `search`.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct HitObject<'a> {
+    pub session: &'a str,
+    pub path: String,
+    pub line: u64,
+    pub anchor: &'a str,
+    pub kind: &'static str,
+    pub tool: Option<&'a str>,
+    pub timestamp: Option<String>,
+    pub text: &'a str,
+    pub ranges: Vec<[usize; 2]>,
+    pub role: &'static str,
+    pub agent: Option<String>,
+    pub matches: usize,
+    pub copies: usize,
+}

@@ -1,0 +1,239 @@
+//! Home, search, usage and check, asked over loopback.
+
+use serde_json::Value;
+use threadline_testkit::{TestHome, session_uuid};
+
+use crate::support::Served;
+
+const LOOM: &str = r#"
+u1        user   "why is the loom slow?" branch=main
+a1 <- u1  reply  msg_1 tool t1 Bash {"command":"make"} model=claude-opus-5 branch=main usage={"input_tokens":1000,"output_tokens":100}
+r1 <- a1  result t1 "exit 2: tangled warp" error
+a2 <- r1  reply  msg_2 text "The warp is tangled." model=claude-opus-5 branch=main usage={"input_tokens":10,"cache_read_input_tokens":9000}
+u2 <- a2  user   "untangle it" branch=main
+a3 <- u2  reply  msg_3 tool t2 Edit {"file_path":"/home/ada/loom/warp.rs","old_string":"a","new_string":"b"} model=claude-opus-5 branch=main
+r2 <- a3  result t2 "done"
+title "Slow loom"
+"#;
+
+const DYE: &str = r#"
+u1        user   "dye it blue" branch=feature/blue @2026-02-03T10:00:00Z
+a1 <- u1  reply  msg_9 text "It is blue." model=claude-haiku-4-5 branch=feature/blue usage={"input_tokens":500}
+"#;
+
+fn home() -> TestHome {
+    let home = TestHome::new();
+    let loom = home.session("loom", LOOM);
+    let dye = home.session_in("/home/ada/dye works", "dye", DYE);
+    // Long ago, so that neither is being written.
+    for (path, day) in [(loom, 20), (dye, 30)] {
+        let at = std::time::UNIX_EPOCH + std::time::Duration::from_secs(day * 86_400 + 1_750_000_000);
+        std::fs::File::options().append(true).open(path).unwrap().set_modified(at).unwrap();
+    }
+    home
+}
+
+fn objects(served: &Served, path: &str) -> Vec<Value> {
+    let reply = served.get(path);
+    assert_eq!((reply.status, reply.header("content-type")), (200, "application/x-ndjson"), "{}", reply.body);
+    reply.body.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn titles(served: &Served, path: &str) -> Vec<String> {
+    objects(served, path).iter().map(|card| card["title"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn home_tells_of_each_session_what_a_person_wants_to_know() {
+    let home = home();
+    let served = Served::new(&home);
+    let all = objects(&served, "/index.json");
+    assert_eq!(all.len(), 2);
+    let loom = &all[1];
+    assert_eq!(loom["id"], session_uuid("loom"));
+    assert_eq!(
+        (&loom["title"], &loom["first_prompt"]),
+        (&"Slow loom".into(), &"why is the loom slow?".into())
+    );
+    assert_eq!((&loom["turns"], &loom["errors"], &loom["live"]), (&2.into(), &1.into(), &false.into()));
+    assert_eq!((&loom["tools"]["Bash"], &loom["tools"]["Edit"]), (&1.into(), &1.into()));
+    assert_eq!(loom["models"], serde_json::json!(["claude-opus-5"]));
+    assert_eq!((&loom["tokens"]["input"], &loom["tokens"]["cache_read"]), (&1010.into(), &9000.into()));
+    let cost = loom["cost_usd"].as_f64().unwrap();
+    assert!((cost - 0.012_05).abs() < 1e-9, "{cost}");
+    // The page has the same, once it was counted.
+    let page = served.get("/").body;
+    for text in
+        ["Slow loom", "why is the loom slow?", "feature/blue", "dye works", "1 error", "opus-5", "$0.01"]
+    {
+        assert!(page.contains(text), "{text}\n{page}");
+    }
+    let markdown = served.get("/index.md");
+    assert_eq!(markdown.header("content-type"), "text/markdown; charset=utf-8");
+    assert!(markdown.body.contains("- [Slow loom](/s/"), "{}", markdown.body);
+}
+
+#[test]
+fn every_filter_is_in_the_link() {
+    let home = home();
+    let served = Served::new(&home);
+    for (link, expected) in [
+        ("", &["dye it blue", "Slow loom"][..]),
+        ("?project=/home/ada/dye%20works", &["dye it blue"]),
+        ("?branch=feature/blue", &["dye it blue"]),
+        ("?model=claude-opus-5", &["Slow loom"]),
+        ("?tool=Edit", &["Slow loom"]),
+        ("?errors=1", &["Slow loom"]),
+        ("?live=1", &[]),
+        ("?since=2020-01-01&until=2026-01-31", &["Slow loom"]),
+        ("?since=2030-01-01", &[]),
+        ("?words=BLUE", &["dye it blue"]),
+        ("?sort=cost", &["Slow loom", "dye it blue"]),
+        ("?sort=title", &["dye it blue", "Slow loom"]),
+        ("?project=nowhere&unknown=%00%ff", &[]),
+    ] {
+        assert_eq!(titles(&served, &format!("/index.json{link}")), expected, "{link}");
+        let page = served.get(&format!("/{link}"));
+        assert_eq!(page.status, 200, "{link}");
+        assert_eq!(page.body.matches("<tr class=\"s").count(), expected.len(), "{link}");
+    }
+}
+
+#[test]
+fn a_session_that_is_written_is_marked_and_comes_first() {
+    let home = home();
+    let served = Served::new(&home);
+    assert_eq!(titles(&served, "/index.json"), ["dye it blue", "Slow loom"]);
+    let path = home.root().join("projects/-home-ada-loom").join(format!("{}.jsonl", session_uuid("loom")));
+    let line = "{\"type\":\"custom-title\",\"customTitle\":\"Faster loom\",\"sessionId\":\"x\"}\n";
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes.extend_from_slice(line.as_bytes());
+    std::fs::write(&path, bytes).unwrap();
+    let cards = objects(&served, "/index.json");
+    assert_eq!((&cards[0]["title"], &cards[0]["live"]), (&"Faster loom".into(), &true.into()));
+    assert!(served.get("/").body.contains("<span class=\"now\">being written</span>"));
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(titles(&served, "/index.json"), ["dye it blue"]);
+}
+
+#[test]
+fn an_empty_home_says_where_it_looked() {
+    let home = TestHome::new();
+    let served = Served::new(&home);
+    let page = served.get("/");
+    assert_eq!(page.status, 200);
+    assert!(
+        page.body.contains("There are no sessions yet") && page.body.contains(home.root().to_str().unwrap())
+    );
+    assert!(served.get("/usage").body.contains("No model was asked here"));
+    assert!(served.get("/search?q=x").body.contains("Nothing was found"));
+}
+
+#[test]
+fn usage_adds_up_and_every_figure_leads_to_its_records() {
+    let home = home();
+    let served = Served::new(&home);
+    let days = objects(&served, "/usage.json");
+    assert_eq!(days.len(), 2);
+    let sum = |objects: &[Value]| {
+        objects.iter().map(|object| object["cost_usd"].as_f64().unwrap_or(0.0)).sum::<f64>()
+    };
+    for by in ["week", "month", "session", "project", "model", "tool", "branch", "window"] {
+        let other = objects(&served, &format!("/usage.json?by={by}"));
+        assert!((sum(&other) - sum(&days)).abs() < 1e-12, "{by}");
+    }
+    for day in &days {
+        let day_name = day["day"].as_str().unwrap();
+        let records = objects(&served, &format!("/usage/explain.json?since={day_name}&until={day_name}"));
+        assert!((sum(&records) - day["cost_usd"].as_f64().unwrap()).abs() < 1e-12, "{day_name}");
+        assert!(records.iter().all(|record| record["line"].as_u64().unwrap() > 0));
+    }
+    let opus = objects(&served, "/usage/explain.json?model=claude-opus-5");
+    assert_eq!(opus.iter().filter(|record| record["counted"] == true).count(), 3);
+    let page = served.get("/usage").body;
+    assert_eq!(page.matches("<svg class=\"chart\"").count(), 5, "days, a year, projects, cache, windows");
+    assert!(page.contains("/usage/explain?since=2026-01-01&amp;until=2026-01-01"), "{page}");
+    let why = served.get("/usage/explain?project=/home/ada/dye%20works").body;
+    assert!(why.contains(&format!("/s/{}#m2", session_uuid("dye"))), "{why}");
+    assert!(served.get("/usage.md").body.contains("| claude-opus-5 | 3 |"));
+    assert_eq!(served.get("/usage?since=soon").status, 400);
+    assert_eq!(served.get("/usage.json?by=moon").status, 400);
+}
+
+#[test]
+fn finds_lead_to_their_blocks() {
+    let home = home();
+    let served = Served::new(&home);
+    let page = served.get("/search?q=tangled+-untangle").body;
+    let id = session_uuid("loom");
+    assert!(page.contains(&format!("href=\"/s/{id}?q=tangled%20-untangle#m2\"")), "{page}");
+    assert!(page.contains("<mark>tangled</mark>") && page.contains("2 finds in 1 session"), "{page}");
+    let hits = objects(&served, "/search.json?q=tangled");
+    assert_eq!((hits.len(), &hits[0]["anchor"]), (2, &"m2".into()));
+    let wrong = served.get("/search?q=%2F(%2F");
+    assert!(wrong.status == 200 && wrong.body.contains("class=\"wrong\""), "{}", wrong.body);
+    assert_eq!(served.get("/search.json?q=%2F(%2F").status, 400);
+    assert!(served.get("/search").body.contains("What can be asked"));
+}
+
+#[test]
+fn check_tells_what_is_wrong_and_what_would_mend_it() {
+    let home = home();
+    home.session(
+        "broken",
+        "u1 user \"x\"\na1 <- u1 reply m1 tool t1 Bash {\"command\":\"ls\"}\nraw {\"type\":\"us",
+    );
+    let served = Served::new(&home);
+    let id = session_uuid("broken");
+    let page = served.get(&format!("/s/{id}/check"));
+    assert_eq!(page.status, 200);
+    for text in [
+        "orphan-call",
+        "the call of Bash has no result",
+        &format!("/s/{id}#m2"),
+        "Repair: add an error result",
+    ] {
+        assert!(page.body.contains(text), "{text}\n{}", page.body);
+    }
+    let found = objects(&served, &format!("/s/{id}/check.json"));
+    assert!(found.iter().any(|finding| finding["name"] == "orphan-call" && finding["line"] == 2));
+    assert!(served.get(&format!("/s/{id}/check.md")).body.contains("orphan-call"));
+    let sound = served.get(&format!("/s/{}/check", session_uuid("dye"))).body;
+    assert!(sound.contains("Nothing is wrong with this session"), "{sound}");
+    for nobody in ["none", "..%2F..%2Fetc%2Fpasswd", "%2e%2e", "x%00y"] {
+        assert_eq!(served.get(&format!("/s/{nobody}/check")).status, 404, "{nobody}");
+    }
+}
+
+#[test]
+fn other_peoples_text_stays_text() {
+    const EVIL: &str = "\\\"><script>document.title='pwned'</script><img src=x onerror=alert(1)>";
+    let home = TestHome::new();
+    let log = format!(
+        "u1 user \"{EVIL}\" branch=\"{EVIL}\"\na1 <- u1 reply m1 {{\"type\":\"tool_use\",\"id\":\"t1\",\"name\":\"{EVIL}\",\"input\":{{}}}} model=\"{EVIL}\" branch=\"{EVIL}\" usage={{\"input_tokens\":5}}\ntitle \"{EVIL}\"\ntag \"{EVIL}\""
+    );
+    home.session_in("/home/ada/<b>\"loom", "evil", &log);
+    let served = Served::new(&home);
+    assert_eq!(objects(&served, "/index.json").len(), 1);
+    let id = session_uuid("evil");
+    let attack = "%22%3E%3Cscript%3Ealert(1)%3C/script%3E";
+    for path in [
+        "/".to_owned(),
+        format!(
+            "/?project={attack}&branch={attack}&model={attack}&tool={attack}&since={attack}&words={attack}&sort={attack}"
+        ),
+        format!("/search?q={attack}"),
+        "/search?q=pwned".to_owned(),
+        "/usage".to_owned(),
+        format!("/usage?project={attack}&model={attack}"),
+        "/usage/explain".to_owned(),
+        format!("/usage/explain?session={attack}"),
+        format!("/s/{id}/check"),
+    ] {
+        let page = served.get(&path);
+        assert_eq!(page.status, 200, "{path}");
+        let scripts = page.body.matches("<script").count();
+        assert_eq!(scripts, page.body.matches("<script defer src=\"/assets/").count(), "{path}");
+        assert!(!page.body.contains("<img") && !page.body.contains("<b>\"loom"), "{path}");
+    }
+}
