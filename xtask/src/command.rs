@@ -31,6 +31,7 @@ pub(crate) fn measure_commands(home: &Path, card: &mut Card) {
     measure_usage(&logs, home, &threadline, card);
     measure_search(home, &threadline, card);
     measure_export(home, &binary, card);
+    crate::trace::measure_trace(home, &binary, card);
 }
 
 fn measure_usage(logs: &Logs, home: &Path, threadline: &dyn Fn(&[&str]) -> Command, card: &mut Card) {
@@ -98,7 +99,7 @@ fn run(command: &mut Command) {
 }
 
 /// The most memory that a process ever had, in megabytes.
-fn peak(mut command: Command) -> f64 {
+pub(crate) fn peak(mut command: Command) -> f64 {
     let Ok(mut child) = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn() else { return f64::NAN };
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0.0;

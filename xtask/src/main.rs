@@ -1,7 +1,8 @@
 //! Chores of the repository.
 //!
 //! `cargo xtask bench` measures reading and prints ratios; `cargo xtask conformance` asks the
-//! real Claude Code what it makes of edited sessions; `cargo xtask tidy` reports on the health of the code.
+//! real Claude Code what it makes of edited sessions; `cargo xtask receivers` sends real sessions to MLflow and
+//! Phoenix and reads them back; `cargo xtask tidy` reports on the health of the code.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this speaks to the developer")]
 #![allow(clippy::disallowed_methods, reason = "this reads the environment and the clock")]
@@ -10,7 +11,9 @@ mod bench;
 mod command;
 mod conformance;
 mod corpus;
+mod receivers;
 mod tidy;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -21,9 +24,10 @@ fn main() -> ExitCode {
         ["bench"] => bench::run(),
         ["bench", "--child", what, path] => bench::child(what, path.as_ref()),
         ["conformance", ref args @ ..] => conformance::run(args),
+        ["receivers", ref args @ ..] => receivers::run(args),
         ["tidy"] => tidy::run(),
         _ => {
-            eprintln!("usage: cargo xtask bench | conformance | tidy");
+            eprintln!("usage: cargo xtask bench | conformance | receivers | tidy");
             ExitCode::from(2)
         }
     }

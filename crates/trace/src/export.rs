@@ -11,7 +11,7 @@ use crate::agents::{Agents, Run, lines_from, runs_of};
 use crate::cut::{Cutter, Head, Piece, Whose};
 use crate::sender::{Receive, Received, Undelivered};
 use crate::shape::Shape;
-use crate::span::Span;
+use crate::span::{Span, SpanKind};
 use crate::spool;
 use crate::state::{Pending, State, States};
 use crate::turn::{Home, Told, spans_of, spans_of_agent, tool_span};
@@ -68,6 +68,8 @@ pub enum ExportError {
 
 /// Spans are delivered when there are this many.
 const ENOUGH_SPANS: usize = 512;
+/// Or when they take about so many bytes.
+const ENOUGH_BYTES: usize = 3 << 20;
 
 impl Exporter<'_> {
     /// Sends what is new of a session. `is_over` says that nobody will go on with an unfinished turn.
@@ -99,6 +101,7 @@ impl Exporter<'_> {
             saved: state.clone(),
             next: state,
             spans: Vec::new(),
+            weight: 0,
             reached: None,
             exported,
         };
@@ -124,6 +127,8 @@ struct Work<'a> {
     /// What will be true when the spans are delivered.
     next: State,
     spans: Vec<Span>,
+    /// About how many bytes they take.
+    weight: usize,
     /// Where the log was read to.
     reached: Option<Position>,
     exported: Exported,
@@ -188,13 +193,15 @@ impl Work<'_> {
             let runs = self.agents.take(until)?;
             let main = std::mem::take(&mut piece.session);
             let (family, waiting) = self.family(&head, main, runs, &session);
-            self.spans.extend(spans_of(&head, &family, &session, &mut self.told, &self.exporter.shape));
+            let spans = spans_of(&head, &family, &session, &mut self.told, &self.exporter.shape);
+            self.weight += spans.iter().map(Span::weight).sum::<usize>();
+            self.spans.extend(spans);
             self.next.pending.extend(waiting);
         }
         self.next.turns = head.number;
         self.next.set_last(continued, prompt_at);
         self.reached = Some(to);
-        if self.spans.len() >= ENOUGH_SPANS {
+        if self.spans.len() >= ENOUGH_SPANS || self.weight >= ENOUGH_BYTES {
             self.flush()?;
         }
         Ok(())
@@ -266,7 +273,9 @@ impl Work<'_> {
     /// Delivers what there is, and notes it.
     fn flush(&mut self) -> Result<(), ExportError> {
         let spans = std::mem::take(&mut self.spans);
+        self.weight = 0;
         let count = spans.len() as u64;
+        let turns = spans.iter().filter(|span| span.kind == SpanKind::Turn).count();
         if let Some(at) = self.reached.take()
             && let Some(mark) = Mark::of(&self.file.path, at)?
         {
@@ -281,7 +290,7 @@ impl Work<'_> {
                     self.next.error.clone_from(&received.complaint);
                     self.next.sent_at = Some(self.exporter.now);
                     self.exported.spans += count;
-                    self.exported.turns += self.next.turns.saturating_sub(self.saved.turns);
+                    self.exported.turns += turns;
                     self.exported.received.add(received);
                 }
                 Err(undelivered) => return self.keep(kept, undelivered),

@@ -36,8 +36,9 @@ impl Protocol {
     }
 }
 
-/// Writes one request with these spans.
-pub(crate) fn encode(spans: &[Wire], resource: &[(String, String)], protocol: Protocol) -> Vec<u8> {
+/// Writes one request with these spans. They are moved into it for the time being.
+pub(crate) fn encode(spans: &mut [Wire], resource: &[(String, String)], protocol: Protocol) -> Vec<u8> {
+    let moved = spans.iter_mut().map(std::mem::take).collect();
     let attributes = resource.iter().map(|(name, value)| text(name.clone(), value.clone())).collect();
     let scope = InstrumentationScope {
         name: "threadline".to_owned(),
@@ -47,18 +48,19 @@ pub(crate) fn encode(spans: &[Wire], resource: &[(String, String)], protocol: Pr
     let request = ExportTraceServiceRequest {
         resource_spans: vec![ResourceSpans {
             resource: Some(Resource { attributes, ..Resource::default() }),
-            scope_spans: vec![ScopeSpans {
-                scope: Some(scope),
-                spans: spans.to_vec(),
-                ..ScopeSpans::default()
-            }],
+            scope_spans: vec![ScopeSpans { scope: Some(scope), spans: moved, ..ScopeSpans::default() }],
             ..ResourceSpans::default()
         }],
     };
-    match protocol {
+    let body = match protocol {
         Protocol::Protobuf => request.encode_to_vec(),
         Protocol::Json => serde_json::to_vec(&request).unwrap_or_default(),
+    };
+    let scopes = request.resource_spans.into_iter().flat_map(|resource| resource.scope_spans);
+    for (place, span) in spans.iter_mut().zip(scopes.flat_map(|scope| scope.spans)) {
+        *place = span;
     }
+    body
 }
 
 /// Deflates a request, quickly rather than well.

@@ -127,6 +127,15 @@ impl Span {
         }
     }
 
+    /// About how many bytes it takes.
+    pub(crate) fn weight(&self) -> usize {
+        let texts = self.attributes.iter().map(|(name, value)| match value {
+            Value::Text(text) => name.len() + text.len(),
+            _ => name.len() + 16,
+        });
+        texts.sum::<usize>() + 128 * (1 + self.events.len())
+    }
+
     /// The value of an attribute.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.attributes.iter().find(|(known, _)| known == name).map(|(_, value)| value)

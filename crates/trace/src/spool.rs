@@ -23,8 +23,8 @@ pub(crate) fn keep(
     state: &State,
     spans: Vec<Span>,
 ) -> io::Result<Option<Spooled>> {
-    let wires: Vec<Wire> = spans.into_iter().map(otlp::wire).collect();
-    let packed = otlp::gzip(&otlp::encode(&wires, &[], Protocol::Protobuf));
+    let mut wires: Vec<Wire> = spans.into_iter().map(otlp::wire).collect();
+    let packed = otlp::gzip(&otlp::encode(&mut wires, &[], Protocol::Protobuf));
     let dir = states.spool_dir();
     let sizes = fs::read_dir(&dir)?.flatten().filter_map(|entry| entry.metadata().ok());
     let used: u64 = sizes.map(|metadata| metadata.len()).sum();

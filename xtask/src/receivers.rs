@@ -1,0 +1,244 @@
+//! Real receivers: MLflow and Phoenix take real sessions, and what they stored is read back and compared.
+//!
+//! `MLFLOW` and `PHOENIX` name the `bin` folders of virtual environments that have `mlflow==3.17.2` and
+//! `arize-phoenix`. The sessions are those below `THREADLINE_SHARED`, smallest first, as many as are asked for.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::bench::Logs;
+
+const READER: &str = include_str!("receivers.py");
+
+/// What is compared of a span: parent, start, end, whether it failed, session, tokens in and out.
+type Fields = (Option<String>, i64, i64, bool, String, Option<u64>, Option<u64>);
+
+pub(crate) fn run(args: &[&str]) -> ExitCode {
+    let count = args.first().and_then(|count| count.parse().ok()).unwrap_or(12);
+    let Some(binary) = std::env::current_exe().ok().map(|own| own.with_file_name("threadline")) else {
+        return ExitCode::from(2);
+    };
+    let sessions = sessions(count);
+    if sessions.is_empty() || !binary.exists() {
+        eprintln!("there must be sessions below THREADLINE_SHARED, and a threadline beside xtask");
+        return ExitCode::from(2);
+    }
+    let mut good = true;
+    for kind in ["mlflow", "phoenix"] {
+        match std::env::var_os(kind.to_uppercase()) {
+            Some(bin) => match trial(kind, Path::new(&bin), &binary, &sessions) {
+                Ok(told) => println!("{told}"),
+                Err(told) => {
+                    good = false;
+                    println!("{kind}: {told}");
+                }
+            },
+            None => println!("{kind}: skipped, {} names no folder", kind.to_uppercase()),
+        }
+    }
+    if good { ExitCode::SUCCESS } else { ExitCode::from(1) }
+}
+
+fn sessions(count: usize) -> Vec<PathBuf> {
+    let shared =
+        std::env::var_os("THREADLINE_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from);
+    let mut files = Logs::below(&shared.join("corpus")).files;
+    files.retain(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        !name.starts_with("agent-") && name != "journal.jsonl"
+    });
+    files.sort_by_key(|path| fs::metadata(path).map_or(0, |metadata| metadata.len()));
+    // Some of every size.
+    let step = (files.len() / count.max(1)).max(1);
+    files.into_iter().step_by(step).collect()
+}
+
+/// A server that is stopped when dropped.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn trial(kind: &str, bin: &Path, binary: &Path, sessions: &[PathBuf]) -> Result<String, String> {
+    let dir = std::env::temp_dir().join(format!("threadline-receivers-{kind}-{}", std::process::id()));
+    fs::create_dir_all(&dir).map_err(|error| error.to_string())?;
+    let port = free_port()?;
+    let _server = start(kind, bin, port, &dir)?;
+    let url = format!("http://127.0.0.1:{port}");
+    let expected = expected(binary, sessions)?;
+    let mut told = String::new();
+    // Twice: what is sent again must be the same thing again.
+    for again in [false, true] {
+        push(kind, binary, sessions, &url, &dir, again)?;
+        let stored = read_back(kind, bin, &url, &dir, expected.len())?;
+        let wrong: Vec<String> = compare(&expected, &stored);
+        told = format!(
+            "{kind}: {} sessions, {} spans sent{}, {} stored, {} differences",
+            sessions.len(),
+            expected.len(),
+            if again { " twice" } else { "" },
+            stored.len(),
+            wrong.len()
+        );
+        if !wrong.is_empty() {
+            return Err(format!("{told}\n{}", wrong[..wrong.len().min(12)].join("\n")));
+        }
+    }
+    let _ = fs::remove_dir_all(&dir);
+    Ok(told)
+}
+
+fn free_port() -> Result<u16, String> {
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
+    listener.local_addr().map(|address| address.port()).map_err(|error| error.to_string())
+}
+
+fn start(kind: &str, bin: &Path, port: u16, dir: &Path) -> Result<Server, String> {
+    let log = fs::File::create(dir.join("server.log")).map_err(|error| error.to_string())?;
+    let again = log.try_clone().map_err(|error| error.to_string())?;
+    let mut command = Command::new(bin.join("python"));
+    match kind {
+        "mlflow" => {
+            let store = format!("sqlite:///{}", dir.join("mlflow.db").display());
+            command.args(["-m", "mlflow", "server", "--host", "127.0.0.1", "--port", &port.to_string()]);
+            command.args(["--workers", "1", "--backend-store-uri", &store]);
+        }
+        _ => {
+            command.args(["-m", "phoenix.server.main", "serve"]);
+            command.env("PHOENIX_HOST", "127.0.0.1").env("PHOENIX_PORT", port.to_string());
+            command.env("PHOENIX_GRPC_PORT", free_port()?.to_string()).env("PHOENIX_WORKING_DIR", dir);
+            command.env("PHOENIX_TELEMETRY_ENABLED", "false");
+        }
+    }
+    let child = command.current_dir(dir).stdin(Stdio::null()).stdout(log).stderr(again).spawn();
+    let server = Server(child.map_err(|error| format!("{}: {error}", bin.display()))?);
+    let until = Instant::now() + Duration::from_secs(240);
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        if Instant::now() > until {
+            return Err(format!("did not start; see {}", dir.join("server.log").display()));
+        }
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    std::thread::sleep(Duration::from_secs(5));
+    Ok(server)
+}
+
+fn push(
+    kind: &str,
+    binary: &Path,
+    sessions: &[PathBuf],
+    url: &str,
+    dir: &Path,
+    again: bool,
+) -> Result<(), String> {
+    let mut command = Command::new(binary);
+    command.args(["trace", "push", "--unfinished", "--preset", "otlp", "--endpoint", url]).args(sessions);
+    command.env("XDG_STATE_HOME", dir.join("state")).env("OTEL_EXPORTER_OTLP_TIMEOUT", "120000");
+    if kind == "mlflow" {
+        command.env("OTEL_EXPORTER_OTLP_HEADERS", "x-mlflow-experiment-id=0");
+    }
+    if again {
+        command.arg("--again");
+    }
+    let done = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
+    if done.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&done.stderr).into_owned()) }
+}
+
+/// What ought to be there, from the tree that a dry run tells.
+fn expected(binary: &Path, sessions: &[PathBuf]) -> Result<BTreeMap<String, Fields>, String> {
+    let mut command = Command::new(binary);
+    command.args(["--json", "trace", "push", "--unfinished", "--dry-run"]).args(sessions);
+    let done = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
+    let mut spans = BTreeMap::new();
+    for line in String::from_utf8_lossy(&done.stdout).lines() {
+        let line: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        let text = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+        let tokens = &line["tokens"];
+        let of = |key: &str| tokens[key].as_u64().unwrap_or(0);
+        let input = tokens.is_object().then(|| of("input") + of("cache_read") + of("cache_write"));
+        let fields = (
+            line["parent"].as_str().map(str::to_owned),
+            millis(&text("started_at"))?,
+            millis(&text("ended_at"))?,
+            !line["error"].is_null(),
+            text("session"),
+            input,
+            tokens["output"].as_u64(),
+        );
+        spans.insert(format!("{}/{}", text("trace"), text("span")), fields);
+    }
+    Ok(spans)
+}
+
+fn millis(text: &str) -> Result<i64, String> {
+    text.parse::<jiff::Timestamp>().map(|at| at.as_millisecond()).map_err(|error| format!("{text}: {error}"))
+}
+
+/// What the receiver stored. It may take a moment.
+fn read_back(
+    kind: &str,
+    bin: &Path,
+    url: &str,
+    dir: &Path,
+    count: usize,
+) -> Result<BTreeMap<String, Fields>, String> {
+    let script = dir.join("read.py");
+    fs::write(&script, READER).map_err(|error| error.to_string())?;
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        let mut command = Command::new(bin.join("python"));
+        let done = command.arg(&script).args([kind, url]).stdin(Stdio::null()).output();
+        let done = done.map_err(|error| error.to_string())?;
+        if !done.status.success() {
+            return Err(String::from_utf8_lossy(&done.stderr).into_owned());
+        }
+        let mut spans = BTreeMap::new();
+        for line in String::from_utf8_lossy(&done.stdout).lines().filter(|line| line.starts_with('{')) {
+            let line: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+            let text = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+            let fields = (
+                line["parent"].as_str().map(str::to_owned),
+                line["start"].as_i64().unwrap_or(0),
+                line["end"].as_i64().unwrap_or(0),
+                line["error"].as_bool().unwrap_or(false),
+                text("session"),
+                line["input"].as_u64(),
+                line["output"].as_u64(),
+            );
+            let id = format!("{}/{}", text("otel"), text("span"));
+            if spans.insert(id.clone(), fields).is_some() {
+                return Err(format!("{id} is there twice"));
+            }
+        }
+        if spans.len() >= count || Instant::now() > until {
+            return Ok(spans);
+        }
+        std::thread::sleep(Duration::from_secs(2));
+    }
+}
+
+fn compare(expected: &BTreeMap<String, Fields>, stored: &BTreeMap<String, Fields>) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (id, fields) in expected {
+        match stored.get(id) {
+            None => wrong.push(format!("{id} is missing")),
+            Some(other) if other != fields => wrong.push(format!("{id}: {fields:?} became {other:?}")),
+            Some(_) => {}
+        }
+    }
+    wrong.extend(
+        stored.keys().filter(|id| !expected.contains_key(*id)).map(|id| format!("{id} is a stranger")),
+    );
+    wrong
+}

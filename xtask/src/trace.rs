@@ -1,0 +1,152 @@
+//! `trace`, measured as processes: the hook on a long session, and a push into a receiver that accepts at once.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::bench::{Card, Logs, measure};
+use crate::command::peak;
+use crate::corpus::{Random, log};
+
+/// A session of fifty megabytes with one new turn, and everything there is.
+pub(crate) fn measure_trace(home: &Path, binary: &Path, card: &mut Card) {
+    let Ok(port) = receiver() else { return };
+    let state = home.join("trace-state");
+    // What an earlier run left behind would make this one idle.
+    let _ = fs::remove_dir_all(&state);
+    let endpoint = format!("http://127.0.0.1:{port}");
+    measure_hook(home, binary, &state, &endpoint, card);
+    measure_push(home, binary, &state, &endpoint, card);
+    let _ = fs::remove_dir_all(&state);
+}
+
+/// One turn more, as Claude Code would write it.
+fn turn(n: usize) -> String {
+    let line = |kind: &str, role: &str, more: &str| {
+        format!(
+            "{{\"parentUuid\":null,\"isSidechain\":false,\"type\":\"{kind}\",\"uuid\":\"{kind}-{n}\",\"timestamp\":\"2026-06-01T10:00:{:02}.000Z\",\"message\":{{\"role\":\"{role}\",{more}}}}}\n",
+            n % 60
+        )
+    };
+    let prompt = line("user", "user", "\"content\":\"and now?\"");
+    let reply = format!(
+        "\"id\":\"msg_bench_{n}\",\"model\":\"claude-opus-5\",\"content\":[{{\"type\":\"text\",\"text\":\"So be it.\"}}],\"stop_reason\":\"end_turn\",\"usage\":{{\"input_tokens\":10,\"output_tokens\":5}}"
+    );
+    prompt + &line("assistant", "assistant", &reply)
+}
+
+fn measure_hook(home: &Path, binary: &Path, state: &Path, endpoint: &str, card: &mut Card) {
+    let session = "00000000-0000-4000-8000-000000000051";
+    let folder = home.join("trace-home/projects/-bench");
+    let path = folder.join(format!("{session}.jsonl"));
+    let bytes = log(session, 50_000_000, &mut Random::new(51));
+    if fs::create_dir_all(&folder).and_then(|()| fs::write(&path, bytes)).is_err() {
+        return;
+    }
+    let input = folder.join("input.json");
+    let told = format!(
+        "{{\"session_id\":\"{session}\",\"transcript_path\":\"{}\",\"hook_event_name\":\"Stop\"}}",
+        path.display()
+    );
+    if fs::write(&input, told).is_err() {
+        return;
+    }
+    let hook = || {
+        let mut command = Command::new(binary);
+        command
+            .args(["trace", "hook", "--timeout", "60", "--endpoint", endpoint])
+            .env("XDG_STATE_HOME", state);
+        if let Ok(file) = fs::File::open(&input) {
+            command.stdin(file);
+        }
+        command
+    };
+    let mut n = 0;
+    let mut grow = || {
+        n += 1;
+        if let Ok(mut file) = fs::OpenOptions::new().append(true).open(&path) {
+            // A turn that could not be written is not sent, and the figure would be too good to be true.
+            let _ = file.write_all(turn(n).as_bytes());
+        }
+    };
+    grow();
+    run(&mut hook());
+    let mut one = || {
+        grow();
+        run(&mut hook());
+    };
+    let [time] = measure([&mut one]);
+    card.at_most("trace hook on 50 MB with one new turn", time.as_secs_f64() * 1e3, 40.0, "ms");
+    grow();
+    card.at_most("peak memory of that hook", peak(hook()), 30.0, "MB");
+}
+
+fn measure_push(home: &Path, binary: &Path, state: &Path, endpoint: &str, card: &mut Card) {
+    let logs = Logs::below(&home.join("projects"));
+    let push = |again: bool| {
+        let mut command = Command::new(binary);
+        command.arg("--home").arg(home).args([
+            "trace",
+            "push",
+            "--all",
+            "--unfinished",
+            "--endpoint",
+            endpoint,
+        ]);
+        if again {
+            command.arg("--again");
+        }
+        command.env("XDG_STATE_HOME", state);
+        command
+    };
+    let mut all = || {
+        let _ = fs::remove_dir_all(state);
+        run(&mut push(false));
+    };
+    let [time] = measure([&mut all]);
+    let speed = logs.bytes as f64 / 1e6 / time.as_secs_f64();
+    card.at_least("trace push into a receiver that accepts at once", speed, 100.0, "MB/s");
+    card.at_most("peak memory of that push", peak(push(true)), 250.0, "MB");
+}
+
+fn run(command: &mut Command) {
+    // What it answers is for others to check; here it is the time.
+    let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+}
+
+/// A receiver that says yes to everything, on a port of its own.
+fn receiver() -> std::io::Result<u16> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let port = listener.local_addr()?.port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || accept(stream));
+        }
+    });
+    Ok(port)
+}
+
+fn accept(stream: TcpStream) -> Option<()> {
+    let mut reader = BufReader::with_capacity(1 << 16, stream.try_clone().ok()?);
+    let mut writer = stream;
+    let mut line = String::new();
+    loop {
+        let mut length = 0;
+        loop {
+            line.clear();
+            if reader.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().ok()?;
+            }
+            if line.trim().is_empty() {
+                break;
+            }
+        }
+        std::io::copy(&mut reader.by_ref().take(length), &mut std::io::sink()).ok()?;
+        writer.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").ok()?;
+    }
+}
