@@ -4,6 +4,8 @@
 //! looking back or ahead: it begins with a prompt and holds every line up to the next, whatever branch of the
 //! conversation they are on. What was rewound was said and paid for all the same.
 
+use std::borrow::Cow;
+
 use threadline_entry::{Entry, Finding, Kind, Millis, Position};
 use threadline_session::{Input, Round, Session, Turn};
 
@@ -22,6 +24,8 @@ pub struct Piece {
     pub continues: Option<Continued>,
     /// Whether more of the same turn follows, so that its root must wait.
     pub goes_on: bool,
+    /// The last reply of the turn before, which may go on in this one without being its own.
+    pub before: Option<String>,
     /// Where the prompt stands; `None` if the log begins without one.
     pub prompt_at: Option<Position>,
     /// Where its first line begins.
@@ -59,6 +63,8 @@ pub struct Cutter {
     current: Option<Piece>,
     /// How long a turn may grow before a part of it is given out.
     limit: u64,
+    /// The last reply of the turn before.
+    before: Option<String>,
 }
 
 /// A turn of more than this is handed out in parts, so that memory does not grow with it.
@@ -68,7 +74,7 @@ impl Cutter {
     /// A cutter for a log of which `number` turns are known already.
     pub fn new(whose: Whose, number: usize) -> Self {
         let limit = if whose == Whose::Agent { u64::MAX } else { LIMIT };
-        Self { whose, number, current: None, limit }
+        Self { whose, number, current: None, limit, before: None }
     }
 
     /// Goes on within a turn whose beginning was cut before. `prompt` is its first line.
@@ -90,11 +96,19 @@ impl Cutter {
             number,
             continues: Some(continued),
             goes_on: false,
+            before: None,
             prompt_at,
             from: at,
             to: at,
         };
-        Self { whose, number, current: Some(piece), limit: LIMIT }
+        Self { whose, number, current: Some(piece), limit: LIMIT, before: None }
+    }
+
+    /// Says which reply was the last one that was read before.
+    #[must_use]
+    pub fn behind(mut self, reply: Option<&str>) -> Self {
+        self.before = reply.map(str::to_owned);
+        self
     }
 
     /// Takes the next entry. A turn comes back when the next one begins, a part of it when it grows too long.
@@ -158,6 +172,7 @@ impl Cutter {
             number: self.number + 1,
             continues: None,
             goes_on: false,
+            before: self.before.clone(),
             prompt_at,
             from: at,
             to: at,
@@ -168,6 +183,8 @@ impl Cutter {
     fn take(&mut self, end: Position) -> Option<Piece> {
         let mut piece = self.current.take()?;
         piece.to = piece.to.max(end);
+        let last = piece.session.replies().last().and_then(|reply| reply.id.clone());
+        self.before = last.or(self.before.take());
         if piece.continues.is_none() && piece.has_substance() {
             self.number = piece.number;
         }
@@ -196,7 +213,7 @@ impl Cutter {
         let prompt = piece.prompt_at.and_then(|_| piece.session.entries().first().cloned());
         let continued = piece.continued();
         let next = Self::resume(self.whose, piece.number, continued, prompt, at);
-        *self = Self { limit: self.limit, ..next };
+        *self = Self { limit: self.limit, before: self.before.take(), ..next };
         Some(piece)
     }
 }
@@ -240,7 +257,8 @@ impl Piece {
             .entries()
             .iter()
             .filter(|entry| entry.kind() == Kind::Assistant && self.is_own(entry));
-        let mut ids = replies.filter_map(|entry| entry.message()?.id()).filter(|id| id.starts_with("msg_"));
+        let is_own = |id: &Cow<'_, str>| id.starts_with("msg_") && self.before.as_deref() != Some(&**id);
+        let mut ids = replies.filter_map(|entry| entry.message()?.id()).filter(is_own);
         if let Some(id) = ids.next() {
             return TraceId::of(&id);
         }

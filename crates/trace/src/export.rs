@@ -14,7 +14,8 @@ use crate::shape::Shape;
 use crate::span::{Span, SpanKind};
 use crate::spool;
 use crate::state::{Pending, State, States};
-use crate::turn::{Home, Told, spans_of, spans_of_agent, tool_span};
+use crate::told::Told;
+use crate::turn::{Home, spans_of, spans_of_agent, tool_span};
 
 /// Sends sessions to a receiver.
 pub struct Exporter<'a> {
@@ -144,6 +145,7 @@ impl Work<'_> {
             // Another file, or one that was written anew.
             self.next.start_over();
         }
+        self.told = self.next.told();
         self.pending(&files)?;
         self.agents = Agents::new(files, &self.next);
         let at = self.next.mark().map_or(Position::START, |mark| mark.at);
@@ -154,6 +156,7 @@ impl Work<'_> {
             }
             None => Cutter::new(Whose::Session, self.next.turns),
         };
+        cutter = cutter.behind(self.told.last().map(|(id, _)| id));
         let mut lines = lines_from(path, at)?;
         let mut end = at;
         while let Some(line) = lines.next()? {
@@ -200,6 +203,7 @@ impl Work<'_> {
         }
         self.next.turns = head.number;
         self.next.set_last(continued, prompt_at);
+        self.next.set_told(&self.told);
         self.reached = Some(to);
         if self.spans.len() >= ENOUGH_SPANS || self.weight >= ENOUGH_BYTES {
             self.flush()?;

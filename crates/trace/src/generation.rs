@@ -12,6 +12,7 @@ use crate::id::SpanId;
 use crate::message;
 use crate::shape::{Dialect, Shape};
 use crate::span::{Span, SpanKind, Value};
+use crate::told::beyond;
 use crate::turn::Builder;
 
 /// A message of a model, put together from its lines.
@@ -28,6 +29,8 @@ pub(crate) struct Generation<'s> {
     pub(crate) is_error: bool,
     pub(crate) status: Option<u64>,
     reading: Option<Reading<'s>>,
+    /// What was told of it before, with an earlier turn.
+    known: Option<Tokens>,
     stop: Option<String>,
 }
 
@@ -40,15 +43,17 @@ pub(crate) struct Said {
 }
 
 impl<'s> Generation<'s> {
-    /// What a reply is known by: its id, and that of the request where a gateway made the first one up.
+    /// What a reply is known by: its id, with that of the request where a gateway made the first one up, or where
+    /// its first line stands.
     pub(crate) fn key(session: &Session, reply: &Reply) -> String {
         let first = reply.entries.first().map(|&idx| &session.entries()[idx]);
         match reply.id.as_deref() {
             Some(id) if id.starts_with("msg_") => id.to_owned(),
             id => {
                 let request = first.and_then(|entry| entry.get("requestId")?.as_str());
-                let uuid = first.and_then(Entry::uuid);
-                format!("{} {}", id.unwrap_or_default(), request.or(uuid).unwrap_or_default())
+                let own = request.or_else(|| first.and_then(Entry::uuid)).unwrap_or_default();
+                let place = first.filter(|_| own.is_empty()).map_or(0, |entry| entry.at().byte_offset);
+                format!("{} {own} {place}", id.unwrap_or_default())
             }
         }
     }
@@ -78,10 +83,27 @@ impl<'s> Generation<'s> {
             is_error,
             status: asked().find_map(|line| line.api_error_status()),
             reading,
+            known: None,
             stop: stops.next_back().map(Into::into),
             session,
             reply,
         }
+    }
+
+    /// What it used, as far as its lines tell.
+    pub(crate) fn tokens(&self) -> Tokens {
+        self.reading.as_ref().map(|reading| reading.tokens).unwrap_or_default()
+    }
+
+    /// Leaves out what was told before. Answers whether there is anything beside it.
+    pub(crate) fn set_known(&mut self, known: Tokens) -> bool {
+        self.known = Some(known);
+        beyond(self.tokens(), known) != Tokens::default()
+    }
+
+    /// Tells everything again.
+    pub(crate) fn forget_known(&mut self) {
+        self.known = None;
     }
 
     /// What it says, as far as it may be sent.
@@ -108,7 +130,13 @@ impl<'s> Generation<'s> {
     }
 
     /// Its span, and one for each model that was asked for advice on the way.
-    pub(crate) fn spans(&self, builder: &Builder<'_, '_>, id: SpanId, input: Option<&str>) -> Vec<Span> {
+    pub(crate) fn spans(
+        &self,
+        builder: &Builder<'_, '_>,
+        id: SpanId,
+        said: &Said,
+        (input, calls): (Option<&str>, usize),
+    ) -> Vec<Span> {
         let shape = builder.shape;
         let model = self.reply.model.clone().unwrap_or_else(|| "unknown".to_owned());
         let mut span = builder.span(SpanKind::Generation, id, model.clone(), (self.start, self.end));
@@ -117,24 +145,21 @@ impl<'s> Generation<'s> {
         if let Some(stop) = &self.stop {
             span.attributes.push((name::FINISH_REASONS.into(), Value::List(vec![stop.clone()])));
         }
-        let said = self.said(shape);
         if shape.has_content() {
             let text = said.text.as_deref().unwrap_or_default();
-            let (calls, thinking) = (&said.calls, &*said.thinking);
+            let (called, thinking) = (&said.calls, &*said.thinking);
             match shape.dialect {
                 Dialect::Langfuse => {
                     span.set_some(name::INPUT, input.map(|text| message::plain("user", text)));
-                    span.set(name::OUTPUT, message::plain_reply(text, thinking, calls));
+                    span.set(name::OUTPUT, message::plain_reply(text, thinking, called));
                 }
                 Dialect::GenAi => {
                     span.set_some(name::INPUT_MESSAGES, input.map(|text| message::parts("user", text)));
-                    let output = message::parts_reply(text, thinking, calls, self.stop.as_deref());
+                    let output = message::parts_reply(text, thinking, called, self.stop.as_deref());
                     span.set(name::OUTPUT_MESSAGES, output);
                 }
             }
         }
-        let calls = self.session.tool_calls().iter();
-        let calls = calls.filter(|call| self.reply.entries.contains(&call.entry_idx)).count();
         span.set(name::META_TOOLS, calls);
         let lines = || {
             self.reply.entries.iter().filter_map(|&idx| self.session.entries()[idx].lens::<Assistant<'_>>())
@@ -143,7 +168,14 @@ impl<'s> Generation<'s> {
         let mut spans = vec![span];
         let Some(reading) = &self.reading else { return spans };
         let cost = reading.cost(shape.book);
-        set_usage(&mut spans[0], reading.tokens, cost);
+        let (tokens, cost) = match self.known {
+            Some(known) => {
+                let before = Reading { tokens: known, web_searches: 0, ..reading.clone() }.cost(shape.book);
+                (beyond(reading.tokens, known), cost.zip(before).map(|(cost, before)| cost - before))
+            }
+            None => (reading.tokens, cost),
+        };
+        set_usage(&mut spans[0], tokens, cost);
         self.set_parameters(&mut spans[0], reading);
         let thought =
             self.reply.usage(self.session).and_then(|usage| usage.output_tokens_details()?.thinking_tokens());

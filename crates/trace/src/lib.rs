@@ -23,6 +23,7 @@ mod span;
 mod spool;
 mod state;
 mod target;
+mod told;
 mod turn;
 
 pub use cut::{Continued, Cutter, Head, Piece, Whose};
@@ -37,4 +38,5 @@ pub use shape::{Content, Dialect, Redact, Shape};
 pub use span::{Event, Name, Span, SpanKind, Value};
 pub use state::{Lock, Pending, Spooled, State, States};
 pub use target::{Asked, Preset, Target, TargetError, VARIABLES};
-pub use turn::{Home, Told, spans_of, spans_of_agent, tool_span};
+pub use told::Told;
+pub use turn::{Home, spans_of, spans_of_agent, tool_span};

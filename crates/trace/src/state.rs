@@ -11,10 +11,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use threadline_entry::{Millis, Position};
 use threadline_store::{FileId, Fingerprint, Mark, SessionFile};
+use threadline_usage::Tokens;
 
 use crate::cut::Continued;
 use crate::id::{SpanId, TraceId};
 use crate::target::Target;
+use crate::told::Told;
 
 /// The states of all sessions towards one receiver.
 #[derive(Clone, Debug)]
@@ -38,6 +40,8 @@ pub struct State {
     pub spans: u64,
     /// The last turn that was sent, which may be continued.
     last: Option<Last>,
+    /// The last reply that was sent, and what it used as far as was known: input, output, cache read and writes.
+    reply: Option<(String, [u64; 5])>,
     /// How much of each sub-agent's log was sent.
     pub agents: BTreeMap<String, u64>,
     /// Sub-agents that were still at work when their turn was sent.
@@ -276,10 +280,31 @@ impl State {
         });
     }
 
+    /// What was told last.
+    pub fn told(&self) -> Told {
+        let (Some((id, tokens)), Some((continued, _))) = (&self.reply, self.last()) else {
+            return Told::default();
+        };
+        let [input, output, cache_read, cache_write_5m, cache_write_1h] = tokens;
+        let (input, output, cache_read) = (*input, *output, *cache_read);
+        let (cache_write_5m, cache_write_1h) = (*cache_write_5m, *cache_write_1h);
+        let tokens = Tokens { input, output, cache_read, cache_write_5m, cache_write_1h };
+        Told::from_last(id, tokens, continued.trace)
+    }
+
+    /// Notes what was told last.
+    pub fn set_told(&mut self, told: &Told) {
+        let of = |tokens: Tokens| {
+            [tokens.input, tokens.output, tokens.cache_read, tokens.cache_write_5m, tokens.cache_write_1h]
+        };
+        self.reply = told.last().map(|(id, tokens)| (id.to_owned(), of(tokens)));
+    }
+
     /// Forgets where the log was read to, because it is another one now. What waits still waits.
     pub fn start_over(&mut self) {
         self.mark = None;
         self.last = None;
+        self.reply = None;
         self.turns = 0;
         self.agents.clear();
         self.pending.clear();

@@ -8,11 +8,12 @@ use threadline_session::{Agent, Family, Input, Session, ToolCall};
 use crate::attribute as name;
 use crate::cut::Head;
 use crate::event;
-use crate::generation::{Generation, Said};
+use crate::generation::Generation;
 use crate::id::{SpanId, TraceId};
 use crate::message;
 use crate::shape::{Dialect, Shape, said};
 use crate::span::{Span, SpanKind};
+use crate::told::Told;
 
 /// Whose turn it is that spans are made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,21 +26,6 @@ pub struct Home {
     pub number: usize,
 }
 
-/// Replies that were sent before: a log that was written out again repeats them.
-#[derive(Clone, Debug, Default)]
-pub struct Told(FxHashSet<Box<str>>);
-
-impl Told {
-    /// Whether a reply with this id was not told of yet; it is from now on.
-    fn is_new(&mut self, id: Option<&str>) -> bool {
-        id.is_none_or(|id| self.0.insert(id.into()))
-    }
-
-    fn knows(&self, id: Option<&str>) -> bool {
-        id.is_some_and(|id| self.0.contains(id))
-    }
-}
-
 /// The spans of a turn, or of a part of it. `family` holds its lines and the sub-agents that belong to it.
 ///
 /// Nothing comes back for a turn whose replies have all been told of before.
@@ -50,9 +36,7 @@ pub fn spans_of(
     told: &mut Told,
     shape: &Shape<'_>,
 ) -> Vec<Span> {
-    let replies = family.main.replies();
-    let is_told = !replies.is_empty() && replies.iter().all(|reply| told.knows(reply.id.as_deref()));
-    if !head.has_substance || is_told {
+    if !head.has_substance {
         return Vec::new();
     }
     let home = Home { session: session.to_owned(), trace: head.trace, number: head.number };
@@ -65,6 +49,10 @@ pub fn spans_of(
     let walked = builder.walk(family, None, root, before, first_input);
     for agent in 0..family.agents.len() {
         builder.agent(family, agent, root);
+    }
+    // A turn that was written out again says nothing new.
+    if builder.spans.is_empty() && builder.has_repeated {
+        return Vec::new();
     }
     if !head.goes_on {
         let span = builder.root(head, &family.main, root, input, walked);
@@ -90,8 +78,7 @@ pub fn spans_of_agent(
 
 /// The span that stands for a call of the turn.
 pub fn tool_span(trace: TraceId, call: &ToolCall, session: &Session) -> SpanId {
-    let reply = session.replies()[call.reply].id.as_deref().unwrap_or_default();
-    trace.span(&["tool", reply, &call.id])
+    trace.span(&["tool", &Generation::key(session, &session.replies()[call.reply]), &call.id])
 }
 
 /// What a prompt says.
@@ -114,6 +101,8 @@ pub(crate) struct Builder<'a, 'b> {
     pub(crate) shape: &'a Shape<'b>,
     told: &'a mut Told,
     spans: Vec<Span>,
+    /// Whether something was left out that was told before.
+    has_repeated: bool,
     /// Sub-agents that have their span.
     placed: FxHashSet<usize>,
 }
@@ -121,7 +110,8 @@ pub(crate) struct Builder<'a, 'b> {
 impl<'a, 'b> Builder<'a, 'b> {
     fn new(home: &'a Home, shape: &'a Shape<'b>, told: &'a mut Told) -> Self {
         let trace_name = format!("Turn {}", home.number);
-        Self { home, trace_name, shape, told, spans: Vec::new(), placed: FxHashSet::default() }
+        let spans = Vec::new();
+        Self { home, trace_name, shape, told, spans, has_repeated: false, placed: FxHashSet::default() }
     }
 
     /// A span with what every span has.
@@ -250,10 +240,11 @@ impl<'a, 'b> Builder<'a, 'b> {
             let at = session.timestamp(idx);
             if let Some(reply) = session.reply_of(idx) {
                 if !std::mem::replace(&mut seen[reply], true) {
-                    let text = self.reply(session, reply, parent, before, &mut input, &mut walked);
+                    let calls = &calls[reply];
+                    let text = self.reply(session, (reply, calls), parent, before, &mut input, &mut walked);
                     walked.output = text.or(walked.output.take());
-                    for &call in &calls[reply] {
-                        self.call(family, owner, call, reply);
+                    for &call in calls {
+                        self.call(family, owner, call);
                     }
                 }
             } else {
@@ -271,26 +262,36 @@ impl<'a, 'b> Builder<'a, 'b> {
     fn reply(
         &mut self,
         session: &Session,
-        reply_idx: usize,
+        (reply, calls): (usize, &[usize]),
         parent: SpanId,
         before: Millis,
         input: &mut Option<&str>,
         walked: &mut Walked,
     ) -> Option<String> {
-        let reply = &session.replies()[reply_idx];
-        if !self.told.is_new(reply.id.as_deref()) {
-            return None;
+        let mut generation = Generation::of(session, &session.replies()[reply], before);
+        let key = generation.key.clone();
+        if let Some((known, trace)) = self.told.reply(&key) {
+            let is_told = |call: &usize| self.told.has_call(&key, &session.tool_calls()[*call].id);
+            if generation.is_notice || (!generation.set_known(known) && calls.iter().all(is_told)) {
+                self.has_repeated = true;
+                return None;
+            }
+            // Within one turn the later version of a span takes the place of the earlier.
+            if trace == self.home.trace {
+                generation.forget_known();
+            }
         }
-        let generation = Generation::of(session, reply, before);
-        let Said { text, .. } = generation.said(self.shape);
+        self.told.add_reply(&key, generation.tokens(), self.home.trace);
+        let said = generation.said(self.shape);
+        let text = said.text.clone();
         if generation.is_notice {
             walked.events.push(event::api_error(&generation, text.as_deref()));
             walked.error = generation.is_error.then(|| text.clone().unwrap_or_default());
             return text;
         }
         walked.error = None;
-        let id = self.home.trace.span(&["reply", &generation.key]);
-        let mut spans = generation.spans(self, id, input.take());
+        let id = self.home.trace.span(&["reply", &key]);
+        let mut spans = generation.spans(self, id, &said, (input.take(), calls.len()));
         for span in &mut spans {
             span.parent = span.parent.or(Some(parent));
         }
@@ -299,15 +300,16 @@ impl<'a, 'b> Builder<'a, 'b> {
     }
 
     /// Makes the span of a tool call, and of the sub-agents that it started.
-    fn call(&mut self, family: &Family, owner: Option<usize>, call_idx: usize, reply: usize) {
+    fn call(&mut self, family: &Family, owner: Option<usize>, call: usize) {
         let session = family.session(owner);
-        let call = &session.tool_calls()[call_idx];
-        let id = tool_span(self.home.trace, call, session);
-        let key = Generation::key(session, &session.replies()[reply]);
-        let parent = self.home.trace.span(&["reply", &key]);
-        if self.spans.iter().rev().take(64).any(|span| span.id == id) {
+        let call = &session.tool_calls()[call];
+        let key = Generation::key(session, &session.replies()[call.reply]);
+        if self.told.has_call(&key, &call.id) {
             return;
         }
+        self.told.add_call(&key, &call.id);
+        let id = tool_span(self.home.trace, call, session);
+        let parent = self.home.trace.span(&["reply", &key]);
         let span = self.tool(session, call, id, parent);
         self.spans.push(span);
         for agent in family.spawned_by(owner, &call.id).collect::<Vec<_>>() {

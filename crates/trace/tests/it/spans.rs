@@ -66,6 +66,26 @@ fn a_log_that_was_written_out_again_tells_nothing_twice() {
 }
 
 #[test]
+fn a_reply_that_goes_on_behind_the_next_prompt_is_told_in_two_parts() {
+    let log = r#"
+u1 user "one"
+a1 <- u1 reply msg_1 text "well" usage={"input_tokens":10,"output_tokens":2}
+u2 <- a1 user "two"
+a2 <- a1 reply msg_1 tool t1 Edit usage={"input_tokens":10,"output_tokens":9}
+r2 <- a2 result t1 "ok"
+a3 <- r2 reply msg_2 text "done" usage={"input_tokens":20,"output_tokens":3}
+"#;
+    assert_snapshot!(tree(&spans(log)), @r#"
+turn Turn 1 0..1 < {"role":"user","content":"one"} > {"role":"assistant","content":"well"}
+  generation claude-opus-4-8 0..1 10/2 < {"role":"user","content":"one"} > {"role":"assistant","content":"well"}
+turn Turn 2 2..5 < {"role":"user","content":"two"} > {"role":"assistant","content":"done"}
+  generation claude-opus-4-8 2..3 0/7 < {"role":"user","content":"two"} > {"role":"assistant","content":"","tool_calls":[{"id":"t1","name":"Edit"}]}
+    tool Edit 3..4 < {} > ok
+  generation claude-opus-4-8 4..5 20/3 > {"role":"assistant","content":"done"}
+"#);
+}
+
+#[test]
 fn a_generation_has_what_both_kinds_of_receivers_read() {
     let log = r#"
 u1 user "hi"
