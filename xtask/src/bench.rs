@@ -14,7 +14,7 @@ use threadline_secret::Rules;
 use threadline_session::Session;
 use threadline_store::Store;
 
-use crate::{command, corpus};
+use crate::{command, corpus, viewer};
 
 /// Each measurement is the best of this many, taken in turns with what it is compared to.
 const ROUNDS: usize = 7;
@@ -40,11 +40,17 @@ pub(crate) fn run() -> ExitCode {
     listing(&home, &mut card);
     memory(&target, &made, &mut card);
     command::measure_commands(&large, &mut card);
-    if card.missed > 0 {
-        println!("{} below the limit", card.missed);
-        return ExitCode::from(1);
-    }
-    ExitCode::SUCCESS
+    viewer::measure_viewer(&target, &home, false, &mut card);
+    card.verdict()
+}
+
+/// The web viewer alone; `quick` for a look, not for the record.
+pub(crate) fn viewer(quick: bool) -> ExitCode {
+    let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");
+    let Ok(home) = corpus::home(&target, "bench-home", 0.2) else { return ExitCode::from(2) };
+    let mut card = Card { missed: 0 };
+    viewer::measure_viewer(&target, &home, quick, &mut card);
+    card.verdict()
 }
 
 pub(crate) struct Logs {
@@ -83,6 +89,14 @@ pub(crate) struct Card {
 }
 
 impl Card {
+    fn verdict(&self) -> ExitCode {
+        if self.missed > 0 {
+            println!("{} below the limit", self.missed);
+            return ExitCode::from(1);
+        }
+        ExitCode::SUCCESS
+    }
+
     /// Prints one result: `value` should be at least `limit`.
     pub(crate) fn at_least(&mut self, what: &str, value: f64, limit: f64, unit: &str) {
         self.line(what, value, limit, unit, "at least", value >= limit);

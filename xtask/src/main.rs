@@ -1,8 +1,8 @@
 //! Chores of the repository.
 //!
-//! `cargo xtask bench` measures reading and prints ratios; `cargo xtask conformance` asks the
-//! real Claude Code what it makes of edited sessions; `cargo xtask receivers` sends real sessions to MLflow and
-//! Phoenix and reads them back; `cargo xtask tidy` reports on the health of the code.
+//! `cargo xtask bench` measures reading and prints ratios, `cargo xtask bench viewer` the web viewer alone; `cargo xtask
+//! conformance` asks the real Claude Code what it makes of edited sessions; `cargo xtask receivers` sends real sessions
+//! to MLflow and Phoenix and reads them back; `cargo xtask tidy` reports on the health of the code.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this speaks to the developer")]
 #![allow(clippy::disallowed_methods, reason = "this reads the environment and the clock")]
@@ -14,6 +14,7 @@ mod corpus;
 mod receivers;
 mod tidy;
 mod trace;
+mod viewer;
 
 use std::process::ExitCode;
 
@@ -22,12 +23,14 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words[..] {
         ["bench"] => bench::run(),
+        ["bench", "viewer"] => bench::viewer(false),
+        ["bench", "viewer", "--quick"] => bench::viewer(true),
         ["bench", "--child", what, path] => bench::child(what, path.as_ref()),
         ["conformance", ref args @ ..] => conformance::run(args),
         ["receivers", ref args @ ..] => receivers::run(args),
         ["tidy"] => tidy::run(),
         _ => {
-            eprintln!("usage: cargo xtask bench | conformance | receivers | tidy");
+            eprintln!("usage: cargo xtask bench [viewer [--quick]] | conformance | receivers | tidy");
             ExitCode::from(2)
         }
     }

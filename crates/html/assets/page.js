@@ -67,7 +67,7 @@ function watch(within) {
     piece.style.minHeight = 28 * piece.dataset.rows + 'px';
     near.observe(piece);
   }
-  for (const code of within.querySelectorAll('.reply > .code')) addCopy(code);
+  for (const code of within.querySelectorAll('.reply > .code, .resume')) addCopy(code);
   colour(within);
 }
 

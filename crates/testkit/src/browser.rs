@@ -5,7 +5,7 @@
 
 #![allow(clippy::print_stderr, reason = "a test that does nothing should say so")]
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -145,11 +145,24 @@ impl Browser {
         let request =
             format!("{head}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len());
         stream.write_all(request.as_bytes()).map_err(told)?;
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).map_err(told)?;
-        let text = String::from_utf8_lossy(&answer);
-        let (head, body) = text.split_once("\r\n\r\n").ok_or("no answer")?;
-        let answer: Value = serde_json::from_str(body).map_err(|error| format!("{error}: {head}"))?;
+        // The driver keeps connections open, so the answer is as long as it says.
+        let mut stream = BufReader::new(stream);
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            stream.read_line(&mut line).map_err(told)?;
+            if line.trim().is_empty() {
+                break;
+            }
+            if let Some((_, value)) =
+                line.split_once(':').filter(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+            {
+                length = value.trim().parse().map_err(|_| line.clone())?;
+            }
+        }
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body).map_err(told)?;
+        let answer: Value = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
         let value = answer["value"].clone();
         match value["error"].as_str() {
             Some(error) => Err(format!("{error}: {}", value["message"].as_str().unwrap_or_default())),

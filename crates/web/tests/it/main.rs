@@ -1,8 +1,10 @@
 //! The server from outside: asked over loopback, as a browser or an attacker would.
 
-#![allow(clippy::unwrap_used, reason = "these are tests")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod browser;
 mod guard;
 mod lists;
 mod pages;
+mod session;
 mod support;

@@ -1,0 +1,287 @@
+//! A session's page and what it asks for, and what happens to it on the way.
+
+use std::io::{BufRead, BufReader, Write};
+
+use threadline_testkit::{TestHome, session_uuid};
+
+use crate::support::Served;
+
+const LOOM: &str = r#"
+u1        user   "why is the loom slow?"
+a1 <- u1  reply  m1 thinking "Perhaps a sleep."
+a2 <- a1  reply  m1 tool t1 Grep {"pattern":"sleep"} usage={"input_tokens":10,"output_tokens":20,"cache_read_input_tokens":3000} model=claude-opus-4-6
+r1 <- a2  result t1 "src/main.rs:9"
+a3 <- r1  reply  m2 text "There is a **sleep** in `main.rs`."
+u2 <- a3  user   "take it out"
+a4 <- u2  reply  m3 tool t2 Edit {"file_path":"/home/ada/loom/src/main.rs","old_string":"sleep(1);\n","new_string":""}
+r2 <- a4  result t2 "done" {"filePath":"/home/ada/loom/src/main.rs","oldString":"sleep(1);\n","newString":"","originalFile":"a();\nsleep(1);\nb();\n","structuredPatch":[{"oldStart":1,"oldLines":3,"newStart":1,"newLines":2,"lines":[" a();","-sleep(1);"," b();"]}]}
+a5 <- r2  reply  m4 tool t3 Task {"description":"look again","prompt":"look again","subagent_type":"Explore"}
+r3 <- a5  result t3 "nothing" {"agentId":"x1","totalToolUseCount":1,"totalTokens":900}
+a6 <- r3  reply  m5 text "Done."
+u3 <- a6  user   "and the warp?"
+a7 <- u3  reply  m6 text "Left behind."
+u4 <- a6  user   "and the weft?"
+a8 <- u4  reply  m7 text "Kept."
+title "The slow loom"
+"#;
+
+fn loom() -> (TestHome, String) {
+    let home = TestHome::new();
+    home.session("loom", LOOM);
+    let agent = "b1 user \"look again\"\nb2 <- b1 reply n1 text \"I looked.\"";
+    home.agent("loom", "x1", agent, Some(r#"{"agentType":"Explore","description":"look again"}"#));
+    (home, session_uuid("loom"))
+}
+
+#[test]
+fn a_session_reads_without_a_script() {
+    let (home, id) = loom();
+    let served = Served::new(&home);
+    let page = served.get(&format!("/s/{id}"));
+    assert_eq!(page.status, 200);
+    for text in [
+        "<h1>The slow loom</h1>",
+        "why is the loom slow?",
+        "There is a <strong>sleep</strong> in <code>main.rs</code>.",
+        &format!("cd /home/ada/loom &amp;&amp; claude --resume {id}"),
+        &format!("href=\"/s/{id}/changes\""),
+        &format!("href=\"/s/{id}?branch=m13\""),
+        &format!("data-src=\"/s/{id}/inside?agent=x1\""),
+        "and the weft?",
+        "id=\"m7\"",
+    ] {
+        assert!(page.body.contains(text), "{text}\n{}", page.body);
+    }
+    assert!(!page.body.contains("Left behind.<"), "a branch has a page of its own");
+    let branch = served.get(&format!("/s/{id}?branch=m13")).body;
+    assert!(
+        branch.contains("Left behind.")
+            && branch.contains("why is the loom slow?")
+            && !branch.contains("and the weft?")
+    );
+    let agent = served.get(&format!("/s/{id}?agent=x1")).body;
+    assert!(agent.contains("I looked.") && agent.contains("A sub-agent of the session: look again."));
+    let inside = served.get(&format!("/s/{id}/inside?agent=x1")).body;
+    assert!(inside.contains("id=\"a-x1-m2\"") && inside.contains("I looked."), "{inside}");
+    let changes = served.get(&format!("/s/{id}/changes")).body;
+    assert!(changes.contains("src/main.rs") && changes.contains("sleep(1);"), "{changes}");
+    let patch = served.get(&format!("/s/{id}/changes.md")).body;
+    assert!(patch.contains("--- a/src/main.rs") && patch.contains("-sleep(1);"), "{patch}");
+    let raw = served.get(&format!("/s/{id}/raw?line=1"));
+    assert_eq!(raw.header("content-type"), "text/plain; charset=utf-8");
+    assert!(raw.body.starts_with('{') && raw.body.contains("why is the loom slow?"));
+    let found = served.get(&format!("/s/{id}/find?q=sleep")).body;
+    assert!(found.contains("\"m3\"") && found.contains("\"m5\""), "{found}");
+}
+
+#[test]
+fn twins_tell_the_same_session() {
+    let (home, id) = loom();
+    let served = Served::new(&home);
+    let json = served.get(&format!("/s/{id}.json"));
+    assert_eq!((json.status, json.header("content-type")), (200, "application/x-ndjson"));
+    let lines: Vec<serde_json::Value> =
+        json.body.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["type"], "session");
+    assert_eq!(lines[0]["turns"], 3);
+    let turns = lines.iter().filter(|line| line["type"] == "turn" && line["agent"].is_null()).count();
+    assert_eq!(turns, 3);
+    assert!(json.body.contains("I looked."), "sub-agents are told where they were started");
+    let text = served.get(&format!("/s/{id}.md"));
+    assert_eq!(text.header("content-type"), "text/markdown; charset=utf-8");
+    assert!(text.body.starts_with("# The slow loom\n") && text.body.contains("## 3\n"), "{}", text.body);
+    let agent = served.get(&format!("/s/{id}.md?agent=x1")).body;
+    assert!(agent.contains("I looked."), "{agent}");
+}
+
+#[test]
+fn no_parameter_leads_out_of_the_store() {
+    let (home, id) = loom();
+    let secret = "the password is warp";
+    home.file("history.jsonl", format!("{secret}\n"));
+    home.file("outside.jsonl", format!("{secret}\n"));
+    home.file("projects/-home-ada-loom/note.txt", secret);
+    let served = Served::new(&home);
+    let root = home.root().display().to_string();
+    let long = "a".repeat(6000);
+    let evil = [
+        "../history",
+        "..%2f..%2fhistory",
+        "%2e%2e/%2e%2e/history",
+        "....//history",
+        "/etc/passwd",
+        "%2fetc%2fpasswd",
+        "..\\history",
+        "%00",
+        "history%00.jsonl",
+        "outside",
+        "note.txt",
+        &format!("{root}/history.jsonl"),
+        &root.replace('/', "%2f"),
+        "-home-ada-loom%2fnote.txt",
+        "C:%5cWindows",
+        "last",
+        &id[..8],
+        "*",
+        "%ff%fe",
+        "m99999999999999999999",
+        "-1",
+        "18446744073709551615",
+        "<script>",
+        &long,
+    ];
+    for bad in evil {
+        for path in [
+            format!("/s/{bad}"),
+            format!("/s/{bad}.json"),
+            format!("/s/{bad}.md"),
+            format!("/s/{bad}/part?name=m1"),
+            format!("/s/{bad}/raw?line=1"),
+            format!("/s/{bad}/live"),
+            format!("/s/{bad}/changes"),
+            format!("/s/{bad}/find?q=warp"),
+            format!("/{bad}"),
+            format!("/assets/{bad}/page.css/x"),
+            format!("/assets/x/{bad}"),
+            format!("/s/{id}?agent={bad}"),
+            format!("/s/{id}.json?agent={bad}"),
+            format!("/s/{id}/part?name={bad}"),
+            format!("/s/{id}/part?name=m1&agent={bad}"),
+            format!("/s/{id}/raw?line={bad}"),
+            format!("/s/{id}/raw?line=1&agent={bad}"),
+            format!("/s/{id}/rail?number={bad}"),
+            format!("/s/{id}/inside?agent={bad}"),
+        ] {
+            // A live stream answers before it looks.
+            let reply = if path.ends_with("/live") {
+                continue;
+            } else {
+                served.get(&path.replace('<', "%3C").replace('>', "%3E"))
+            };
+            assert!(matches!(reply.status, 303 | 400 | 404 | 414), "{path}: {}", reply.status);
+            assert!(!reply.body.contains(secret) && !reply.body.contains("root:"), "{path}");
+            assert!(!reply.body.contains("panicked"), "{path}");
+        }
+        for path in [
+            format!("/s/{id}?at={bad}"),
+            format!("/s/{id}?branch={bad}"),
+            format!("/s/{id}/find?q={bad}"),
+            format!("/?project={bad}"),
+        ] {
+            let reply = served.get(&path.replace('<', "%3C").replace('>', "%3E").replace('*', "%2A"));
+            assert!(matches!(reply.status, 200 | 400 | 404 | 414), "{path}: {}", reply.status);
+            assert!(!reply.body.contains(secret), "{path}");
+        }
+    }
+    assert_eq!(served.get(&format!("/s/{id}")).status, 200);
+}
+
+#[test]
+#[cfg(unix)]
+fn output_that_was_kept_apart_is_read_from_beside_the_log_and_not_through_links() {
+    let home = TestHome::new();
+    let call = |i: usize, above: &str, name: &str| {
+        format!(
+            "a{i} <- {above} reply m{i} tool t{i} Bash {{\"command\":\"x\"}}\nr{i} <- a{i} result t{i} \"short\" {{\"stdout\":\"short\",\"stderr\":\"\",\"persistedOutputPath\":\"/elsewhere/tool-results/{name}\"}}\n"
+        )
+    };
+    home.session(
+        "kept",
+        &format!("u1 user \"go\"\n{}{}", call(1, "u1", "good.txt"), call(2, "r1", "link.txt")),
+    );
+    let id = session_uuid("kept");
+    home.file(format!("projects/-home-ada-loom/{id}/tool-results/good.txt"), "all of the output");
+    let secret = home.file("secret.txt", "nobody may read this");
+    std::os::unix::fs::symlink(
+        secret,
+        home.root().join(format!("projects/-home-ada-loom/{id}/tool-results/link.txt")),
+    )
+    .unwrap();
+    let page = Served::new(&home).get(&format!("/s/{id}")).body;
+    assert!(page.contains("all of the output"));
+    assert!(!page.contains("nobody may read this"));
+}
+
+#[test]
+fn what_happens_to_a_log_is_said_and_the_others_go_on() {
+    let (home, id) = loom();
+    let path = home.session("other", "u1 user \"first words\"");
+    let other = session_uuid("other");
+    let served = Served::new(&home);
+    assert!(served.get(&format!("/s/{other}")).body.contains("first words"));
+    // It grows, and is torn in the middle of a line.
+    let mut file = std::fs::File::options().append(true).open(&path).unwrap();
+    file.write_all(b"{\"type\":\"user\",\"mess").unwrap();
+    let page = served.get(&format!("/s/{other}")).body;
+    assert!(page.contains("first words") && page.contains("The log ends in the middle of a line"), "{page}");
+    file.write_all(b"\xff\xfe\x00 not json\n").unwrap();
+    let page = served.get(&format!("/s/{other}")).body;
+    assert!(page.contains("unknown line") && !page.contains("The log ends in the middle"), "{page}");
+    // It is replaced, cut to nothing, and deleted.
+    std::fs::rename(home.session("third", "u1 user \"other words\""), &path).unwrap();
+    let page = served.get(&format!("/s/{other}")).body;
+    assert!(page.contains("other words") && !page.contains("first words"), "{page}");
+    std::fs::write(&path, "").unwrap();
+    assert_eq!(served.get(&format!("/s/{other}")).status, 200);
+    std::fs::remove_file(&path).unwrap();
+    let gone = served.get(&format!("/s/{other}"));
+    assert_eq!(gone.status, 404);
+    assert!(gone.body.contains("There is no such session"));
+    assert_eq!(served.get(&format!("/s/{id}")).status, 200);
+}
+
+#[test]
+fn a_huge_line_is_cut_and_said_to_be() {
+    let home = TestHome::new();
+    let long = "warp and weft ".repeat(3 << 20);
+    home.session(
+        "huge",
+        &format!("u1 user \"begin\"\na1 <- u1 reply m1 text \"{long}\"\nu2 <- a1 user \"end\""),
+    );
+    let id = session_uuid("huge");
+    let served = Served::new(&home);
+    let page = served.get(&format!("/s/{id}"));
+    assert_eq!(page.status, 200);
+    assert!(page.body.contains("begin") && page.body.len() < 8 << 20, "{}", page.body.len());
+    let raw = served.get(&format!("/s/{id}/raw?line=2")).body;
+    assert!(raw.len() < 2 << 20 && raw.ends_with("bytes in all"), "{}", raw.len());
+    assert!(served.get(&format!("/s/{id}?at=m3")).body.contains("end"));
+}
+
+#[test]
+fn what_is_appended_is_told_to_who_follows_and_a_client_that_does_not_read_holds_up_nobody() {
+    let (home, id) = loom();
+    let path = home.root().join(format!("projects/-home-ada-loom/{id}.jsonl"));
+    let served = Served::new(&home);
+    let follow = || {
+        let mut stream = served.connect();
+        let head = format!(
+            "GET /s/{id}/live HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nCookie: {}\r\n\r\n",
+            served.port,
+            served.cookie()
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream
+    };
+    let deaf: Vec<_> = (0..20).map(|_| follow()).collect();
+    let mut events = BufReader::new(follow()).lines().map(|line| line.unwrap());
+    let mut next =
+        || events.by_ref().find_map(|line| line.strip_prefix("data: ").map(str::to_owned)).unwrap();
+    let first: serde_json::Value = serde_json::from_str(&next()).unwrap();
+    assert_eq!(first["last"], 16);
+    for i in 0..30 {
+        let mut file = std::fs::File::options().append(true).open(&path).unwrap();
+        let lines = threadline_testkit::log_of(&id, &format!("n{i} <- ?a8 user \"more {i}\""));
+        file.write_all(&lines).unwrap();
+    }
+    loop {
+        let change: serde_json::Value = serde_json::from_str(&next()).unwrap();
+        if change["last"] == 46 {
+            break;
+        }
+    }
+    std::fs::remove_file(&path).unwrap();
+    assert!(events.by_ref().any(|line| line == "event: gone"));
+    assert_eq!(served.get("/").status, 200);
+    drop(deaf);
+}
