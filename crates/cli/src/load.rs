@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
-use threadline_session::{Agent, Family, Session, Spawn};
+use threadline_session::{Agent, Family, Inside, Session, Spawn};
 use threadline_store::{AgentFile, Candidate, FindError, SessionFile, read_log};
 use threadline_usage::Book;
 use threadline_view::Spending;
@@ -53,7 +53,10 @@ pub(crate) fn session(path: &Path, id: &str) -> Result<Session, CommandError> {
 /// Reads a session with its sub-agents.
 pub(crate) fn family(file: &SessionFile) -> Result<Family, CommandError> {
     let main = session(&file.path, &file.id)?;
-    Ok(Family::new(main, agents(file)?))
+    let agents = agents(file)?;
+    // Of a large session both take a while.
+    let (inside, _) = rayon::join(|| Inside::of(&main, &agents), || main.thread());
+    Ok(Family::with(main, agents, inside))
 }
 
 /// Reads the sub-agents of a session.

@@ -50,13 +50,17 @@ impl Family {
     /// Agents without a log of their own are found inside the session: as sidechains (1.0.x), or in
     /// `agent_progress` lines, which repeat what an agent said. Where there is a log, those are not
     /// looked at, so that nothing counts twice.
-    pub fn new(main: Session, mut agents: Vec<Agent>) -> Self {
+    pub fn new(main: Session, agents: Vec<Agent>) -> Self {
+        let inside = Inside::of(&main, &agents);
+        Self::with(main, agents, inside)
+    }
+
+    /// The same, where it is known already which agents stand inside the session.
+    pub fn with(main: Session, mut agents: Vec<Agent>, inside: Inside) -> Self {
         let n_logged = agents.len();
-        agents.extend(inline_agents(&main));
-        let logged: Vec<String> = agents.iter().map(|agent| agent.id.clone()).collect();
-        agents.extend(progress_agents(&main, &logged));
+        agents.extend(inside.agents);
         let mut family = Self { main, agents, n_logged };
-        family.find_spawns();
+        family.find_spawns(&inside.links);
         family
     }
 
@@ -85,7 +89,40 @@ impl Family {
 
     /// Finds the call that started each agent: by what the agent's own file says, by what the call's
     /// result or progress says, and last by the prompt, which is the call's own.
-    fn find_spawns(&mut self) {
+    fn find_spawns(&mut self, links: &FxHashMap<String, String>) {
+        let named: Vec<Option<Spawn>> = (0..self.agents.len())
+            .map(|i| self.agents[i].spawn.as_ref().and_then(|spawn| self.owner_of(&spawn.tool_use_id, i)))
+            .collect();
+        // Every call of a session is asked only if some agent leaves no other way.
+        let told =
+            |(agent, spawn): (&Agent, &Option<Spawn>)| spawn.is_some() || links.contains_key(&agent.id);
+        let all_told = self.agents.iter().zip(&named).all(told);
+        let (by_agent_id, by_prompt) = if all_told { Default::default() } else { self.calls_that_start() };
+        let mut taken: Vec<Spawn> = Vec::new();
+        for (i, named) in named.into_iter().enumerate() {
+            let agent = &self.agents[i];
+            let by_progress = || {
+                let tool_use_id = links.get(&agent.id)?.clone();
+                Some(Spawn { agent: None, tool_use_id })
+            };
+            let by_prompt = || {
+                let prompt = first_prompt(&agent.session);
+                let mut calls = by_prompt.iter().filter(|(text, _)| Some(text) == prompt.as_ref());
+                let free = calls.find(|(_, spawn)| spawn.agent != Some(i) && !taken.contains(spawn));
+                free.map(|(_, spawn)| spawn.clone())
+            };
+            let spawn = named
+                .or_else(|| by_agent_id.get(&agent.id).cloned())
+                .or_else(by_progress)
+                .or_else(by_prompt)
+                .filter(|spawn| spawn.agent != Some(i));
+            taken.extend(spawn.clone());
+            self.agents[i].spawn = spawn;
+        }
+    }
+
+    /// The calls that name the agent they started, in their result or in progress lines, and all prompts.
+    fn calls_that_start(&self) -> (FxHashMap<String, Spawn>, Vec<(String, Spawn)>) {
         let mut by_agent_id: FxHashMap<String, Spawn> = FxHashMap::default();
         let mut by_prompt: Vec<(String, Spawn)> = Vec::new();
         for owner in std::iter::once(None).chain((0..self.agents.len()).map(Some)) {
@@ -104,21 +141,7 @@ impl Family {
                 by_agent_id.entry(agent_id).or_insert(Spawn { agent: owner, tool_use_id });
             }
         }
-        let mut taken: Vec<Spawn> = Vec::new();
-        for i in 0..self.agents.len() {
-            let agent = &self.agents[i];
-            let named = agent.spawn.as_ref().and_then(|spawn| self.owner_of(&spawn.tool_use_id, i));
-            let prompt = first_prompt(&agent.session);
-            let spawn = named.or_else(|| by_agent_id.get(&agent.id).cloned()).or_else(|| {
-                let mut calls = by_prompt.iter().filter(|(text, _)| Some(text) == prompt.as_ref());
-                calls
-                    .find(|(_, spawn)| spawn.agent != Some(i) && !taken.contains(spawn))
-                    .map(|(_, s)| s.clone())
-            });
-            let spawn = spawn.filter(|spawn| spawn.agent != Some(i));
-            taken.extend(spawn.clone());
-            self.agents[i].spawn = spawn;
-        }
+        (by_agent_id, by_prompt)
     }
 
     /// Who made the call with this id that started agent `started`, whose log may hold a copy of it.
@@ -177,31 +200,48 @@ fn inline_agents(main: &Session) -> Vec<Agent> {
     agents
 }
 
-/// Agents whose own log is missing, rebuilt from the progress lines that repeat it.
-fn progress_agents(main: &Session, logged: &[String]) -> Vec<Agent> {
-    let mut agents: Vec<Agent> = Vec::new();
-    for (idx, progress) in agent_progress(main) {
-        let Some(body) = progress.data() else { continue };
-        let Some(id) = body.agent_id() else { continue };
-        if logged.iter().any(|known| *known == id) {
-            continue;
+/// Agents that stand inside a session's own log.
+#[derive(Clone, Debug, Default)]
+pub struct Inside {
+    agents: Vec<Agent>,
+    /// Which agent ran for which call, as progress lines of the session tell it.
+    links: FxHashMap<String, String>,
+}
+
+impl Inside {
+    /// Finds them: sidechains, and agents that progress lines repeat and that have no log of their own.
+    pub fn of(main: &Session, logged: &[Agent]) -> Self {
+        let mut agents = inline_agents(main);
+        let mut places: FxHashMap<String, Option<usize>> = FxHashMap::default();
+        for agent in logged.iter().chain(&agents) {
+            places.insert(agent.id.clone(), None);
         }
-        let Some(message) = body.message() else { continue };
-        let at = match agents.iter().position(|agent| agent.id == id) {
-            Some(at) => at,
-            None => {
-                agents.push(Agent::bare(id.into_owned()));
-                agents.len() - 1
+        let mut links: FxHashMap<String, String> = FxHashMap::default();
+        for (idx, progress) in agent_progress(main) {
+            let Some(body) = progress.data() else { continue };
+            let Some(id) = body.agent_id() else { continue };
+            if !links.contains_key(&*id)
+                && let Some(tool_use_id) = progress.parent_tool_use_id()
+            {
+                links.insert(id.clone().into_owned(), tool_use_id.into_owned());
             }
-        };
-        let position = main.entries()[idx].at();
-        let (entry, _) = Entry::parse_at(message.raw().as_bytes(), main.entries()[idx].ending(), position);
-        let session = &mut agents[at].session;
-        session.push(entry, Vec::new());
-        // These copies name no parents; they were made one after the other.
-        session.link_to_line_before(session.entries().len() - 1);
+            // Of an agent that has a log the progress lines are copies.
+            let Some(message) = body.message().filter(|_| places.get(&*id) != Some(&None)) else { continue };
+            let at = *places.entry(id.clone().into_owned()).or_insert(Some(agents.len()));
+            let Some(at) = at else { continue };
+            if at == agents.len() {
+                agents.push(Agent::bare(id.into_owned()));
+            }
+            let position = main.entries()[idx].at();
+            let (entry, _) =
+                Entry::parse_at(message.raw().as_bytes(), main.entries()[idx].ending(), position);
+            let session = &mut agents[at].session;
+            session.push(entry, Vec::new());
+            // These copies name no parents; they were made one after the other.
+            session.link_to_line_before(session.entries().len() - 1);
+        }
+        Self { agents, links }
     }
-    agents
 }
 
 impl Agent {

@@ -23,7 +23,7 @@ mod thread;
 mod tool_call;
 mod turn;
 
-pub use agent::{Agent, Family, Spawn};
+pub use agent::{Agent, Family, Inside, Spawn};
 pub use compaction::Compaction;
 pub use file_edit::{FileEdit, FileText};
 pub use file_history::{At, Basis, ChangedFile, FileContent, FileHistory, FileState};

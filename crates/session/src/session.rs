@@ -1,12 +1,14 @@
 //! A session as a fold over its entries: the tree, and indexes over what stands in it.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 use threadline_entry::{Code, Entry, Finding, Json, Kind, Lines, Millis, parse_line};
 
 use crate::input::Input;
 use crate::reply::Reply;
+use crate::thread::Thread;
 use crate::tool_call::{ResultAt, ToolCall};
 
 /// A log, and what its lines mean together.
@@ -27,6 +29,8 @@ pub struct Session {
     /// Results whose call has not been seen.
     pub(crate) stray_results: FxHashMap<Box<str>, Vec<ResultAt>>,
     findings: Vec<Finding>,
+    /// The active conversation, once somebody asked.
+    pub(crate) thread: OnceLock<Thread>,
 }
 
 /// What an entry continues.
@@ -77,6 +81,7 @@ impl Session {
     /// Takes in the next entry, and what was found odd about it.
     pub fn push(&mut self, entry: Entry, findings: Vec<Finding>) {
         let idx = self.entries.len();
+        self.thread.take();
         self.findings.extend(findings);
         let kind = entry.kind();
         let uuid = entry.uuid().map(|uuid| Box::<str>::from(&*uuid));
@@ -162,6 +167,7 @@ impl Session {
     }
 
     fn link(&mut self, child: usize, parent: usize) {
+        self.thread.take();
         self.nodes[child].parent = Parent::Entry(parent);
         let child = child as u32;
         match self.nodes[parent].last_child {

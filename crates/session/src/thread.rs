@@ -26,10 +26,13 @@ pub struct Branch {
 }
 
 impl Session {
-    /// The active conversation.
+    /// The active conversation. It is found once, until something is pushed.
     pub fn thread(&self) -> Thread {
-        let Some(leaf) = self.active_leaf().or_else(|| self.agent_leaf()) else { return Thread::default() };
-        self.thread_to(leaf)
+        let find = || {
+            let leaf = self.active_leaf().or_else(|| self.agent_leaf());
+            leaf.map_or_else(Thread::default, |leaf| self.thread_to(leaf))
+        };
+        self.thread.get_or_init(find).clone()
     }
 
     /// The conversation as it would be if it had ended at `leaf`.

@@ -177,11 +177,10 @@ impl<'a> Top<'a> {
         }
         let data = self.data.filter(|data| data.is_object() && kind.is_str("progress"));
         let inner = data.and_then(|data| data.get("message")).filter(|inner| inner.is_object());
-        match inner.map(|inner| Self::known(|key| inner.get(key))) {
-            Some(inner) if inner.line[0].is_some_and(|kind| kind.is_str("assistant")) => {
-                inner.see_reply(Some(self))
-            }
-            _ => Seen::Other,
+        // What a sub-agent was told is repeated too, and is longer: it is not looked at twice.
+        match inner.filter(|inner| inner.get("type").is_some_and(|kind| kind.is_str("assistant"))) {
+            Some(inner) => Self::known(|key| inner.get(key)).see_reply(Some(self)),
+            None => Seen::Other,
         }
     }
 

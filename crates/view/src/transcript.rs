@@ -1,7 +1,8 @@
 //! A session as a conversation: turns, and in each turn what was asked, said and done.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::ops::ControlFlow;
 
 use rustc_hash::FxHashSet;
 use threadline_entry::lens::{
@@ -299,14 +300,18 @@ impl<'a> Telling<'a> {
     ///
     /// Each turn goes to `sink` with the [head](Self::head); what else there is to say of the session comes back.
     pub fn each_turn(self, sink: &mut dyn FnMut(&Transcript, TurnView)) -> Transcript {
-        self.some_turns(&|_, _| true, sink)
+        self.some_turns(&|_, _| true, &mut |told, turn| {
+            sink(told, turn);
+            ControlFlow::Continue(())
+        })
     }
 
-    /// Tells the turns that `wanted` says yes to, given a turn's number and how many there are.
+    /// Tells the turns that `wanted` says yes to, given a turn's number and how many there are, until `sink` breaks off;
+    /// then nothing else is told either.
     pub fn some_turns(
         self,
         wanted: &dyn Fn(usize, usize) -> bool,
-        sink: &mut dyn FnMut(&Transcript, TurnView),
+        sink: &mut dyn FnMut(&Transcript, TurnView) -> ControlFlow<()>,
     ) -> Transcript {
         let session = &self.family.main;
         let met = RefCell::default();
@@ -316,7 +321,12 @@ impl<'a> Telling<'a> {
         let branches = session.branches_beside(&thread);
         let mut told = self.head();
         (told.n_turns, told.n_branches) = (turns.len(), branches.len());
-        teller.each_turn_of(&turns, wanted, &mut |_, turn| sink(&told, turn));
+        let ended = Cell::new(false);
+        let wanted = |number: usize, count: usize| !ended.get() && wanted(number, count);
+        teller.each_turn_of(&turns, &wanted, &mut |_, turn| ended.set(sink(&told, turn).is_break()));
+        if ended.get() {
+            return told;
+        }
         let branch = |branch: Branch| BranchView {
             fork: branch.fork.map(|idx| anchor(session.entries()[idx].at().line_no, 0)),
             turns: teller.turns_of(&Thread { leaf: branch.entries.last().copied(), entries: branch.entries }),

@@ -1,5 +1,6 @@
 use std::collections::HashSet;
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -131,15 +132,13 @@ fn show_told(
     let mut begun = false;
     let wanted = |number: usize, count: usize| args.turns.is_none_or(|range| range.contains(number, count));
     let mut told = telling.some_turns(&wanted, &mut |told, mut turn| {
-        if result.is_err() {
-            return;
-        }
         if !std::mem::replace(&mut begun, true) {
             result = write(telegraph.head(told), &mut answer);
         }
         if result.is_ok() && filter.keep_of(&mut turn) {
             result = write(telegraph.turn(&turn), &mut answer);
         }
+        if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     result?;
     filter.apply(&mut told);
