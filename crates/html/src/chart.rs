@@ -27,7 +27,8 @@ pub(crate) fn growth(turns: &[TurnLayout]) -> Markup {
     }
     out.lit("<div class=\"growth\">");
     if most > 0 {
-        let label = format!("context, up to {} tokens", words::count(most));
+        let cut = if bars.iter().any(|bar| bar.compacted) { "; amber where it was compacted" } else { "" };
+        let label = format!("context, up to {} tokens{cut}", words::count(most));
         let heights =
             bars.iter().map(|bar| (bar.context as f64 / most as f64, words::count(bar.context) + " tokens"));
         row(&mut out, &bars, "g-context", &label, heights);
@@ -95,7 +96,7 @@ fn row(
             .lit("\" height=\"")
             .num(HEIGHT);
         out.lit("\"/><rect class=\"bar")
-            .lit(if bar.compacted { " cut" } else { "" })
+            .lit(if bar.compacted && class == "g-context" { " cut" } else { "" })
             .lit("\" x=\"")
             .num(x)
             .lit("\" y=\"");

@@ -186,7 +186,8 @@ fn served_opening(served: &Served<'_>) -> Markup {
     out.text(&words::size(served.size))
         .lit(" <span>·</span> <a href=\"")
         .text(at)
-        .lit("/changes\">net changes</a>");
+        .lit("/changes\">net changes</a> <span>·</span> <a href=\"");
+    out.text(at).lit("/check\">check</a>");
     out.lit(" <span>·</span> <a href=\"").text(at).lit(".md").text(served.query).lit("\">Markdown</a>");
     out.lit(" <span>·</span> <a href=\"").text(at).lit(".json").text(served.query).lit("\">JSON</a></p>");
     if let Some(resume) = &served.resume {

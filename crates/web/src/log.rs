@@ -28,6 +28,8 @@ pub(crate) struct Log {
     id: String,
     /// Where each line begins, and where the last one ends.
     starts: Vec<u64>,
+    /// How many lines stand before those, in a log that is too long to be held whole.
+    pub(crate) skipped: u64,
     follower: Follower,
     /// Where a last line begins that has no newline yet and is whole all the same.
     tail: Option<u64>,
@@ -67,14 +69,20 @@ impl Log {
             path: path.to_owned(),
             id: id.to_owned(),
             starts: vec![0],
+            skipped: 0,
             follower: Follower::open(path),
             tail: None,
             torn: 0,
             weight: 0,
         };
         let length = std::fs::metadata(path)?.len();
-        let mut lines = Lines::new(File::open(path)?.take(length));
-        let mut end = Position::START;
+        let mut file = File::open(path)?;
+        let from = if length > HUGE { end_of(&mut file, length - HUGE_END)? } else { Position::START };
+        log.skipped = from.line_no - 1;
+        log.starts = vec![from.byte_offset];
+        file.seek(SeekFrom::Start(from.byte_offset))?;
+        let mut lines = Lines::from(file.take(length - from.byte_offset), from);
+        let mut end = from;
         loop {
             let mut blocks: Vec<(Vec<u8>, Position)> = Vec::new();
             while blocks.len() < BATCH
@@ -145,7 +153,7 @@ impl Log {
 
     fn push(&mut self, session: &mut Session, entry: &Entry, findings: Vec<Finding>) {
         let at = entry.at();
-        let known = self.starts.len() as u64;
+        let known = self.skipped + self.starts.len() as u64;
         // Several entries may stand on one line.
         if at.line_no >= known {
             if let Some(last) = self.starts.last_mut() {
@@ -225,7 +233,7 @@ impl Log {
 
     /// How many lines there are.
     pub(crate) fn len(&self) -> u64 {
-        self.starts.len() as u64 - 1
+        self.skipped + self.starts.len() as u64 - 1
     }
 
     /// How many bytes it has.
@@ -243,8 +251,39 @@ impl Log {
     }
 
     fn range(&self, first: u64, last: u64) -> Option<(u64, u64)> {
-        let at = |line: u64| self.starts.get(usize::try_from(line).ok()?).copied();
+        let at = |line: u64| self.starts.get(usize::try_from(line.checked_sub(self.skipped)?).ok()?).copied();
         Some((at(first.checked_sub(1)?)?, at(last)?))
+    }
+}
+
+/// Of a log that is longer than this,
+#[cfg(not(test))]
+const HUGE: u64 = 400 << 20;
+/// only so much is held: its end.
+#[cfg(not(test))]
+const HUGE_END: u64 = 200 << 20;
+#[cfg(test)]
+const HUGE: u64 = 24 << 20;
+#[cfg(test)]
+const HUGE_END: u64 = 2 << 20;
+
+/// The first line that begins behind a place in the file, with its number.
+fn end_of(file: &mut File, behind: u64) -> io::Result<Position> {
+    let mut buffer = vec![0; 1 << 20];
+    let mut at = Position::START;
+    loop {
+        let read = file.read(&mut buffer)?;
+        if read == 0 {
+            return Ok(at);
+        }
+        let start = at.byte_offset;
+        let before = usize::try_from(behind.saturating_sub(start)).unwrap_or(usize::MAX).min(read);
+        at.line_no += memchr::memchr_iter(b'\n', &buffer[..before]).count() as u64;
+        at.byte_offset = start + read as u64;
+        if let Some(newline) = memchr::memchr(b'\n', &buffer[before..read]) {
+            let next = start + (before + newline) as u64 + 1;
+            return Ok(Position { line_no: at.line_no + 1, byte_offset: next });
+        }
     }
 }
 

@@ -37,6 +37,8 @@ pub(crate) struct Plan {
     pub(crate) rail: Vec<RailPart>,
     /// How long the log is, in lines and in bytes.
     pub(crate) lines: u64,
+    /// How many lines of a log that is too long are not shown.
+    pub(crate) skipped: u64,
     /// Whether the log ends in the middle of a line.
     pub(crate) torn: bool,
     /// What changes when anything outside of the parts and the outline does.
@@ -58,6 +60,7 @@ impl Plan {
             parts: Vec::new(),
             rail: Vec::new(),
             lines: log.len(),
+            skipped: log.skipped,
             torn: log.torn > 0,
             stamp: String::new(),
             layout,
@@ -164,7 +167,10 @@ impl Plan {
     /// About how much memory it takes.
     pub(crate) fn weight(&self) -> usize {
         let entries: usize = self.layout.turns.iter().map(|turn| turn.entries.capacity() * 8).sum();
-        entries + self.layout.turns.len() * 900 + self.parts.len() * 300 + self.lines as usize * 40
+        entries
+            + self.layout.turns.len() * 900
+            + self.parts.len() * 300
+            + (self.lines - self.skipped) as usize * 120
     }
 }
 

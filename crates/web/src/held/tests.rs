@@ -184,6 +184,33 @@ fn a_session_that_grows_line_by_line_ends_as_one_that_was_read_whole() {
 }
 
 #[test]
+fn of_a_log_that_is_too_long_the_end_is_held() {
+    let home = TestHome::new();
+    let long = "x".repeat(60_000);
+    let mut notation = "u0 user \"begin\"\n".to_owned();
+    for i in 1..500 {
+        notation.push_str(&format!(
+            "a{i} <- u{} reply m{i} text \"{long}\"\nu{i} <- a{i} user \"prompt {i}\"\n",
+            i - 1
+        ));
+    }
+    let path = home.session("huge", &notation);
+    let mut held = Held::open(SessionFile::at(&path), Arc::new(Book::embedded())).unwrap();
+    let plan = held.plan(&Look::default()).unwrap();
+    assert_eq!(plan.lines, 999);
+    assert!(plan.skipped > 900, "{}", plan.skipped);
+    let turns = by_parts(&mut held, &Look::default());
+    let Body::Input { text, .. } = &turns.last().unwrap().items[0].body else { panic!("{turns:?}") };
+    assert_eq!((text.as_str(), turns.last().unwrap().anchor.as_str()), ("prompt 499", "m999"));
+    let line = threadline_testkit::log_of("huge", "n1 <- ?u499 user \"one more\"");
+    File::options().append(true).open(&path).unwrap().write_all(&line).unwrap();
+    held.refresh().unwrap();
+    assert_eq!(held.plan(&Look::default()).unwrap().layout.turns.last().unwrap().turn.anchor, "m1000");
+    assert!(held.log_of(&Look::default()).unwrap().raw(1000, 100).unwrap().is_some());
+    assert!(held.log_of(&Look::default()).unwrap().raw(1, 100).unwrap().is_none());
+}
+
+#[test]
 fn a_file_that_is_replaced_is_read_anew() {
     let home = TestHome::new();
     let path = home.session("one", "u1 user \"first\"\na1 <- u1 reply m1 text \"a\"");

@@ -110,6 +110,13 @@ impl Facts {
         parts: Vec<(&'a threadline_html::Part, Option<Markup>)>,
     ) -> Served<'a> {
         let mut notes = Vec::new();
+        if plan.skipped > 0 {
+            notes.push(format!(
+                "The log is too long to be shown whole. This is its end, from line {} on; `threadline show {}` tells all of it.",
+                plan.skipped + 1,
+                self.file.id
+            ));
+        }
         if plan.torn {
             notes
                 .push("The log ends in the middle of a line, which is being written or was torn.".to_owned());
