@@ -20,6 +20,8 @@ pub struct Draft<'s> {
     pub(crate) fates: Vec<Fate>,
     pub(crate) added: Vec<Added>,
     pub(crate) reasons: Vec<Cow<'static, str>>,
+    /// Lines that were gone before the session was read, by their numbers, and why.
+    pub(crate) gone_before: Vec<(u64, u16)>,
     pub(crate) side: Vec<SideFile>,
     pub(crate) findings: Vec<Finding>,
     /// Whether nobody ever asks anything, so that the first message is the model's whatever is done.
@@ -114,6 +116,7 @@ impl<'s> Draft<'s> {
             fates: session.entries().iter().map(|_| Fate::default()).collect(),
             added: Vec::new(),
             reasons: Vec::new(),
+            gone_before: Vec::new(),
             side: Vec::new(),
             findings: Vec::new(),
             nobody_asks: false,
@@ -196,6 +199,21 @@ impl<'s> Draft<'s> {
         self.insert(last, text, why);
     }
 
+    /// Says why a line is not as it stands in the file, though it is as the session has it.
+    pub(crate) fn note(&mut self, entry_idx: usize, why: impl Into<Cow<'static, str>>) {
+        let why = self.reason(why);
+        let fate = &mut self.fates[entry_idx];
+        if !fate.why.contains(&why) {
+            fate.why.push(why);
+        }
+    }
+
+    /// Says why a line of the file is not in the session.
+    pub(crate) fn note_gone(&mut self, line_no: u64, why: impl Into<Cow<'static, str>>) {
+        let why = self.reason(why);
+        self.gone_before.push((line_no, why));
+    }
+
     /// Whether the line is to go.
     pub fn goes(&self, entry_idx: usize) -> bool {
         self.fates[entry_idx].goes
@@ -211,7 +229,8 @@ impl<'s> Draft<'s> {
     pub fn is_untouched(&self) -> bool {
         self.added.is_empty()
             && self.side.is_empty()
-            && (0..self.fates.len()).all(|idx| !self.is_touched(idx))
+            && self.gone_before.is_empty()
+            && (0..self.fates.len()).all(|idx| !self.is_touched(idx) && self.fates[idx].why.is_empty())
     }
 
     /// The line as it will stand, but for its links, times and ids.

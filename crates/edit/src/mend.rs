@@ -101,7 +101,7 @@ fn drop_unasked(draft: &mut Draft<'_>, lines: &[usize]) {
 }
 
 /// Messages and texts without content.
-fn drop_empty(draft: &mut Draft<'_>, idx: usize) {
+pub(crate) fn drop_empty(draft: &mut Draft<'_>, idx: usize) {
     if !is_message(draft, idx) || draft.goes(idx) || matches!(draft.fates[idx].body, Body::Made(_)) {
         return;
     }
@@ -150,7 +150,7 @@ fn drop_thoughts(draft: &mut Draft<'_>, lines: &[usize], replies: &FxHashSet<usi
 }
 
 /// Half characters, and bytes that are no text.
-fn mend_text(draft: &mut Draft<'_>, idx: usize) {
+pub(crate) fn mend_text(draft: &mut Draft<'_>, idx: usize) {
     let entry = &draft.session.entries()[idx];
     if matches!(draft.fates[idx].body, Body::Made(_)) {
         return;

@@ -215,7 +215,12 @@ impl<'s> Plan<'s> {
             kind: ChangeKind::Removed,
             why: self.why(&self.draft.fates[idx].why),
         });
-        gone.chain((0..self.lines.len()).filter_map(|at| self.change(at)))
+        let before = self.draft.gone_before.iter().map(|&(line_no, why)| LineChange {
+            line_no: Some(line_no),
+            kind: ChangeKind::Removed,
+            why: self.why(&[why]),
+        });
+        before.chain(gone).chain((0..self.lines.len()).filter_map(|at| self.change(at)))
     }
 
     fn change(&self, at: usize) -> Option<LineChange<'_>> {

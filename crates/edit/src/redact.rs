@@ -43,6 +43,8 @@ pub struct Redactor<'r> {
     known: Option<Known>,
     /// Whether the rules are left alone: what is cleaned is not all of this session's.
     only_known: bool,
+    /// Whether everything was seen once.
+    has_learnt: bool,
 }
 
 /// So often a text is looked at again after something was replaced in it.
@@ -51,7 +53,7 @@ const ROUNDS: usize = 16;
 impl<'r> Redactor<'r> {
     /// A redactor that has seen nothing yet.
     pub fn new(rules: &'r Rules) -> Self {
-        Self { rules, replacer: Replacer::new(rules), known: None, only_known: false }
+        Self { rules, replacer: Replacer::new(rules), known: None, only_known: false, has_learnt: false }
     }
 
     /// Takes note of the secrets in the lines of a session.
@@ -134,12 +136,17 @@ impl<'r> Redactor<'r> {
 
     /// Ends the learning: from here on, what was found anywhere is replaced everywhere.
     pub fn know(&mut self) {
+        self.has_learnt = true;
         self.known = self.replacer.known();
     }
 
     /// Plans the redaction of a session.
     pub fn redact(&mut self, draft: &mut Draft<'_>) {
         let session = draft.session();
+        // Where nothing was learnt there is nothing to clean.
+        if self.has_learnt && self.replacer.is_empty() {
+            return;
+        }
         for (idx, entry) in session.entries().iter().enumerate() {
             let clean = self.entry(entry);
             for splice in clean.splices {

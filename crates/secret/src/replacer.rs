@@ -58,6 +58,11 @@ impl<'r> Replacer<'r> {
         })
     }
 
+    /// Whether nothing was named yet.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
     /// The secrets that were named so far, to be looked for wherever nothing else gives them away; nothing if there are none.
     pub fn known(&self) -> Option<Known> {
         Known::new(&self.names)

@@ -8,6 +8,7 @@ mod diff;
 mod job;
 mod label;
 mod redact;
+mod repair;
 mod report;
 mod side;
 mod strip;
@@ -28,6 +29,7 @@ pub(crate) enum EditCommand {
     Compress(compress::CompressArgs),
     Strip(strip::StripArgs),
     Redact(redact::RedactArgs),
+    Repair(repair::RepairArgs),
     Title(label::TitleArgs),
     Tag(label::TagArgs),
 }
@@ -38,6 +40,7 @@ pub(crate) fn run(cx: &Context, command: &EditCommand) -> Result<Outcome, Comman
         EditCommand::Compress(args) => compress::run(cx, args),
         EditCommand::Strip(args) => strip::run(cx, args),
         EditCommand::Redact(args) => redact::run(cx, args),
+        EditCommand::Repair(args) => repair::run(cx, args),
         EditCommand::Title(args) => label::run_title(cx, args),
         EditCommand::Tag(args) => label::run_tag(cx, args),
     }

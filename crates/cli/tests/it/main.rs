@@ -10,6 +10,7 @@ mod export;
 mod inspect;
 mod list;
 mod redact;
+mod repair;
 mod replay;
 mod restore;
 mod run;

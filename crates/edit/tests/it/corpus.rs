@@ -13,7 +13,7 @@ const MENDED: &[&str] =
     &["a call that was made before", "a result without a call", "said before anything was asked"];
 
 /// The logs, in debug runs a sample of the small ones.
-fn logs() -> Vec<(String, Session)> {
+pub(crate) fn logs() -> Vec<(String, Session)> {
     let mut logs: Vec<_> = shared_logs();
     logs.sort_by_key(|path| std::fs::metadata(path).map(|metadata| metadata.len()).unwrap_or(0));
     let n = logs.len();

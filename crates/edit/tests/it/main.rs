@@ -6,4 +6,5 @@ mod clone;
 mod compress;
 mod corpus;
 mod redact;
+mod repair;
 mod support;

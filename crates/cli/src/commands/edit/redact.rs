@@ -2,9 +2,11 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use rayon::prelude::*;
 use threadline_edit::{Hit, Redactor, SideFile, Target};
 use threadline_entry::{Code, Finding, Position};
 use threadline_secret::Rules;
+use threadline_store::SessionFile;
 use threadline_term::{Label, visible};
 use threadline_view::wire::FindingObject;
 
@@ -205,20 +207,13 @@ fn check(cx: &Context, args: &RedactArgs, rules: &Rules) -> Result<Outcome, Comm
         unread.extend(sessions.unread.iter().map(ToString::to_string));
         files = sessions.found;
     }
-    let mut found: Vec<(PathBuf, Hit)> = Vec::new();
     let n_sessions = files.len();
-    for file in files {
-        let mut redactor = Redactor::new(rules);
-        let own = beside::own(&file).unwrap_or_else(|error| {
-            unread.push(error.to_string());
-            Vec::new()
-        });
-        for path in std::iter::once(file.path).chain(own) {
-            match learn(&mut redactor, &path) {
-                Ok(hits) => found.extend(hits.into_iter().map(|hit| (path.clone(), hit))),
-                Err(error) => unread.push(error.to_string()),
-            }
-        }
+    let looked: Vec<(Vec<(PathBuf, Hit)>, Vec<String>)> =
+        files.into_par_iter().map(|file| look(&file, rules)).collect();
+    let mut found = Vec::new();
+    for (hits, failed) in looked {
+        found.extend(hits);
+        unread.extend(failed);
     }
     let page = cx.ui.page();
     let mut answer = cx.ui.long_answer();
@@ -244,4 +239,21 @@ fn check(cx: &Context, args: &RedactArgs, rules: &Rules) -> Result<Outcome, Comm
         true => Outcome::Done,
         false => Outcome::No,
     })
+}
+
+/// What is found in a session and beside it, and what could not be read.
+fn look(file: &SessionFile, rules: &Rules) -> (Vec<(PathBuf, Hit)>, Vec<String>) {
+    let (mut found, mut unread) = (Vec::new(), Vec::new());
+    let mut redactor = Redactor::new(rules);
+    let own = beside::own(file).unwrap_or_else(|error| {
+        unread.push(error.to_string());
+        Vec::new()
+    });
+    for path in std::iter::once(file.path.clone()).chain(own) {
+        match learn(&mut redactor, &path) {
+            Ok(hits) => found.extend(hits.into_iter().map(|hit| (path.clone(), hit))),
+            Err(error) => unread.push(error.to_string()),
+        }
+    }
+    (found, unread)
 }

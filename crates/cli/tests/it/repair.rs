@@ -1,0 +1,53 @@
+//! `edit repair`: faults out of a session, and back again.
+
+use threadline_testkit::session_uuid;
+
+use crate::edit::World;
+
+const FAULTY: &str = r#"
+u1        user   "go"
+a1 <- u1  reply  m1 tool t1 Bash {"command":"ls"}
+raw {"type":"user","mess
+u2 <- ?x  user   "and?"
+a2 <- u2  reply  m2 text "Done. \ud83d"
+e1 <- a2  reply  e1 text "API Error" model=<synthetic> +{"isApiErrorMessage":true}
+"#;
+
+#[test]
+fn what_check_finds_is_mended_in_place_and_can_be_undone() {
+    let world = World::new();
+    let path = world.home.session("loom", FAULTY);
+    let id = session_uuid("loom");
+    let before = std::fs::read(&path).unwrap();
+    assert_eq!(world.run(&["check", &id]).code, 1);
+    let plan = world.run(&["edit", "repair", &id, "--in-place"]);
+    assert_eq!(plan.code, 0, "{plan}");
+    for named in [
+        "a line that nothing can be read from (line 3)",
+        "a call without a result (line 2)",
+        "an API error at the end (line 6)",
+        "half characters replaced (line 5)",
+    ] {
+        assert!(plan.out.contains(named), "{named}: {plan}");
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    let done = world.run(&["edit", "repair", &id, "--in-place", "--apply"]);
+    assert_eq!(done.code, 0, "{done}");
+    let check = world.run(&["check", &id]);
+    assert_eq!(check.code, 0, "{check}");
+    let again = world.run(&["edit", "repair", &id, "--in-place"]);
+    assert!(again.code == 1 && again.err.contains("there is nothing to mend"), "{again}");
+    assert_eq!(world.run(&["op", "undo"]).code, 0);
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_repaired_copy_is_sound() {
+    let world = World::new();
+    world.home.session("loom", FAULTY);
+    let run = world.run(&["edit", "repair", &session_uuid("loom"), "--apply", "--json"]);
+    assert_eq!(run.code, 0, "{run}");
+    let target = run.json()["target"].as_str().unwrap().to_owned();
+    let check = world.run(&["check", &target]);
+    assert_eq!(check.code, 0, "{check}");
+}

@@ -1,0 +1,206 @@
+//! Repairing: what `check` finds and can be mended, each repair named.
+//!
+//! It takes two steps. First the lines are made readable, each once, with ids and parents, for only then it is known what the conversation
+//! is (`readable`). What is left is a draft like any other: blocks that go, texts that are mended (`Repair::draft`).
+
+mod readable;
+
+use std::borrow::Cow;
+
+use rustc_hash::FxHashMap;
+use threadline_entry::lens::Lens;
+use threadline_entry::{Code, Finding, Json, Kind, Severity};
+use threadline_session::Session;
+
+use crate::draft::Draft;
+use crate::fresh::Fresh;
+use crate::mend;
+use crate::splice::{Splice, quote, set};
+
+/// A session on its way to be sound.
+pub struct Repair<'s> {
+    source: &'s Session,
+    /// The session with lines that can be read, if it was not so before.
+    made: Option<Session>,
+    /// What was done to lines of it.
+    notes: Vec<(usize, Cow<'static, str>)>,
+    /// Lines of the source that it has not, by their numbers.
+    gone: Vec<(u64, Cow<'static, str>)>,
+}
+
+/// The codes that a repair mends in a log, wherever it can.
+pub const MENDED: &[Code] = &[
+    Code::OrphanCall,
+    Code::OrphanResult,
+    Code::DanglingParent,
+    Code::LateParent,
+    Code::StaleTip,
+    Code::LostRetry,
+    Code::DuplicateUuid,
+    Code::BrokenLine,
+    Code::HollowThinking,
+    Code::BadSignature,
+    Code::LoneSurrogate,
+    Code::LargeImage,
+    Code::EmptyContent,
+    Code::HugeLine,
+    Code::HiddenFromPicker,
+    Code::ErrorTail,
+    Code::MissingField,
+    Code::Cycle,
+    Code::OddBytes,
+    Code::DuplicateKey,
+    Code::DeepNesting,
+];
+
+impl<'s> Repair<'s> {
+    /// Makes the lines of a session readable. `fresh` gives ids to lines that have none.
+    pub fn new(source: &'s Session, fresh: &Fresh) -> Self {
+        let readable = readable::readable(source, fresh);
+        Self { source, made: readable.session, notes: readable.notes, gone: readable.gone }
+    }
+
+    /// The session with lines that can be read.
+    pub fn session(&self) -> &Session {
+        self.made.as_ref().unwrap_or(self.source)
+    }
+
+    /// What else there is to mend, with what was done already. Nothing is to be done if it [is untouched](Draft::is_untouched).
+    pub fn draft(&self) -> Draft<'_> {
+        let session = self.session();
+        let mut draft = Draft::new(session);
+        for (idx, why) in &self.notes {
+            draft.note(*idx, why.clone());
+        }
+        for (line_no, why) in &self.gone {
+            draft.note_gone(*line_no, why.clone());
+        }
+        let places: FxHashMap<u64, usize> =
+            session.entries().iter().enumerate().map(|(idx, entry)| (entry.at().byte_offset, idx)).collect();
+        for finding in session.findings() {
+            let idx = finding.at.and_then(|at| places.get(&at.byte_offset).copied());
+            if let Some(idx) = idx {
+                mend_finding(&mut draft, &finding, idx);
+            }
+        }
+        move_behind_prompt(&mut draft);
+        draft
+    }
+}
+
+fn mend_finding(draft: &mut Draft<'_>, finding: &Finding, idx: usize) {
+    let session = draft.session();
+    let is_harmless = finding.severity == Severity::Note;
+    match finding.code {
+        Code::BrokenLine if !is_harmless => set_aside(draft, idx, "a line that nothing can be read from"),
+        Code::DeepNesting => set_aside(draft, idx, "a line nested too deep to be read"),
+        Code::OrphanCall => {
+            let calls =
+                session.tool_calls().iter().filter(|call| call.entry_idx == idx && call.results.is_empty());
+            for call in calls {
+                draft.remove_block(idx, call.block_idx, "a call without a result");
+            }
+        }
+        Code::OrphanResult => {
+            let results = session.orphan_results().flat_map(|(_, results)| results);
+            for result in results.filter(|result| result.entry_idx == idx) {
+                draft.remove_block(idx, result.block_idx, "a result without a call");
+            }
+        }
+        Code::HollowThinking if !is_harmless => mend::drop_thinking(draft, idx, "thinking without its text"),
+        Code::BadSignature if !is_harmless => mend::drop_thinking(draft, idx, "thinking without a signature"),
+        Code::LoneSurrogate | Code::OddBytes if !is_harmless => mend::mend_text(draft, idx),
+        Code::EmptyContent => mend::drop_empty(draft, idx),
+        Code::LargeImage => replace_images(draft, idx),
+        Code::HugeLine => trim(draft, idx),
+        Code::ErrorTail => drop_error_tail(draft, idx),
+        _ => {}
+    }
+}
+
+fn set_aside(draft: &mut Draft<'_>, idx: usize, why: &'static str) {
+    if !draft.goes(idx) {
+        draft.remove(idx, why);
+    }
+}
+
+/// Puts a text in the place of every image of a line.
+fn replace_images(draft: &mut Draft<'_>, idx: usize) {
+    const INSTEAD: &str =
+        r#"{"type":"text","text":"[an image stood here that was larger than the API takes]"}"#;
+    let entry = &draft.session().entries()[idx];
+    let mut images: Vec<&str> = Vec::new();
+    for block in entry.message().into_iter().flat_map(|message| message.blocks()) {
+        let nested = block.content().into_iter().flat_map(|content| content.blocks());
+        let all = std::iter::once(block).chain(nested).filter(|block| block.is("image"));
+        images.extend(all.map(|block| block.object().json().raw()));
+    }
+    for image in images {
+        draft.splice(idx, Splice::over(entry.text(), image, INSTEAD), "an image that is too large");
+    }
+}
+
+/// Shortens a line that readers choke on.
+fn trim(draft: &mut Draft<'_>, idx: usize) {
+    let entry = &draft.session().entries()[idx];
+    if entry.kind() == Kind::Progress {
+        return set_aside(draft, idx, "progress that is too long to be read");
+    }
+    let Some(result) =
+        entry.get("toolUseResult").map(Json::raw).filter(|raw| raw.len() > entry.text().len() / 4)
+    else {
+        return;
+    };
+    let instead = quote(&format!("[{} MB were taken out here]", result.len() >> 20));
+    draft.splice(
+        idx,
+        Splice::over(entry.text(), result, instead),
+        "a result for display that is too long to be read",
+    );
+}
+
+/// A `pr-link` that stands first hides the session: it goes behind the first prompt.
+fn move_behind_prompt(draft: &mut Draft<'_>) {
+    let session = draft.session();
+    let entries = session.entries();
+    let Some(first) = (0..entries.len()).find(|&idx| entries[idx].kind() != Kind::Blank && !draft.goes(idx))
+    else {
+        return;
+    };
+    let Some(prompt) =
+        (0..entries.len()).find(|&idx| matches!(entries[idx].kind(), Kind::User | Kind::Assistant))
+    else {
+        return;
+    };
+    for at in first..prompt {
+        if entries[at].kind() != Kind::PrLink {
+            break;
+        }
+        draft.remove(at, "moved behind the first prompt");
+        draft.insert(Some(prompt), entries[at].text(), "moved behind the first prompt");
+    }
+}
+
+/// The errors that a session ends in.
+fn drop_error_tail(draft: &mut Draft<'_>, last: usize) {
+    let session = draft.session();
+    for idx in (0..=last).rev() {
+        let entry = &session.entries()[idx];
+        if !matches!(entry.kind(), Kind::User | Kind::Assistant)
+            || session.is_sidechain(idx)
+            || draft.goes(idx)
+        {
+            continue;
+        }
+        if !entry.flag("isApiErrorMessage") {
+            break;
+        }
+        draft.remove(idx, "an API error at the end");
+    }
+}
+
+/// A line with another value under a key; the line itself if it is no object.
+fn with_value(entry: &threadline_entry::Entry, key: &str, value: &str) -> String {
+    let mut splices: Vec<Splice> = set(entry, key, value).into_iter().collect();
+    crate::splice::apply(entry.text(), &mut splices)
+}

@@ -1,0 +1,297 @@
+//! Lines that can be read, each once, with ids, times and parents.
+
+use std::borrow::Cow;
+
+use rustc_hash::FxHashMap;
+use threadline_entry::lens::{CompactMetadata, System};
+use threadline_entry::{Code, Ending, Entry, Finding, Json, Kind, Millis, Position};
+use threadline_session::{Parent, Session};
+
+use super::with_value;
+use crate::arrange::is_tree;
+use crate::fresh::{Fresh, moment};
+use crate::splice::{apply, quote, without};
+
+/// A session with lines that can be read.
+pub(super) struct Readable {
+    /// Nothing if it was so before.
+    pub(super) session: Option<Session>,
+    pub(super) notes: Vec<(usize, Cow<'static, str>)>,
+    pub(super) gone: Vec<(u64, Cow<'static, str>)>,
+}
+
+/// A line on its way.
+struct Line {
+    entry: Entry,
+    findings: Vec<Finding>,
+    why: Vec<Cow<'static, str>>,
+}
+
+impl Line {
+    fn rewrite(&mut self, text: &str, why: impl Into<Cow<'static, str>>) {
+        (self.entry, self.findings) = Entry::parse_at(text.as_bytes(), Ending::Newline, self.entry.at());
+        self.why.push(why.into());
+    }
+}
+
+pub(super) fn readable(source: &Session, fresh: &Fresh) -> Readable {
+    let mut lines: Vec<Line> = source.entries().iter().flat_map(set_apart).collect();
+    let mut gone = Vec::new();
+    name_lines(&mut lines, fresh);
+    rename_copies(&mut lines, &mut gone, fresh);
+    let built = |lines: &[Line]| {
+        let mut session = Session::with_id(source.id().unwrap_or_default());
+        for line in lines {
+            session.push(line.entry.clone(), line.findings.clone());
+        }
+        session
+    };
+    let untouched = |lines: &[Line]| {
+        lines.len() == source.entries().len() && lines.iter().all(|line| line.why.is_empty())
+    };
+    let first = if untouched(&lines) { None } else { Some(built(&lines)) };
+    let links = links(first.as_ref().unwrap_or(source));
+    for (idx, parent, why) in &links {
+        let text =
+            with_value(&lines[*idx].entry, "parentUuid", &parent.as_deref().map_or("null".to_owned(), quote));
+        lines[*idx].rewrite(&text, why.clone());
+    }
+    let session = if links.is_empty() { first } else { Some(built(&lines)) };
+    let notes = lines
+        .into_iter()
+        .enumerate()
+        .flat_map(|(idx, line)| line.why.into_iter().map(move |why| (idx, why)))
+        .collect();
+    Readable { session, notes, gone }
+}
+
+/// One line an object: what was glued, stood behind something torn, or was no text.
+fn set_apart(entry: &Entry) -> Vec<Line> {
+    let same = || Line { entry: entry.clone(), findings: Vec::new(), why: Vec::new() };
+    let at = entry.at();
+    let part = |text: &str, byte_offset: u64, why: &'static str| {
+        let at = Position { byte_offset: at.byte_offset + byte_offset, ..at };
+        let (entry, findings) = Entry::parse_at(text.as_bytes(), Ending::Newline, at);
+        Line { entry, findings, why: vec![why.into()] }
+    };
+    let text = entry.text();
+    if entry.kind() == Kind::Bad {
+        return match whole_tail(text) {
+            Some(start) => {
+                let mut head = part(&text[..start], 0, "torn");
+                head.why.clear();
+                vec![head, part(&text[start..], start as u64, "set apart from what was torn before it")]
+            }
+            None => {
+                // What was found when the line was read is found again.
+                let (entry, findings) = Entry::parse_at(entry.as_bytes(), Ending::Newline, at);
+                vec![Line { entry, findings, why: Vec::new() }]
+            }
+        };
+    }
+    let body = text.trim_start_matches('\u{feff}');
+    if entry.is_glued() {
+        return vec![part(body.trim(), 0, "set apart from what was glued to it")];
+    }
+    if body.len() < text.len() || std::str::from_utf8(entry.as_bytes()).is_err() {
+        return vec![part(body, 0, "rewritten as plain UTF-8")];
+    }
+    let mut line = same();
+    (line.entry, line.findings) = Entry::parse_at(entry.as_bytes(), entry.ending(), at);
+    if line.findings.iter().any(|finding| finding.code == Code::DuplicateKey) {
+        let text = keep_last_keys(entry);
+        line.rewrite(&text, "a key that stood twice");
+    }
+    vec![line]
+}
+
+/// Where a whole object begins that stands at the end of a broken line.
+fn whole_tail(text: &str) -> Option<usize> {
+    let starts = text.match_indices("{\"").map(|(at, _)| at).filter(|at| *at > 0);
+    // A line of a log begins with one of these, wherever the torn one before it ends; objects inside of it do too, but do not end with it.
+    let begins = |at: &usize| {
+        ["{\"parentUuid\"", "{\"type\"", "{\"uuid\"", "{\"isSidechain\"", "{\"sessionId\""]
+            .iter()
+            .any(|start| text[*at..].starts_with(start))
+    };
+    starts.filter(begins).take(256).find(|at| {
+        Json::parse(&text[*at..]).is_some_and(|json| json.is_object() && json.get("type").is_some())
+    })
+}
+
+/// Of the members with one key the last.
+fn keep_last_keys(entry: &Entry) -> String {
+    let text = entry.text();
+    let names: Vec<String> = entry.members().map(|(key, _)| key.name().into_owned()).collect();
+    let Some(object) = entry.object() else { return text.to_owned() };
+    let goes = |at: usize| names[at + 1..].contains(&names[at]);
+    apply(text, &mut without(text, object.json(), |at, _, _| goes(at)))
+}
+
+/// Gives ids, times and parents to lines of the conversation that have none.
+fn name_lines(lines: &mut [Line], fresh: &Fresh) {
+    let later: Vec<Option<Millis>> = lines.iter().map(|line| line.entry.timestamp()).collect();
+    let mut time: Option<Millis> = None;
+    let mut before: Option<String> = None;
+    for at in 0..lines.len() {
+        let entry = &lines[at].entry;
+        if !is_tree(entry) {
+            continue;
+        }
+        let speaks = matches!(entry.kind(), Kind::User | Kind::Assistant);
+        let text_of = |key: &str| entry.get(key).and_then(Json::as_str);
+        let (has_uuid, has_time) = (text_of("uuid").is_some(), text_of("timestamp").is_some());
+        let own = entry.timestamp();
+        if speaks && !has_uuid {
+            let uuid = fresh.uuid(&format!("line {} at {}", entry.at().line_no, entry.at().byte_offset));
+            let text = with_value(entry, "uuid", &quote(&uuid));
+            lines[at].rewrite(&text, "a uuid for a line that had none");
+            let entry = &lines[at].entry;
+            if let Some(before) = before.as_deref().filter(|_| entry.parent_uuid().is_none()) {
+                let text = with_value(entry, "parentUuid", &quote(before));
+                lines[at].rewrite(&text, "hung on the line before");
+            }
+        }
+        if speaks && !has_time {
+            let next = || later[at..].iter().flatten().next().map(|next| next - 1);
+            let made = time.map(|time| time + 1).or_else(next).unwrap_or(fresh.now);
+            let text = with_value(&lines[at].entry, "timestamp", &quote(&moment(made)));
+            lines[at].rewrite(&text, "a time for a line that had none");
+            time = Some(made);
+        }
+        time = own.or(time);
+        if !lines[at].entry.flag("isSidechain") {
+            before = lines[at].entry.uuid().map(Cow::into_owned).or(before);
+        }
+    }
+}
+
+/// Takes out lines that say the same under one uuid, and gives the others a uuid of their own.
+fn rename_copies(lines: &mut Vec<Line>, gone: &mut Vec<(u64, Cow<'static, str>)>, fresh: &Fresh) {
+    let mut first: FxHashMap<String, usize> = FxHashMap::default();
+    // What a uuid means from here on, where it was given twice.
+    let mut now: FxHashMap<String, String> = FxHashMap::default();
+    let mut copies: Vec<usize> = Vec::new();
+    for at in 0..lines.len() {
+        let entry = &lines[at].entry;
+        if !is_tree(entry) {
+            continue;
+        }
+        if let Some(renamed) = entry.parent_uuid().and_then(|parent| now.get(&*parent)).cloned() {
+            let text = with_value(entry, "parentUuid", &quote(&renamed));
+            lines[at].rewrite(&text, "hung on the line that it continues");
+        }
+        let entry = &lines[at].entry;
+        let Some(uuid) = entry.uuid().map(Cow::into_owned) else { continue };
+        let Some(&other) = first.get(&uuid) else {
+            first.insert(uuid, at);
+            continue;
+        };
+        if says_the_same(&lines[other].entry, entry) {
+            gone.push((
+                entry.at().line_no,
+                Cow::Owned(format!("a copy of line {}", lines[other].entry.at().line_no)),
+            ));
+            copies.push(at);
+            continue;
+        }
+        let own = fresh.uuid(&format!("{uuid} of line {} at {}", entry.at().line_no, entry.at().byte_offset));
+        let text = with_value(entry, "uuid", &quote(&own));
+        now.insert(uuid, own);
+        lines[at].rewrite(&text, "a uuid of its own");
+    }
+    let mut at = 0;
+    lines.retain(|_| {
+        at += 1;
+        !copies.contains(&(at - 1))
+    });
+}
+
+fn says_the_same(one: &Entry, other: &Entry) -> bool {
+    let said = |entry: &Entry| {
+        entry.get("message").or_else(|| entry.get("content")).map(|json| json.raw().to_owned())
+    };
+    one.kind() == other.kind()
+        && said(one) == said(other)
+        && (said(one).is_some() || one.text() == other.text())
+}
+
+/// Lines that hang where they should not, where they belong, and why.
+fn links(session: &Session) -> Vec<(usize, Option<String>, Cow<'static, str>)> {
+    let entries = session.entries();
+    let is_main = |idx: usize| session.in_tree(idx) && !session.is_sidechain(idx) && is_tree(&entries[idx]);
+    let compaction = open_compaction(session);
+    let mut links = Vec::new();
+    let mut before: Option<usize> = None;
+    for idx in (0..entries.len()).filter(|&idx| is_main(idx)) {
+        let hang = |above: Option<usize>, why: &'static str, links: &mut Vec<_>| {
+            let Some(uuid) = above.and_then(|above| entries[above].uuid()) else { return };
+            links.push((idx, Some(uuid.into_owned()), Cow::Borrowed(why)));
+        };
+        let speaks = entries[idx].kind() == Kind::Assistant
+            || session.input(idx).is_some_and(|input| input.opens_turn());
+        match session.parent(idx) {
+            Parent::Dangling => {
+                let idle = entries[idx].kind() == Kind::Progress && session.children(idx).next().is_none();
+                let circle = entries[idx].parent_uuid().is_some_and(|parent| session.find(&parent).is_some());
+                if circle && before.is_none() {
+                    links.push((idx, None, Cow::Borrowed("taken out of a circle, as the beginning")));
+                } else if circle {
+                    hang(before, "taken out of a circle, and hung on the line before", &mut links);
+                } else if !idle {
+                    hang(before, "hung on the line before, for its parent is not in the log", &mut links);
+                }
+            }
+            Parent::Entry(parent) if parent > idx => {
+                let above = session.ancestors(idx).skip(1).find(|&above| above < idx && is_main(above));
+                hang(above.or(before), "hung past a line that was written only later", &mut links);
+            }
+            Parent::Entry(parent)
+                if compaction.is_some_and(|boundary| parent < boundary && idx > boundary) && speaks =>
+            {
+                hang(before, "hung behind the compaction", &mut links);
+            }
+            Parent::Entry(_) => {
+                if let Some(end) = lost_retry(session, idx) {
+                    hang(Some(end), "hung behind the reply that the retry gave", &mut links);
+                }
+            }
+            Parent::Root => {}
+        }
+        before = Some(idx);
+    }
+    links
+}
+
+/// The last compaction, if it kept nothing of what came before.
+fn open_compaction(session: &Session) -> Option<usize> {
+    let compactions = session.compactions();
+    let last = compactions.last()?;
+    let kept = |metadata: CompactMetadata<'_>| {
+        metadata.preserved_segment().is_some() || metadata.preserved_messages().is_some()
+    };
+    (!last.metadata(session).is_some_and(kept)).then_some(last.boundary)
+}
+
+/// The end of the reply that a prompt below an API error leaves out.
+fn lost_retry(session: &Session, idx: usize) -> Option<usize> {
+    if !session.input(idx).is_some_and(|input| input.opens_turn()) {
+        return None;
+    }
+    let subtype = |idx: usize| session.entries()[idx].lens::<System<'_>>().and_then(System::subtype);
+    let errors: Vec<usize> = session
+        .ancestors(idx)
+        .skip(1)
+        .take_while(|&above| session.entries()[above].kind() == Kind::System)
+        .filter(|&above| subtype(above).as_deref() == Some("api_error"))
+        .collect();
+    let Parent::Entry(fork) = session.parent(*errors.last()?) else { return None };
+    let is_reply = |child: &usize| {
+        *child < idx && !errors.contains(child) && session.entries()[*child].kind() == Kind::Assistant
+    };
+    let mut end = session.children(fork).find(is_reply)?;
+    while let Some(next) = session.children(end).filter(|&child| child < idx).last() {
+        end = next;
+    }
+    Some(end)
+}

@@ -1,0 +1,372 @@
+//! Every fault that can be mended, planted: named, mended, and nothing else touched.
+
+use std::collections::BTreeSet;
+
+use threadline_edit::{MENDED, Plan, Repair, Target};
+use threadline_entry::{Code, Finding, Severity};
+use threadline_session::Session;
+use threadline_testkit::log;
+
+use crate::support::{new, shape};
+
+const TALK: &str = r#"
+u1        user   "go"
+a1 <- u1  reply  m1 tool t1 Bash
+r1 <- a1  result t1 "ok"
+a2 <- r1  reply  m2 text "Done."
+u2 <- a2  user   "and?"
+a3 <- u2  reply  m3 text "That is all."
+"#;
+
+fn with(old: &str, new: &str) -> Vec<u8> {
+    assert!(TALK.contains(old));
+    log(&TALK.replace(old, new))
+}
+
+fn behind(notation: &str) -> Vec<u8> {
+    log(&format!("{TALK}{notation}"))
+}
+
+fn faults(session: &Session) -> Vec<Finding> {
+    session.findings().into_iter().filter(|finding| finding.severity > Severity::Note).collect()
+}
+
+fn repaired<T>(bytes: &[u8], target: Target, look: impl FnOnce(&Plan<'_>) -> T) -> T {
+    let session = Session::from_bytes(bytes);
+    let shape = shape(target);
+    let repair = Repair::new(&session, &shape.fresh);
+    look(&repair.draft().plan(shape))
+}
+
+/// What a resume sends, as text.
+fn sent(session: &Session) -> Vec<String> {
+    let messages = session.replay().unwrap_or_default();
+    messages
+        .iter()
+        .map(|message| {
+            let mut json = String::new();
+            message.write_json(&mut json);
+            json
+        })
+        .collect()
+}
+
+/// A log with one fault, what is said of its repair, and what must be sent afterwards.
+struct Fault {
+    code: Code,
+    log: Vec<u8>,
+    why: &'static str,
+    sent: &'static [&'static str],
+}
+
+fn image(width: u32) -> String {
+    // The head of a PNG of this width, in base 64: width and height stand in bytes 16 to 24.
+    let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR".to_vec();
+    png.extend(width.to_be_bytes());
+    png.extend(10_u32.to_be_bytes());
+    png.resize(66, 0);
+    const SET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut data = String::new();
+    for three in png.chunks(3) {
+        let bits = three.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte));
+        data.extend((0..4).rev().map(|at| SET[(bits >> (6 * at) & 63) as usize] as char));
+    }
+    format!(r#"{{"type":"image","source":{{"type":"base64","media_type":"image/png","data":"{data}"}}}}"#)
+}
+
+fn planted() -> Vec<Fault> {
+    let fault = |code, log, why, sent| Fault { code, log, why, sent };
+    let all: &[&str] = &["go", "ok", "Done.", "and?", "That is all."];
+    let whole = String::from_utf8(log(TALK)).unwrap();
+    let torn_before =
+        whole.replacen("\n{\"parentUuid\":\"r1\"", "\n{\"parentUuid\":\"x\",\"mess{\"parentUuid\":\"r1\"", 1);
+    assert_ne!(torn_before, whole);
+    let glued = whole.replacen("}\n{\"parentUuid\":\"r1\"", "}{\"parentUuid\":\"r1\"", 1);
+    assert_ne!(glued, whole);
+    let huge = "x".repeat(20 << 20);
+    let error = "e1 <- a3 reply e1 text \"API Error: 529\" model=<synthetic> +{\"isApiErrorMessage\":true}\n";
+    let mut bytes = vec![0xEF, 0xBB, 0xBF];
+    bytes.extend(whole.bytes());
+    let retried = r#"
+u1        user   "go"
+e1 <- u1  system api_error {"error":{},"retryInMs":500.5,"retryAttempt":1,"maxRetries":10}
+a1 <- u1  reply  m1 text "Done."
+u2 <- e1  user   "and?"
+a3 <- u2  reply  m3 text "That is all."
+"#;
+    let compacted = r#"
+u1        user   "long"
+a1 <- u1  reply  m1 text "work"
+b1 <- a1  boundary auto
+c1 <- b1  compact-summary "In short."
+u2 <- a1  user   "go on"
+a2 <- u2  reply  m2 text "On."
+"#;
+    vec![
+        fault(
+            Code::OrphanCall,
+            with("r1 <- a1  result t1 \"ok\"\na2 <- r1", "a2 <- a1"),
+            "a call without a result",
+            &["go", "Done.", "That is all."],
+        ),
+        fault(Code::OrphanCall, behind("a4 <- a3 reply m4 tool t9 Bash\n"), "a call without a result", all),
+        fault(
+            Code::OrphanResult,
+            with("a1 <- u1  reply  m1 tool t1 Bash\nr1 <- a1", "r1 <- u1"),
+            "a result without a call",
+            &["go", "Done."],
+        ),
+        fault(
+            Code::DanglingParent,
+            with("u2 <- a2", "u2 <- ?gone"),
+            "hung on the line before, for its parent is not in the log",
+            all,
+        ),
+        fault(
+            Code::LateParent,
+            log(
+                "u1 user \"go\"\na1 <- u1 reply m1 tool t1 Bash\nr1 <- a1 result t1 \"ok\"\na2 <- p1 reply m2 text \"Done.\"\np1 <- r1 progress hook t1\nu2 <- a2 user \"and?\"\na3 <- u2 reply m3 text \"That is all.\"\n",
+            ),
+            "hung past a line that was written only later",
+            all,
+        ),
+        fault(Code::StaleTip, log(compacted), "hung behind the compaction", &["In short.", "go on", "On."]),
+        fault(
+            Code::LostRetry,
+            log(retried),
+            "hung behind the reply that the retry gave",
+            &["go", "Done.", "and?", "That is all."],
+        ),
+        fault(Code::DuplicateUuid, with("a3 <- u2", "a2 <- u2"), "a uuid of its own", all),
+        fault(
+            Code::DuplicateUuid,
+            behind("a3 <- u2  reply  m3 text \"That is all.\" @10:00:05\n"),
+            "a copy of line 6",
+            all,
+        ),
+        fault(Code::DuplicateUuid, [log(TALK), log(TALK)].concat(), "a copy of line 1", all),
+        fault(
+            Code::BrokenLine,
+            behind("raw {\"type\":\"user\",\"mess\nraw 42\n"),
+            "a line that nothing can be read from",
+            all,
+        ),
+        fault(Code::BrokenLine, torn_before.into_bytes(), "set apart from what was torn before it", all),
+        fault(Code::BrokenLine, glued.into_bytes(), "set apart from what was glued to it", all),
+        fault(
+            Code::HollowThinking,
+            with(
+                "a2 <- r1  reply  m2 text",
+                "t1 <- r1  reply  m2 thinking \"So.\" \"c2ln\"\nt2 <- t1  reply  m2 thinking \"\" \"c2ln\"\na2 <- t2  reply  m2 text",
+            ),
+            "thinking without its text",
+            all,
+        ),
+        fault(
+            Code::BadSignature,
+            with(
+                "a2 <- r1  reply  m2 text",
+                "t1 <- r1  reply  m2 thinking \"So.\" \"\"\na2 <- t1  reply  m2 text",
+            ),
+            "thinking without a signature",
+            all,
+        ),
+        fault(Code::LoneSurrogate, with("Done.", "Done. \\ud83d"), "half characters replaced", all),
+        fault(Code::LoneSurrogate, behind("title \"half \\udc00\"\n"), "half characters replaced", all),
+        fault(
+            Code::LargeImage,
+            with("user   \"go\"", &format!("user [text \"go\", {}]", image(9000))),
+            "an image that is too large",
+            all,
+        ),
+        fault(
+            Code::LargeImage,
+            with("result t1 \"ok\"", &format!("result t1 [text \"ok\", {}]", image(9000))),
+            "an image that is too large",
+            all,
+        ),
+        fault(
+            Code::EmptyContent,
+            with(
+                "a2 <- r1  reply  m2 text \"Done.\"",
+                "x1 <- r1  user \"\"\na2 <- x1  reply  m2 text \"Done.\"",
+            ),
+            "a message without content",
+            all,
+        ),
+        fault(
+            Code::EmptyContent,
+            with("reply  m2 text \"Done.\"", "reply  m2 [text \"\", text \"Done.\"]"),
+            "a text without content",
+            all,
+        ),
+        fault(
+            Code::HugeLine,
+            with("result t1 \"ok\"", &format!("result t1 \"ok\" {{\"stdout\":\"{huge}\"}}")),
+            "a result for display that is too long to be read",
+            all,
+        ),
+        fault(
+            Code::HiddenFromPicker,
+            log(&format!("pr-link 7 ada/loom\n{TALK}")),
+            "moved behind the first prompt",
+            all,
+        ),
+        fault(Code::ErrorTail, behind(error), "an API error at the end", all),
+        fault(
+            Code::MissingField,
+            with("\"and?\"", "\"and?\" -timestamp"),
+            "a time for a line that had none",
+            all,
+        ),
+        fault(
+            Code::MissingField,
+            with(
+                "u2 <- a2  user   \"and?\"\na3 <- u2",
+                "u2 <- a2  user   \"and?\" -uuid -parentUuid\na3 <- ?u2",
+            ),
+            "a uuid for a line that had none",
+            all,
+        ),
+        fault(
+            Code::Cycle,
+            with("u1        user", "u1 <- a3  user"),
+            "taken out of a circle, as the beginning",
+            all,
+        ),
+        fault(Code::OddBytes, bytes, "rewritten as plain UTF-8", all),
+        fault(
+            Code::OddBytes,
+            [log(TALK), b"{\"type\":\"mode\",\"mode\":\"\xff\"}\n".to_vec()].concat(),
+            "rewritten as plain UTF-8",
+            all,
+        ),
+        fault(
+            Code::DuplicateKey,
+            behind("raw {\"type\":\"mode\",\"mode\":1,\"mode\":2}\n"),
+            "a key that stood twice",
+            all,
+        ),
+        fault(
+            Code::DeepNesting,
+            behind(&format!("raw {{\"type\":\"mode\",\"mode\":{}{}}}\n", "[".repeat(600), "]".repeat(600))),
+            "a line nested too deep to be read",
+            all,
+        ),
+    ]
+}
+
+#[test]
+fn every_fault_is_named_and_mended() {
+    let mut seen = BTreeSet::new();
+    let mut wrong = Vec::new();
+    for fault in planted() {
+        let source = Session::from_bytes(&fault.log);
+        assert!(
+            faults(&source).iter().any(|finding| finding.code == fault.code),
+            "{} is not planted",
+            fault.code
+        );
+        seen.insert(fault.code);
+        // Twenty megabytes are many for a debug run.
+        let both = [Target::InPlace, new()];
+        let once = fault.code == Code::HugeLine && cfg!(debug_assertions);
+        for target in both.into_iter().take(if once { 1 } else { 2 }) {
+            let (bytes, refusals, reasons) = repaired(&fault.log, target.clone(), |plan| {
+                let reasons: Vec<String> =
+                    plan.changes().flat_map(|change| change.why).map(|why| why.into_owned()).collect();
+                (plan.to_bytes(), plan.refusals().to_vec(), reasons)
+            });
+            let result = Session::from_bytes(&bytes);
+            let left = faults(&result);
+            let messages = sent(&result).join("\n");
+            let mut problems = Vec::new();
+            if !left.is_empty() || !refusals.is_empty() {
+                problems.push(format!("left {left:?}, refused {refusals:?}"));
+            }
+            if !reasons.iter().any(|why| why == fault.why) {
+                problems.push(format!("named {reasons:?}"));
+            }
+            let missing: Vec<_> = fault.sent.iter().filter(|text| !messages.contains(**text)).collect();
+            if !missing.is_empty() {
+                problems.push(format!("not sent: {missing:?} of {}", &messages[..messages.len().min(1500)]));
+            }
+            if !problems.is_empty() {
+                wrong.push(format!("{} ({}) {target:?}: {}", fault.code, fault.why, problems.join("; ")));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    let missing: Vec<&Code> = MENDED.iter().filter(|code| !seen.contains(code)).collect();
+    assert!(missing.is_empty(), "no fault planted of {missing:?}");
+}
+
+#[test]
+fn real_sessions_come_out_without_what_can_be_mended() {
+    for (path, session) in crate::corpus::logs() {
+        for target in [Target::InPlace, new()] {
+            let shape = shape(target.clone());
+            let repair = Repair::new(&session, &shape.fresh);
+            let draft = repair.draft();
+            if draft.is_untouched() {
+                let left = faults(&session).into_iter().filter(|finding| MENDED.contains(&finding.code));
+                assert_eq!(left.collect::<Vec<_>>(), [], "{path}");
+                continue;
+            }
+            let plan = draft.plan(shape);
+            assert_eq!(plan.refusals(), [] as [String; 0], "{path} {target:?}");
+            let result = Session::from_bytes(&plan.to_bytes());
+            let left: Vec<_> =
+                faults(&result).into_iter().filter(|finding| MENDED.contains(&finding.code)).collect();
+            assert_eq!(left, [], "{path} {target:?}");
+        }
+    }
+}
+
+#[test]
+fn a_sound_session_is_left_alone() {
+    for bytes in [log(TALK), behind("title \"Loom\"\n")] {
+        let session = Session::from_bytes(&bytes);
+        let repair = Repair::new(&session, &shape(new()).fresh);
+        assert!(repair.draft().is_untouched());
+    }
+}
+
+#[test]
+fn a_repair_is_done_once() {
+    for fault in planted().into_iter().filter(|fault| fault.code != Code::HugeLine) {
+        let once = repaired(&fault.log, Target::InPlace, |plan| plan.to_bytes());
+        let session = Session::from_bytes(&once);
+        let repair = Repair::new(&session, &shape(new()).fresh);
+        assert!(repair.draft().is_untouched(), "{} ({})", fault.code, fault.why);
+    }
+}
+
+#[test]
+fn lines_that_no_repair_names_stay_as_they_are() {
+    for fault in planted().into_iter().filter(|fault| fault.code != Code::HugeLine) {
+        let (bytes, named) = repaired(&fault.log, Target::InPlace, |plan| {
+            let named: BTreeSet<u64> = plan.changes().filter_map(|change| change.line_no).collect();
+            (plan.to_bytes(), named)
+        });
+        let after: BTreeSet<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
+        for (at, line) in fault.log.split(|byte| *byte == b'\n').enumerate() {
+            if !line.is_empty() && !named.contains(&(at as u64 + 1)) {
+                assert!(after.contains(line), "{} ({}): line {}", fault.code, fault.why, at + 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn many_faults_at_once_are_mended_together() {
+    let mut bytes = Vec::new();
+    bytes.extend(b"\xef\xbb\xbf{\"type\":\"user\",\"mess\n");
+    bytes.extend(log("pr-link 7 ada/loom\n"));
+    bytes.extend(log(&TALK.replace("u2 <- a2", "u2 <- ?gone").replace("Done.", "Done. \\ud83d")));
+    bytes.extend(log(
+        "x1 user \"more\" -timestamp\nx2 <- x1 reply k1 tool q1 Bash\nx3 <- x2 reply k2 text \"\"\n",
+    ));
+    let result = Session::from_bytes(&repaired(&bytes, Target::InPlace, |plan| plan.to_bytes()));
+    assert_eq!(faults(&result), []);
+}
