@@ -287,7 +287,10 @@ impl Bench {
         let Some(replay) = self.replay(&home, &result) else {
             return Err((Verdict::NotAsPlanned, "our own replay refuses it".to_owned()));
         };
-        operation.fits(&source.replay, &replay).map_err(|why| (Verdict::NotAsPlanned, why))?;
+        // Paths into the session's own folder name the new session.
+        let id = |key: &str| plan[key].as_str().unwrap_or_default().to_owned();
+        let as_in_source = |blocks: &[Block]| renamed(blocks, &id("target"), &id("source"));
+        operation.fits(&source.replay, &as_in_source(&replay)).map_err(|why| (Verdict::NotAsPlanned, why))?;
         if self.claude.is_empty() {
             return Ok(vec![(String::new(), Verdict::Good, String::new())]);
         }
@@ -301,8 +304,11 @@ impl Bench {
             // Blocks that are apart here as they are in the source are its own way.
             let (mut mine, mut its) = apart(&replay, &sent);
             if let Some((source_mine, source_its)) = &source.apart[i] {
-                mine.retain(|block| source_mine.contains(block));
-                its.retain(|block| source_its.contains(block));
+                let known = |blocks: &[Block], block: &Block| {
+                    as_in_source(std::slice::from_ref(block)).iter().all(|block| blocks.contains(block))
+                };
+                mine.retain(|block| known(source_mine, block));
+                its.retain(|block| known(source_its, block));
             } else {
                 (mine, its) = (Vec::new(), Vec::new());
             }
@@ -429,6 +435,12 @@ fn ask(way: &str, log: &Path) -> (String, Option<Vec<Block>>) {
 /// The blocks without those that are a version's own way.
 fn less(blocks: &[Block], own: &[Block]) -> Vec<Block> {
     blocks.iter().filter(|block| !own.contains(block)).cloned().collect()
+}
+
+/// The blocks with one session's id in the place of another's.
+fn renamed(blocks: &[Block], from: &str, to: &str) -> Vec<Block> {
+    let rename = |block: &Block| Block { content: block.content.replace(from, to), ..block.clone() };
+    blocks.iter().map(|block| if from.is_empty() { block.clone() } else { rename(block) }).collect()
 }
 
 fn read_log(log: Option<&Path>) -> HashMap<(String, String, String), Row> {
