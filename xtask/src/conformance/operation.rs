@@ -83,6 +83,11 @@ impl Operation {
         self.args.join(" ")
     }
 
+    /// Whether it changes words where they stand and leaves everything else, faults too, as it is.
+    pub(crate) fn leaves_faults(&self) -> bool {
+        self.effect == Effect::Words && self.args.contains(&"--in-place")
+    }
+
     /// Whether the messages of the result are what the operation may make of those of the source.
     pub(crate) fn fits(&self, source: &[Block], result: &[Block]) -> Result<(), String> {
         if result.is_empty() {
