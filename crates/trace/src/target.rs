@@ -283,3 +283,108 @@ fn unescape(text: &str) -> String {
     }
     String::from_utf8_lossy(&out).into_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(asked: &Asked, variables: &[(&str, &str)]) -> Result<Target, TargetError> {
+        let lookup = |name: &str| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        };
+        Target::find(asked, &lookup)
+    }
+
+    const KEYS: [(&str, &str); 2] = [("LANGFUSE_PUBLIC_KEY", "public"), ("LANGFUSE_SECRET_KEY", "hidden")];
+
+    #[test]
+    fn langfuse_is_found_by_its_keys() {
+        let target = find(&Asked::default(), &KEYS).unwrap();
+        assert_eq!(target.url, "https://cloud.langfuse.com/api/public/otel/v1/traces");
+        assert_eq!(target.dialect, Dialect::Langfuse);
+        let header =
+            |name: &str| target.headers.iter().find(|(known, _)| known == name).map(|(_, value)| &**value);
+        assert_eq!(
+            header("Authorization"),
+            Some(&*format!("Basic {}", BASE64_STANDARD.encode("public:hidden")))
+        );
+        assert_eq!(header("x-langfuse-ingestion-version"), Some("4"));
+        assert!(!format!("{target:?}").contains("hidden"));
+    }
+
+    #[test]
+    fn the_server_is_named_by_address_or_region() {
+        for (name, value, url) in [
+            ("LANGFUSE_REGION", "US", "https://us.cloud.langfuse.com"),
+            ("LANGFUSE_REGION", "hipaa", "https://hipaa.cloud.langfuse.com"),
+            ("LANGFUSE_HOST", "http://127.0.0.1:3000/", "http://127.0.0.1:3000"),
+            ("LANGFUSE_BASE_URL", "http://127.0.0.1:3000", "http://127.0.0.1:3000"),
+            ("CC_LANGFUSE_BASE_URL", "http://127.0.0.1:3000", "http://127.0.0.1:3000"),
+        ] {
+            let target = find(&Asked::default(), &[KEYS[0], KEYS[1], (name, value)]).unwrap();
+            assert_eq!(target.url, format!("{url}/api/public/otel/v1/traces"), "{name}");
+        }
+        let wrong = find(&Asked::default(), &[KEYS[0], KEYS[1], ("LANGFUSE_REGION", "mars")]);
+        assert_eq!(
+            wrong.unwrap_err().to_string(),
+            "LANGFUSE_REGION is `mars`, which is not eu, us, jp or hipaa"
+        );
+    }
+
+    #[test]
+    fn keys_for_claude_code_go_first_and_an_empty_one_hides_nothing() {
+        let own = ("CC_LANGFUSE_PUBLIC_KEY", "own");
+        assert_eq!(
+            find(&Asked::default(), &[own, KEYS[0], KEYS[1]]).unwrap().account.as_deref(),
+            Some("own")
+        );
+        let empty = ("CC_LANGFUSE_PUBLIC_KEY", "");
+        assert_eq!(
+            find(&Asked::default(), &[empty, KEYS[0], KEYS[1]]).unwrap().account.as_deref(),
+            Some("public")
+        );
+        let missing = find(&Asked::default(), &KEYS[..1]).unwrap_err();
+        assert_eq!(missing, TargetError::NoKey("LANGFUSE_SECRET_KEY"));
+    }
+
+    #[test]
+    fn any_receiver_is_found_by_the_usual_variables() {
+        let target = find(
+            &Asked::default(),
+            &[
+                ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318/"),
+                ("OTEL_EXPORTER_OTLP_HEADERS", "x-key=a%20b, y=1,bad"),
+                ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json"),
+                ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+                ("OTEL_EXPORTER_OTLP_TIMEOUT", "2500"),
+                ("OTEL_EXPORTER_OTLP_COMPRESSION", "none"),
+                ("OTEL_SERVICE_NAME", "mine"),
+                ("OTEL_RESOURCE_ATTRIBUTES", "team=loom,service.name=other"),
+            ],
+        )
+        .unwrap();
+        assert_eq!(target.url, "http://127.0.0.1:4318/v1/traces");
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(target.headers, [pair("x-key", "a b"), pair("y", "1")]);
+        assert_eq!((target.protocol, target.gzip), (Protocol::Json, false));
+        assert_eq!(target.timeout, Duration::from_millis(2500));
+        assert_eq!(target.resource, [pair("service.name", "mine"), pair("team", "loom")]);
+    }
+
+    #[test]
+    fn an_address_for_traces_is_used_as_it_stands_and_a_flag_goes_first() {
+        let traces = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:1/custom");
+        assert_eq!(find(&Asked::default(), &[traces]).unwrap().url, "http://127.0.0.1:1/custom");
+        let asked = Asked { endpoint: Some("http://127.0.0.1:2".to_owned()), ..Asked::default() };
+        assert_eq!(find(&asked, &[traces, KEYS[0], KEYS[1]]).unwrap().url, "http://127.0.0.1:2/v1/traces");
+        let asked = Asked { preset: Some(Preset::Otlp), ..Asked::default() };
+        assert_eq!(find(&asked, &KEYS).unwrap_err(), TargetError::NoEndpoint);
+        let grpc = ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
+        assert!(matches!(find(&Asked::default(), &[traces, grpc]), Err(TargetError::BadValue { .. })));
+        let odd = Asked { endpoint: Some("localhost:4318".to_owned()), ..Asked::default() };
+        assert_eq!(
+            find(&odd, &[]).unwrap_err(),
+            TargetError::BadEndpoint("localhost:4318/v1/traces".to_owned())
+        );
+    }
+}

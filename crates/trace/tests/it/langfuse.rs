@@ -359,3 +359,153 @@ turn Turn 1 0..2 < {"role":"user","content":"q"} > {"role":"assistant","content"
 "#);
     }
 }
+
+mod filesystem {
+    use std::fs;
+
+    use threadline_testkit::session_uuid;
+    use threadline_trace::{HookRun, State};
+
+    use crate::session::{World, append};
+
+    const ONE: &str = "u1 user \"one\"\na1 <- u1 reply msg_1 text \"eins\"\n";
+    const TWO: &str = "u2 <- a1 user \"two\"\na2 <- u2 reply msg_2 text \"zwei\"\n";
+
+    #[test]
+    fn returns_all_at_first_null_when_nothing_is_new_and_then_only_what_is() {
+        let world = World::new();
+        let path = world.home.session("s", ONE);
+        assert_eq!([world.send(&path).unwrap().turns, world.send(&path).unwrap().turns], [1, 0]);
+        append(&path, TWO);
+        assert_eq!(world.send(&path).unwrap().turns, 1);
+        assert!(world.names().contains(&"Turn 2".to_owned()), "resumes from the last line");
+    }
+
+    #[test]
+    fn returns_null_for_an_empty_file_and_when_all_new_lines_are_malformed() {
+        let world = World::new();
+        let path = world.home.session("s", "");
+        assert_eq!(world.send(&path).unwrap().turns, 0);
+        fs::write(&path, "nothing\n{\"half\":\n").unwrap();
+        assert_eq!(world.send(&path).unwrap().turns, 0);
+    }
+
+    #[test]
+    fn line_offsets_are_right_behind_malformed_and_meta_lines() {
+        let world = World::new();
+        let path = world.home.session("s", &format!("raw broken\nm1 user \"x\" meta\n{ONE}raw broken\n"));
+        world.send(&path).unwrap();
+        append(&path, TWO);
+        let sent = world.send(&path).unwrap();
+        assert_eq!((sent.turns, world.count()), (1, 4));
+    }
+
+    #[test]
+    fn last_line_is_not_past_an_incomplete_turn_which_is_processed_again() {
+        let world = World::new();
+        let path = world.home.session("s", &format!("{ONE}u2 <- a1 user \"two\"\n"));
+        assert_eq!(world.send(&path).unwrap().turns, 1);
+        let state = world.states.load(&session_uuid("s"));
+        assert_eq!((state.turns, state.mark().unwrap().at.line_no), (1, 3));
+        append(&path, "a2 <- u2 reply msg_2 text \"zwei\"\n");
+        assert_eq!(world.send(&path).unwrap().turns, 1);
+        let state = world.states.load(&session_uuid("s"));
+        assert_eq!((state.turns, state.mark().unwrap().at.line_no), (2, 5));
+    }
+
+    #[test]
+    fn save_state_saves_and_loads() {
+        let world = World::new();
+        let mut state = State::default();
+        state.turns = 3;
+        state.agents.insert("a1".to_owned(), 7);
+        world.states.save("s", &state).unwrap();
+        assert_eq!(world.states.load("s"), state);
+    }
+
+    /// The sessions that a hook looked at, given the first line of the log.
+    fn looked_at(world: &World, first: &str) -> Vec<String> {
+        let path = world.home.session("s", &format!("{first}{TWO}"));
+        let HookRun::Done(told) = world.hook(&path, "Stop") else { panic!() };
+        told.into_iter().map(|told| told.session).collect()
+    }
+
+    #[test]
+    fn find_previous_session_by_the_first_line_even_when_it_is_in_the_state() {
+        let world = World::new();
+        let (own, before) = (session_uuid("s"), session_uuid("before"));
+        let first = ONE.replace("\"one\"", &format!("\"one\" session={before}"));
+        assert_eq!(looked_at(&world, &first), [&*own], "its log is missing");
+        world.home.session("before", ONE);
+        assert_eq!(looked_at(&world, &first), [&*before, &*own]);
+        assert_eq!(looked_at(&world, &first), [&*before, &*own]);
+        assert_eq!(looked_at(&world, ONE), [&*own], "it is the same session");
+        assert_eq!(looked_at(&world, &format!("snapshot u1\n{ONE}")), [&*own], "it names no session");
+    }
+}
+
+mod recovery {
+    use threadline_testkit::session_uuid;
+
+    use crate::session::World;
+
+    /// The session that each turn was sent under.
+    fn sessions(world: &World) -> Vec<String> {
+        let received = world.receiver.received.lock().unwrap();
+        let roots = received.spans.values().filter(|span| span.parent_span_id.is_empty());
+        let mut ids: Vec<String> = roots
+            .map(|span| {
+                let id = span.attributes.iter().find(|attribute| attribute.key == "session.id").unwrap();
+                let text = format!("{id:?}");
+                let known = ["before", "s"].into_iter().find(|name| text.contains(&session_uuid(name)));
+                known.unwrap().to_owned()
+            })
+            .collect();
+        ids.sort();
+        ids
+    }
+
+    fn run(before: &str, current: &str) -> Vec<String> {
+        let world = World::new();
+        world.home.session("before", before);
+        let path = world
+            .home
+            .session("s", &current.replace("FIRST", &format!("session={}", session_uuid("before"))));
+        world.hook(&path, "Stop");
+        sessions(&world)
+    }
+
+    const DONE: &str = "u1 user \"one\"\na1 <- u1 reply msg_1 text \"eins\"\n";
+
+    #[test]
+    fn a_prompt_before_and_its_answer_now_belong_to_the_current_session() {
+        let now = "u1 user \"one\" FIRST\na1 <- u1 reply msg_1 text \"eins\"\n";
+        assert_eq!(run("u1 user \"one\"\n", now), ["s"]);
+    }
+
+    #[test]
+    fn sessions_are_processed_independently_and_both_when_both_have_turns() {
+        let now = "u2 user \"two\" FIRST\na2 <- u2 reply msg_2 text \"zwei\"\n";
+        assert_eq!(run(DONE, now), ["before", "s"]);
+    }
+
+    #[test]
+    fn zero_turns_when_both_are_empty() {
+        assert!(run("", "u2 user \"two\" FIRST\n").is_empty());
+    }
+}
+
+mod read_hook_input {
+    use threadline_trace::HookInput;
+
+    #[test]
+    fn parses_valid_input_and_null_for_empty_invalid_or_incomplete_input() {
+        let good = br#"{"session_id":"s","transcript_path":"/t.jsonl","hook_event_name":"Stop","more":1}"#;
+        assert_eq!(HookInput::parse(good).unwrap().session_id, "s");
+        for bad in
+            [&b""[..], b"{", b"[]", br#"{"session_id":"s"}"#, br#"{"session_id":"","transcript_path":"/t"}"#]
+        {
+            assert_eq!(HookInput::parse(bad), None);
+        }
+    }
+}

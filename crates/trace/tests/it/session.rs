@@ -20,17 +20,17 @@ const ONE: &str = "u1 user \"one\"\na1 <- u1 reply msg_1 text \"eins\"\n";
 const TWO: &str = "u2 <- a1 user \"two\" @10:01:00\na2 <- u2 reply msg_2 text \"zwei\"\n";
 
 /// A home, a receiver, and the states between them.
-struct World {
-    home: TestHome,
-    receiver: Receiver,
-    states: States,
+pub(crate) struct World {
+    pub(crate) home: TestHome,
+    pub(crate) receiver: Receiver,
+    pub(crate) states: States,
     _dir: tempfile::TempDir,
     sender: Sender,
     book: Book,
 }
 
 impl World {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let receiver = Receiver::calm();
         let dir = tempfile::tempdir().unwrap();
         let states = States::open(dir.path(), &receiver.target());
@@ -51,12 +51,12 @@ impl World {
         }
     }
 
-    fn send(&self, path: &Path) -> Result<Exported, ExportError> {
+    pub(crate) fn send(&self, path: &Path) -> Result<Exported, ExportError> {
         let file = SessionFile::at(path);
         self.exporter().session(&file, file.agents().found, false)
     }
 
-    fn hook(&self, path: &Path, event: &str) -> HookRun {
+    pub(crate) fn hook(&self, path: &Path, event: &str) -> HookRun {
         let input = HookInput {
             session_id: SessionFile::at(path).id,
             transcript_path: path.to_owned(),
@@ -65,19 +65,19 @@ impl World {
         run_hook(&input, &self.exporter(), &self.states).unwrap()
     }
 
-    fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         let received = self.receiver.received.lock().unwrap();
         let mut spans: Vec<_> = received.spans.values().collect();
         spans.sort_by_key(|span| (span.start_time_unix_nano, span.parent_span_id.len(), span.name.clone()));
         spans.iter().map(|span| span.name.clone()).collect()
     }
 
-    fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.receiver.received.lock().unwrap().count
     }
 }
 
-fn append(path: &Path, notation: &str) {
+pub(crate) fn append(path: &Path, notation: &str) {
     // The notation knows only its own lines, so parents of before are named as strangers.
     let bytes = threadline_testkit::log_of(&SessionFile::at(path).id, &notation.replace("<- ", "<- ?"));
     fs::OpenOptions::new().append(true).open(path).unwrap().write_all(&bytes).unwrap();
