@@ -258,10 +258,15 @@ fn build(lines: &mut Lines<File>) -> Session {
     session
 }
 
+/// Where real sessions are, if they are.
+pub(crate) fn shared() -> PathBuf {
+    let named = std::env::var_os("THREADLINE_SHARED").map(PathBuf::from);
+    named.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"))
+}
+
 /// Parses the real sessions and builds them, with their turns, where they are at hand.
 fn on_real_logs(card: &mut Card) {
-    let shared = std::env::var_os("THREADLINE_SHARED").map(PathBuf::from);
-    let shared = shared.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"));
+    let shared = shared();
     let logs = Logs::below(&shared.join("corpus"));
     if logs.files.is_empty() {
         println!("real logs: skipped, there are none in {}", shared.display());

@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::hint::black_box;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
-use crate::bench::{Card, Logs, each_file_on_all_cores, measure};
+use crate::bench::{Card, Logs, each_file_on_all_cores, measure, shared};
 use crate::corpus::{Random, log};
 
 /// A word that the made-up logs hold, and not too often.
@@ -30,7 +32,9 @@ pub(crate) fn measure_commands(home: &Path, card: &mut Card) {
     };
     measure_usage(&logs, home, &threadline, card);
     measure_search(home, &threadline, card);
+    measure_show(home, &binary, card);
     measure_export(home, &binary, card);
+    measure_real_exports(home, &binary, card);
     crate::trace::measure_trace(home, &binary, card);
 }
 
@@ -73,13 +77,75 @@ fn measure_search(home: &Path, threadline: &dyn Fn(&[&str]) -> Command, card: &m
     card.at_most("search for a word against ripgrep", ours.as_secs_f64() / theirs.as_secs_f64(), 1.3, "×");
 }
 
-fn measure_export(home: &Path, binary: &Path, card: &mut Card) {
-    let large = home.join("one-session.jsonl");
-    let size = 50_000_000;
-    let made = || fs::write(&large, log("00000000-0000-4000-8000-000000000050", size, &mut Random::new(50)));
-    if !large.exists() && made().is_err() {
+/// One session of so many megabytes, made anew where it is not there yet.
+fn one_session(home: &Path, megabytes: usize) -> Option<PathBuf> {
+    let path = home.join(format!("one-session-{megabytes}.jsonl"));
+    let id = format!("00000000-0000-4000-8000-{megabytes:012}");
+    let made =
+        || fs::write(&path, log(&id, megabytes * 1_000_000, &mut Random::new(megabytes as u64))).is_ok();
+    (path.exists() || made()).then_some(path)
+}
+
+/// So many lines fill a screen.
+const SCREEN: usize = 50;
+
+/// How long it takes until the first screen of a large session is there, from the start of the process.
+fn measure_show(home: &Path, binary: &Path, card: &mut Card) {
+    let Some(large) = one_session(home, 100) else { return };
+    let mut best = f64::INFINITY;
+    for _ in 0..7 {
+        let started = Instant::now();
+        let mut command = Command::new(binary);
+        let command = command.arg("show").arg(&large).stdin(Stdio::null()).stderr(Stdio::null());
+        let Ok(mut child) = command.stdout(Stdio::piped()).spawn() else { return };
+        let lines = child.stdout.take().map(|out| BufReader::new(out).lines().take(SCREEN).count());
+        if lines == Some(SCREEN) {
+            best = best.min(started.elapsed().as_secs_f64() * 1e3);
+        }
+        // The pipe is closed, so it ends by itself.
+        let _ = child.wait();
+    }
+    card.at_most("first screen of a session of 100 MB", best, 150.0, "ms");
+}
+
+/// Real sessions as pages, by us and by claude-code-log, each in a process of its own.
+fn measure_real_exports(home: &Path, binary: &Path, card: &mut Card) {
+    // The program is found through a variable, for it is not ours to install.
+    let Some(other) = std::env::var_os("CLAUDE_CODE_LOG").map(PathBuf::from) else {
+        println!("export against claude-code-log: skipped, CLAUDE_CODE_LOG names no program");
+        return;
+    };
+    let mut sessions = Logs::below(&shared().join("corpus")).files;
+    sessions
+        .retain(|path| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with("agent-")));
+    sessions.sort_by_key(|path| std::cmp::Reverse(fs::metadata(path).map_or(0, |metadata| metadata.len())));
+    sessions.truncate(10);
+    if sessions.is_empty() {
+        println!("export against claude-code-log: skipped, there are no real sessions");
         return;
     }
+    let page = home.join("real-session.html");
+    let mut theirs = || {
+        for path in &sessions {
+            run(Command::new(&other)
+                .arg(path)
+                .arg("-o")
+                .arg(&page)
+                .args(["--no-cache", "--no-individual-sessions"]));
+        }
+    };
+    let mut ours = || {
+        for path in &sessions {
+            run(Command::new(binary).args(["export", "html"]).arg(path).arg("-o").arg(&page));
+        }
+    };
+    let [theirs, ours] = measure([&mut theirs, &mut ours]);
+    let what = format!("export of {} real sessions against claude-code-log", sessions.len());
+    card.at_least(&what, theirs.as_secs_f64() / ours.as_secs_f64(), 50.0, "×");
+}
+
+fn measure_export(home: &Path, binary: &Path, card: &mut Card) {
+    let Some(large) = one_session(home, 50) else { return };
     let size = fs::metadata(&large).map_or(0, |metadata| metadata.len()) as f64 / 1e6;
     let page = home.join("one-session.html");
     let export = || {

@@ -4,6 +4,7 @@ const $ = id => document.getElementById(id);
 const root = document.documentElement, main = $('main'), rail = $('rail'), side = rail.closest('.side');
 const index = JSON.parse($('index').textContent);
 root.classList.add('js');
+const memory = { get: key => { try { return localStorage.getItem(key); } catch { return null; } }, set: (key, value) => { try { localStorage.setItem(key, value); } catch { /* not kept */ } } };
 
 // Parts that are drawn when they are needed: several to a pack, each pack deflated and in base 64.
 const packs = new Map();
@@ -93,7 +94,7 @@ function unfold(details) { details.open = true; return fill(details); }
 // Colours of code: of what is seen, painted over the text, which stays as it is.
 const words = list => new Set(list.split(' '));
 const braces = words('abstract as async await break case catch class const continue crate declare default defer delete do dyn else enum export extends extern false final finally fn for from func function go if impl implements import in instanceof interface is keyof let loop match mod move mut namespace new nil null of override package private protected pub public range readonly ref return self Self static struct super switch this throw throws trait true try type typeof undefined union unsafe use using var virtual void where while with yield');
-const hashes = words('and as assert async await begin break case class continue def del do done echo elif else elsif end ensure esac except exit export False fi finally for foreach from function global if import in is lambda local module nil None nonlocal not or param pass raise require rescue return self set switch then trap True true false null try unless until when while with yield');
+const hashes = words('alias and as assert async await begin break case class continue def defmodule defp del do done echo elif else elsif end ensure esac except exit export False fi finally for foreach from function global if import in is lambda local module nil None nonlocal not or param pass raise require rescue return self set switch then trap True true false null try unless until when while with yield');
 const tables = words('add all alter and as asc between by case column create default delete desc distinct do drop else elseif end exists false for foreign from function group having if in index inner insert into is join key left like limit local nil not null on or order outer primary references repeat return right select set table then true union unique until update values view when where while with');
 const raw$ = String.raw;
 const double = raw$`"(?:\\.|[^"\\\n])*"?`, single = raw$`'(?:\\.|[^'\\\n])*'?`, char = raw$`'(?:\\[^']*|[^'\\\n])'`, tick = '`(?:\\\\.|[^`\\\\])*`?';
@@ -379,6 +380,10 @@ function listTools() {
   tool.value = chosen;
 }
 listTools();
+// Hooks and the like are there for those who ask for them.
+const events = kinds.find(button => button.dataset.k === 'event');
+if (events && memory.get('threadline-events') !== 'on') kind(events, false);
+events?.addEventListener('click', () => memory.set('threadline-events', events.getAttribute('aria-pressed') === 'true' ? 'on' : 'off'));
 let rules = 0;
 function onlyTool() {
   while (rules) { sheet.deleteRule(sheet.cssRules.length - 1); rules--; }
@@ -502,7 +507,6 @@ $('raw-copy').addEventListener('click', event => copy(shown.text, event.target))
 $('raw-close').addEventListener('click', () => raw.close());
 
 // Light or dark, the outline, help, keys.
-const memory = { get: key => { try { return localStorage.getItem(key); } catch { return null; } }, set: (key, value) => { try { localStorage.setItem(key, value); } catch { /* not kept */ } } };
 const kept = memory.get('threadline-theme');
 if (kept === 'light' || kept === 'dark') root.dataset.theme = kept;
 function theme() {

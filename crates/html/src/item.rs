@@ -13,6 +13,9 @@ const PIECE: usize = 48 << 10;
 /// A prompt longer than this is folded behind its beginning.
 const LONG_PROMPT: usize = 2000;
 
+/// Words put in the user's mouth that are longer than this are no aside.
+const LONG_ASIDE: usize = 400;
+
 /// A first line longer than this is no head; its first sentence is.
 const LONG_HEAD: usize = 150;
 
@@ -59,7 +62,13 @@ pub(crate) fn turn(sheet: &mut Sheet<'_>, out: &mut Markup, turn: &TurnView, pla
         None => bare_head(sheet, &mut head_markup, turn, place),
     }
     items(sheet, &mut work, turn, head, place);
-    out.lit(if place.goes_on { "<section class=\"turn more\"" } else { "<section class=\"turn\"" });
+    // A turn in which nobody asked and nothing was answered goes where its events go.
+    let aside = head.is_none() && turn.items.iter().all(|item| is_background(&item.body));
+    out.lit(match (place.goes_on, aside) {
+        (true, _) => "<section class=\"turn more\"",
+        (false, true) => "<section class=\"turn aside\"",
+        (false, false) => "<section class=\"turn\"",
+    });
     if !place.turns.is_empty() {
         if !place.goes_on {
             out.lit(" id=\"").lit(place.turns).num(turn.number as u64).lit("\"");
@@ -314,7 +323,10 @@ fn is_background(body: &Body) -> bool {
     match body {
         Body::Event { .. } => true,
         Body::Thinking(text) => text.is_empty(),
-        Body::Input { input, files, .. } => *input == Input::Meta && files.is_empty(),
+        // What is long is what a command or a skill told the model.
+        Body::Input { input, files, text, .. } => {
+            *input == Input::Meta && files.is_empty() && text.len() < LONG_ASIDE
+        }
         _ => false,
     }
 }
@@ -393,7 +405,7 @@ fn item(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, place: Place<'_>) 
     match &item.body {
         Body::Input { input, text, files, context } => {
             let quiet = *input == Input::Meta;
-            open_item(sheet, out, "said ", if quiet { "k-event" } else { "k-user" }, item, place);
+            open_item(sheet, out, "said ", if quiet { "k-context" } else { "k-user" }, item, place);
             input_item(sheet, out, *input, text, &name);
             attached(sheet, out, files, context);
         }
@@ -455,7 +467,7 @@ fn item(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, place: Place<'_>) 
             crate::sheet::left_out(out, left);
         }
         Body::Unknown { kind, raw } => {
-            open_item(sheet, out, "unknown bad ", "k-event", item, place);
+            open_item(sheet, out, "unknown bad ", "k-unknown", item, place);
             let (mut summary, mut body) = (Markup::new(), Markup::new());
             summary.lit("<span class=\"outcome\">unknown line</span><span class=\"subject\">");
             summary.text(kind.as_deref().unwrap_or("no entry")).lit("</span>");
@@ -518,8 +530,13 @@ fn call_item(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, call: &CallVi
         !bad && matches!(&call.card, Card::Command(card) if card.exit_code.is_some_and(|code| code != 0));
     summary
         .lit(if ended_badly { "<span class=\"gist bad\">" } else { "<span class=\"gist\">" })
-        .text(&words::first_words(&call.gist, 160))
-        .lit("</span>");
+        .text(&words::first_words(&call.gist, 160));
+    let mut spent = Totals::default();
+    call.agents.iter().for_each(|agent| spent += &agent.spent);
+    if spent.calls > 0 {
+        summary.lit(if call.gist.is_empty() { "" } else { " · " }).text(&spent.short_cost());
+    }
+    summary.lit("</span>");
     if let Some(duration) = call.duration.filter(|duration| *duration >= 1000) {
         summary.lit("<span class=\"took\">").text(&words::duration(duration)).lit("</span>");
     }

@@ -317,7 +317,9 @@ pub(crate) fn opening(
 }
 
 pub(crate) fn title(transcript: &Transcript, lines: &[OutlineLine]) -> String {
-    let first = || lines.iter().map(|line| line.title.trim()).find(|title| !title.is_empty());
+    // `/clear` says nothing of a session, unless nothing else was said.
+    let titles = || lines.iter().map(|line| line.title.trim()).filter(|title| !title.is_empty());
+    let first = || titles().find(|title| !title.starts_with(['/', '!'])).or_else(|| titles().next());
     let title = transcript.title.as_deref().map(str::trim).filter(|title| !title.is_empty());
     let title = title.or_else(first).or(transcript.id.as_deref()).unwrap_or("Session");
     words::first_words(title, 120)

@@ -175,6 +175,10 @@ fn html(file: &SessionFile, args: &HtmlArgs, out: &mut dyn Write) -> Result<(), 
         },
     );
     page.finish(&told, &raw, out)?;
+    if !args.all {
+        // It takes longer to take a large session apart than to end.
+        std::mem::forget(family);
+    }
     Ok(())
 }
 

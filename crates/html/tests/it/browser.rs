@@ -30,7 +30,6 @@ fn nothing_of_a_hostile_session_runs() {
         let (page, _) = hostile_page(&options);
         let Some((dom, said)) = open(&page, "", RAN) else { return };
         let title = dom.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>")).unwrap().0;
-        assert!(dom.contains("class=\"js\""), "our own script runs: {said:?}");
         // The attack is the session's title, as text; had any of it run, the title would be `pwned` and a number.
         assert!(title.starts_with("'\"&gt;&lt;script&gt;document.title="), "{title}");
         assert_eq!(said, Vec::<String>::new());
@@ -58,4 +57,71 @@ fn a_link_opens_what_was_put_aside() {
     assert!(dom.contains(" id=\"m90\""), "{said:?}");
     assert!(dom.contains("k-reply here\" id=\"m90\""), "{said:?}");
     assert_eq!(said, Vec::<String>::new());
+}
+
+const WORK: &str = r#"
+u1        user   "why is it slow?"
+h1 <- u1  attach hook_success {"hookName":"Stop:x","hookEvent":"Stop","content":"fine"}
+a1 <- h1  reply  m1 thinking "Perhaps a sleep."
+a2 <- a1  reply  m1 tool t1 Bash {"command":"cargo bench"}
+r1 <- a2  result t1 "Exit code 101\nno bench" error
+a3 <- r1  reply  m2 text "A shuttle that waits."
+u2 <- a3  user   "mend it"
+a4 <- u2  reply  m3 tool t2 Edit {"file_path":"/home/ada/loom/a.rs","old_string":"let a = 1;","new_string":"let b = \"two\";"}
+r2 <- a4  result t2 "done"
+a5 <- r2  reply  m4 text "Mended."
+"#;
+
+/// Folds, filters, search, keys, names and colours, on a plain page and on one that is drawn as it is seen.
+#[test]
+fn a_reader_can_work_with_a_page() {
+    for options in [options(), Options { plain_up_to: 0, ..options() }] {
+        let Some(browser) = Browser::start() else { return };
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("page.html");
+        std::fs::write(&file, whole(&family(WORK, None), &options)).unwrap();
+        browser.open(&format!("file://{}", file.display()));
+        browser.wait(RAN);
+        let is_seen =
+            |selector: &str| format!("return !!document.querySelector('{selector}')?.checkVisibility()");
+        let click = |selector: &str| browser.run(&format!("document.querySelector('{selector}').click()"));
+        // A fold opens, and the code in it is coloured.
+        browser.wait(&is_seen("#m8 summary"));
+        assert_eq!(browser.run(&is_seen("#m8 .diff")), false);
+        click("#m8 summary");
+        browser.wait(&is_seen("#m8 .diff"));
+        browser.wait("return CSS.highlights.get('string').size > 0 && CSS.highlights.get('key').size > 1");
+        // Events are there for those who ask; tools can be put away, and what went well too.
+        assert_eq!(browser.run(&is_seen("#m2")), false);
+        click("[data-k=event]");
+        browser.wait(&is_seen("#m2"));
+        click("[data-k=tool]");
+        browser.wait("return !document.querySelector('#m4').checkVisibility()");
+        click("[data-k=tool]");
+        browser.wait(&is_seen("#m4"));
+        browser.run("const tool = document.querySelector('#tool'); tool.value = 'bad'; tool.dispatchEvent(new Event('change'))");
+        browser.wait("return !document.querySelector('#m6').checkVisibility() && document.querySelector('#m4').checkVisibility()");
+        browser.run("const tool = document.querySelector('#tool'); tool.value = ''; tool.dispatchEvent(new Event('change'))");
+        // Search finds what is folded away.
+        browser.run("const q = document.querySelector('#q'); q.focus(); q.value = 'no bench'; q.dispatchEvent(new Event('input'))");
+        browser.wait("return document.querySelector('#hits').textContent === '1'");
+        browser.press("\u{e007}");
+        browser.wait("return CSS.highlights.get('hit')?.size === 1");
+        browser.run("document.activeElement.blur()");
+        // Keys go from prompt to prompt and to what went wrong, and names lead there.
+        browser.run("scrollTo(0, 0)");
+        browser.press("e");
+        browser.wait("return location.hash === '#m4' && document.querySelector('#m4.here')");
+        browser.press("j");
+        browser.wait("return location.hash === '#m7'");
+        browser.wait("return document.querySelector('#rail [aria-current]')?.getAttribute('href') === '#m7'");
+        browser.press("?");
+        browser.wait("return document.querySelector('#help').open");
+        browser.run("document.querySelector('#help').close(); location.hash = '#m6'");
+        browser.wait("return document.querySelector('#m6.here')");
+        browser.run("document.activeElement.blur()");
+        browser.press("r");
+        browser.wait("return document.querySelector('#raw').open && document.querySelector('#raw pre').textContent.includes('shuttle')");
+        assert_eq!(browser.console(), Vec::<String>::new());
+    }
 }

@@ -226,7 +226,7 @@ raw {"type":"hologram","x":"<b>"}
     <p class="line warn"><span class="outcome">interrupted</span> <span class="subject"></span></p><a class="at" href="#m7">m7</a></div>
     <div class="i link k-reply" id="m8">
     <p class="line"><span class="tool">Link</span> <a rel="noopener noreferrer" href="https://github.com/ada/loom/pull/7">pull request ada/loom #7</a></p><a class="at" href="#m8">m8</a></div>
-    <div class="i unknown bad k-event" id="m9">
+    <div class="i unknown bad k-unknown" id="m9">
     <details><summary><span class="outcome">unknown line</span><span class="subject">hologram</span></summary>
     <div class="code">
     <pre tabindex="0">{&quot;type&quot;:&quot;hologram&quot;,&quot;x&quot;:&quot;&lt;b&gt;&quot;}</pre></div></details><a class="at" href="#m9">m9</a>
