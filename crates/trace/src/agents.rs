@@ -56,7 +56,14 @@ impl Agents {
     }
 
     fn add(&mut self, file: AgentFile, from: u64) {
-        if let Ok(Some(first_at)) = first_moment(&file.path, from) {
+        // One that replays the conversation begins with lines of long ago.
+        let replays = matches!(file.kind, AgentKind::Compaction | AgentKind::SideQuestion);
+        let first_at = if replays {
+            runs_of(&file, from).ok().and_then(|runs| runs.last()?.start)
+        } else {
+            first_moment(&file.path, from).ok().flatten()
+        };
+        if let Some(first_at) = first_at {
             self.waiting.push(Log { file, from, first_at });
         }
     }

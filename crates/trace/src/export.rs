@@ -167,7 +167,9 @@ impl Work<'_> {
             parse_line(&line, |entry, findings| done = done.take().or(cutter.push(entry, findings)));
             end = lines.at();
             if let Some(piece) = done {
-                self.take(piece, cutter.current_start())?;
+                // A command that is written late, such as `/compact`, carries the time it was typed at.
+                let behind = piece.last_at().map(|last| last + 1);
+                self.take(piece, cutter.current_start().max(behind))?;
             }
         }
         self.exported.bytes = end.byte_offset - at.byte_offset;

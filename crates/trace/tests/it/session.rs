@@ -408,6 +408,28 @@ fn a_sub_agent_that_is_spoken_to_again_has_another_run() {
 }
 
 #[test]
+fn the_one_that_sums_up_belongs_to_the_turn_that_was_summed_up() {
+    let world = World::new();
+    // `/compact` is written behind the boundary, with the time it was typed at.
+    let path = world.home.session(
+        "s",
+        "u1 user \"one\"\na1 <- u1 reply msg_1 text \"eins\"\nb1 <- a1 boundary manual @10:02:00\n\
+         s1 <- b1 compact-summary \"so far\" @10:02:00\nc1 <- s1 user \"<command-name>/compact</command-name>\" @10:00:30\n\
+         u2 <- c1 user \"two\" @10:05:00\na2 <- u2 reply msg_2 text \"zwei\"\n",
+    );
+    let summing = "x0 user \"<system-reminder>old</system-reminder>\" @09:00:00\n\
+                   x1 <- x0 user \"sum up\" @10:01:00\nx2 <- x1 reply msg_x text \"so far\" @10:01:50\n";
+    world.home.agent("s", "acompact-1", summing, None);
+    world.send(&path).unwrap();
+    let received = world.receiver.received.lock().unwrap();
+    let named = |name: &str| received.spans.values().find(|span| span.name == name).unwrap();
+    let (agent, first) = (named("compaction"), named("Turn 1"));
+    assert_eq!((&agent.trace_id, &agent.parent_span_id), (&first.trace_id, &first.span_id));
+    let start = agent.start_time_unix_nano - first.start_time_unix_nano;
+    assert_eq!(start / 1_000_000_000, 60);
+}
+
+#[test]
 fn two_runs_at_once_send_nothing_twice() {
     let world = World::new();
     let path = world.home.session("s", &format!("{ONE}{TWO}"));
