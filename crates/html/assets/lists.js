@@ -17,6 +17,7 @@ async function turn(href, parts, how) {
     if (!answer.ok && answer.status !== 400) throw new Error(answer.statusText);
     page = new DOMParser().parseFromString(await answer.text(), 'text/html');
   } catch (problem) {
+    if (asked === mine) asked = null;
     if (problem.name !== 'AbortError' && how !== 'quiet') say('The server does not answer');
     return false;
   }
@@ -112,7 +113,10 @@ if ((home || document.querySelector('.counting')) && window.EventSource) {
     }, 150);
   };
   const news = new EventSource('/events');
-  news.addEventListener('changed', refresh);
+  news.addEventListener('changed', event => {
+    const page = document.querySelector('[data-news]');
+    if (page && page.dataset.news !== event.data) refresh();
+  });
   document.addEventListener('visibilitychange', () => { if (!document.hidden && late < 0) { late = 0; refresh(); } });
 }
 

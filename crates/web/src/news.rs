@@ -37,6 +37,11 @@ impl News {
         self.tell.subscribe()
     }
 
+    /// How much was told so far; a page that is made now has all of it, and asks for the rest.
+    pub(crate) fn count(&self, store: &Store) -> u64 {
+        *self.listen(store).borrow()
+    }
+
     /// Watches the homes: as the system tells, else by looking.
     fn watch(&self, store: &Store) -> Option<Box<dyn Watcher + Send>> {
         let heard = |tell: &Arc<watch::Sender<u64>>| {

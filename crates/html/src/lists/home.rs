@@ -24,6 +24,8 @@ pub struct HomePage<'a> {
     pub unread: &'a [String],
     /// The folders that were looked into, for a home that holds nothing.
     pub homes: &'a [String],
+    /// How much the server had told when the page was made, so that it knows what it missed.
+    pub news: u64,
     /// In milliseconds since 1970.
     pub now: i64,
     /// The zone that times are shown in.
@@ -35,7 +37,11 @@ pub fn home(page: &HomePage<'_>) -> Markup {
     let mut out = Markup::new();
     out.lit("<div class=\"home\">\n");
     chooser(&mut out, page);
-    out.lit("<main id=\"main\" tabindex=\"-1\"><h1 class=\"sr\">Sessions</h1>\n<div id=\"shelf\">");
+    out.lit(
+        "<main id=\"main\" tabindex=\"-1\"><h1 class=\"sr\">Sessions</h1>\n<div id=\"shelf\" data-news=\"",
+    )
+    .num(page.news)
+    .lit("\">");
     shelf(&mut out, page);
     out.lit("</div></main>\n</div>\n");
     let pairs = page.selection.pairs();
@@ -225,7 +231,7 @@ fn number(out: &mut Markup, name: &'static str, figure: Option<(String, Option<S
             if let Some(exact) = exact {
                 out.lit(" title=\"").text(&exact).lit("\"");
             }
-            out.lit(">").text(&shown);
+            out.lit(">").text(&shown).lit("<span class=\"unit\"> ").lit(name).lit("</span>");
         }
         None => {
             out.lit("><span class=\"wait\" title=\"Not counted yet\">…</span>");

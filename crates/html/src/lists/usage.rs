@@ -27,6 +27,8 @@ pub struct UsagePage<'a> {
     pub notes: &'a [String],
     /// How many logs are still to be read.
     pub unread: usize,
+    /// How much the server had told when the page was made, so that it knows what it missed.
+    pub news: u64,
     /// In milliseconds since 1970.
     pub now: i64,
     /// The zone that days begin in.
@@ -60,7 +62,9 @@ impl UsagePage<'_> {
 pub fn usage(page: &UsagePage<'_>) -> Markup {
     let mut out = Markup::new();
     let board = page.board;
-    out.lit("<main id=\"main\" tabindex=\"-1\" class=\"usage\">\n<header class=\"opening\"><h1>Usage</h1>");
+    out.lit("<main id=\"main\" tabindex=\"-1\" class=\"usage\" data-news=\"")
+        .num(page.news)
+        .lit("\">\n<header class=\"opening\"><h1>Usage</h1>");
     chooser(&mut out, page);
     if board.total.calls == 0 {
         out.lit("</header><div class=\"nothing\"><p>No model was asked here.</p>");
@@ -209,7 +213,7 @@ fn by_day(out: &mut Markup, page: &UsagePage<'_>) {
             if let Some(used) = used {
                 let _ = write!(title, ": {}", figures(&used.totals));
                 for (model, totals) in &used.models {
-                    parts.push((*model, value(totals)));
+                    parts.push(((*model).min(SERIES.len() - 1), value(totals)));
                     let name = board.models.get(*model).map_or("", |(name, _)| name);
                     let _ = write!(title, "\n{}: {}", words::model(name), words::cost(totals));
                 }
@@ -266,7 +270,7 @@ fn legend(out: &mut Markup, page: &UsagePage<'_>, value: &dyn Fn(&Totals) -> f64
         page.board.models.iter().enumerate().filter(|(_, (_, totals))| value(totals) > 0.0)
     {
         out.lit("<li><svg class=\"key\" viewBox=\"0 0 10 10\" aria-hidden=\"true\"><rect class=\"")
-            .lit(SERIES[n % SERIES.len()]);
+            .lit(SERIES[n.min(SERIES.len() - 1)]);
         out.lit("\" width=\"10\" height=\"10\"/></svg><a href=\"")
             .text(&page.sessions(&[("model", model)]))
             .lit("\">");

@@ -19,6 +19,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let now = state.now();
+    let news = state.news.count(&state.store);
     let selection = Selection::of(ask.pairs(), |text, end| state.moment(text, end));
     let patience = match ask.form {
         Form::Html if selection.needs_figures() => MOMENT,
@@ -40,6 +41,7 @@ pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
         total: shown.cards.len(),
         unread: &shown.unread,
         homes: &homes,
+        news,
         now: millis(now),
         zone: &state.zone,
     };

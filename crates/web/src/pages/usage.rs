@@ -84,6 +84,7 @@ fn resets(calls: &Calls, zone: &TimeZone) -> Vec<Millis> {
 
 pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let wanted = Wanted::of(state, ask)?;
+    let news = state.news.count(&state.store);
     let shown = shown(state, ask);
     let calls = &shown.counted.calls;
     let now = millis(state.now());
@@ -107,6 +108,7 @@ pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
         choices: (&projects, &models),
         notes: &notes(state, &shown.counted, &board.total),
         unread: shown.counted.unread,
+        news,
         now,
         zone: &state.zone,
     };

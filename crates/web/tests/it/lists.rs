@@ -117,6 +117,22 @@ fn a_session_that_is_written_is_marked_and_comes_first() {
 }
 
 #[test]
+fn open_pages_are_told_that_something_changed() {
+    use std::io::{BufRead, BufReader, Write};
+    let home = home();
+    let served = Served::new(&home);
+    let mut stream = served.connect();
+    let (port, cookie) = (served.port, served.cookie());
+    write!(stream, "GET /events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {cookie}\r\n\r\n").unwrap();
+    let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+    let mut told = || lines.by_ref().find_map(|line| line.strip_prefix("data: ").map(str::to_owned)).unwrap();
+    // The first word comes at once.
+    let before = told();
+    home.session("new", "u1 user \"hello\"");
+    assert_ne!(told(), before);
+}
+
+#[test]
 fn an_empty_home_says_where_it_looked() {
     let home = TestHome::new();
     let served = Served::new(&home);

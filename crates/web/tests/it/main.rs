@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod browser;
+mod browser_lists;
 mod guard;
 mod lists;
 mod pages;

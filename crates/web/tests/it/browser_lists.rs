@@ -1,0 +1,220 @@
+//! Home, search, usage and check in a real browser, where there is one.
+
+use std::fs::File;
+use std::io::Write;
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde_json::json;
+use threadline_testkit::{Browser, TestHome, session_uuid};
+
+use crate::support::Served;
+
+/// Thirty sessions of three projects, all long done.
+fn home() -> TestHome {
+    let home = TestHome::new();
+    for n in 0..30_u64 {
+        let (project, branch) =
+            (["loom", "dye", "shed"][n as usize % 3], ["main", "feature/blue"][n as usize % 2]);
+        let model = ["claude-opus-5", "claude-haiku-4-5"][n as usize % 2];
+        let failed = if n % 5 == 0 { "error" } else { "" };
+        let day = 1 + n % 28;
+        let log = format!(
+            r#"
+u1        user   "thread number {n}" branch={branch} @2026-02-{day:02}T10:00:00Z
+a1 <- u1  reply  msg_{n} tool t{n} Bash {{"command":"make"}} model={model} branch={branch} usage={{"input_tokens":{}}}
+r1 <- a1  result t{n} "woven {n}" {failed} branch={branch}
+title "Session {n:02}"
+"#,
+            1000 * (n + 1)
+        );
+        let path = home.session_in(&format!("/home/ada/{project}"), &format!("s{n}"), &log);
+        let at = UNIX_EPOCH + Duration::from_secs(1_770_000_000 + day * 86_400 + n);
+        File::options().append(true).open(path).unwrap().set_modified(at).unwrap();
+    }
+    home
+}
+
+fn address(served: &Served, path: &str) -> String {
+    let mark = if path.contains('?') { '&' } else { '?' };
+    format!("http://127.0.0.1:{}{path}{mark}token={}", served.port, served.token)
+}
+
+/// The browser has nothing to complain of, and asked nobody but us.
+fn no_complaints(browser: &Browser) {
+    let said = browser.console();
+    assert!(said.is_empty(), "{said:#?}");
+    let foreign = browser.run(
+        "return performance.getEntriesByType('resource').map(one => one.name).filter(name => !name.startsWith(location.origin + '/') && !name.startsWith('data:'))",
+    );
+    assert_eq!(foreign, json!([]));
+}
+
+#[test]
+fn home_is_filtered_sorted_and_walked_by_keys() {
+    let Some(browser) = Browser::start() else { return };
+    let home = home();
+    let served = Served::new(&home);
+    browser.open(&address(&served, "/"));
+    // Figures come in by themselves as they are counted.
+    browser
+        .wait("return !document.querySelector('.wait') && document.querySelectorAll('tr.s').length === 30");
+
+    // A filter takes effect as it is chosen, and is in the link.
+    browser.run("const box = document.querySelector('input[name=errors]'); box.click();");
+    browser.wait("return document.querySelectorAll('tr.s').length === 6");
+    assert_eq!(browser.run("return location.search"), "?errors=1");
+    browser.run(
+        "const select = document.querySelector('select[name=branch]'); select.value = 'main'; select.dispatchEvent(new Event('change', { bubbles: true }));",
+    );
+    browser.wait("return document.querySelectorAll('tr.s').length === 3");
+    assert_eq!(browser.run("return location.search"), "?errors=1&branch=main");
+    browser.run("history.back()");
+    browser.wait("return location.search === '?errors=1' && document.querySelectorAll('tr.s').length === 6");
+    browser.press("x");
+    browser.wait("return document.querySelectorAll('tr.s').length === 30");
+
+    // A click on a column sorts by it.
+    browser
+        .run("[...document.querySelectorAll('thead a')].find(link => link.textContent === 'Cost').click()");
+    browser.wait("return document.querySelector('th[aria-sort]').textContent === 'Cost'");
+    assert_eq!(browser.run("return document.querySelector('tr.s .go').textContent"), "Session 28");
+
+    // Words narrow the list while they are typed, and what is typed stays.
+    browser.press("f");
+    for key in "session 1".chars() {
+        browser.press(&key.to_string());
+    }
+    browser.wait("return document.querySelectorAll('tr.s').length === 12 && document.getElementById('words').value === 'session 1'");
+    assert_eq!(browser.run("return document.activeElement.id"), "words");
+    browser.press("\u{e00c}");
+
+    // Keys walk over the list, and open what they stopped at.
+    browser.press("j");
+    browser.press("j");
+    browser.press("k");
+    assert_eq!(
+        browser
+            .run("return [...document.querySelectorAll('tr.s')].findIndex(row => row.matches('.at-hand'))"),
+        0
+    );
+    browser.press("?");
+    assert_eq!(browser.run("return document.getElementById('help').open"), true);
+    browser.press("\u{e00c}");
+    browser.wait("return !document.getElementById('help').open");
+    let to = browser.run("return document.querySelector('tr.at-hand .go').pathname");
+    browser.press("c");
+    browser.wait("return location.pathname.endsWith('/check') && document.querySelector('.check h1')");
+    assert_eq!(browser.run("return location.pathname"), format!("{}/check", to.as_str().unwrap()));
+    no_complaints(&browser);
+}
+
+#[test]
+fn what_is_written_comes_to_the_top_while_home_is_open() {
+    let Some(browser) = Browser::start() else { return };
+    let home = home();
+    let served = Served::new(&home);
+    browser.open(&address(&served, "/"));
+    browser
+        .wait("return !document.querySelector('.wait') && document.querySelectorAll('tr.s').length === 30");
+    let id = session_uuid("s0");
+    let path = home.root().join("projects/-home-ada-loom").join(format!("{id}.jsonl"));
+    let line = json!({"type": "custom-title", "customTitle": "Woven right now", "sessionId": id});
+    writeln!(File::options().append(true).open(path).unwrap(), "{line}").unwrap();
+    browser.wait("return document.querySelector('tr.s .go').textContent === 'Woven right now'");
+    assert_eq!(browser.run("return document.querySelectorAll('tr.live .now').length"), 1);
+    // A new session appears, too.
+    home.session("fresh", "u1 user \"a fresh start\"");
+    browser.wait("return document.querySelectorAll('tr.s').length === 31");
+    no_complaints(&browser);
+}
+
+#[test]
+fn search_finds_while_one_types_and_leads_to_the_block() {
+    let Some(browser) = Browser::start() else { return };
+    let home = home();
+    let served = Served::new(&home);
+    browser.open(&address(&served, "/search"));
+    assert!(
+        browser
+            .run("return document.querySelector('.language').textContent")
+            .as_str()
+            .unwrap()
+            .contains("tool:")
+    );
+    for key in "woven 17".chars() {
+        browser.press(&key.to_string());
+    }
+    browser.wait("return document.querySelectorAll('.hits').length === 1 && document.querySelectorAll('mark').length === 2");
+    assert_eq!(browser.run("return new URLSearchParams(location.search).get('q')"), "woven 17");
+    assert_eq!(browser.run("return document.activeElement.id"), "q");
+    let to = browser.run("return document.querySelector('.hits .go').getAttribute('href')");
+    assert_eq!(to, format!("/s/{}?q=woven%2017#m2", session_uuid("s17")));
+    browser.press("\u{e015}");
+    assert_eq!(browser.run("return document.querySelectorAll('li.at-hand').length"), 1);
+    browser.run("document.querySelector('.hits .go').click()");
+    browser.wait("return location.hash === '#m2' && document.getElementById('m2')");
+    no_complaints(&browser);
+}
+
+#[test]
+fn charts_are_drawn_in_both_themes_and_on_a_phone() {
+    let Some(browser) = Browser::start() else { return };
+    let home = home();
+    let served = Served::new(&home);
+    browser.open(&address(&served, "/usage"));
+    browser.wait(
+        "return document.querySelectorAll('svg.chart').length === 5 && !document.querySelector('.counting')",
+    );
+    let fill = "return getComputedStyle(document.querySelector('.chart .c0')).fill";
+    browser.prefer("light");
+    let light = browser.run(fill);
+    browser.prefer("dark");
+    assert_ne!(browser.run(fill), light);
+    // The key turns it back, whatever the system likes.
+    browser.press("d");
+    assert_eq!(browser.run(fill), light);
+    // Bars have a size, and a figure leads to its records.
+    assert_eq!(browser.run("return [...document.querySelectorAll('.chart rect:not(.reach)')].every(one => one.getBBox().height > 0)"), true);
+    browser.run("document.querySelector('.numbers tbody td a').click()");
+    browser.wait("return document.querySelector('.explain .numbers tbody tr')");
+    for path in ["/", "/usage", "/search?q=woven", &format!("/s/{}/check", session_uuid("s0"))] {
+        browser.resize(390, 800);
+        browser.open(&address(&served, path));
+        let wide = browser.run("return document.documentElement.scrollWidth");
+        assert!(wide.as_u64().unwrap() <= 390, "{path}: {wide}");
+        no_complaints(&browser);
+    }
+}
+
+#[test]
+fn nothing_of_a_hostile_home_runs() {
+    let Some(browser) = Browser::start() else { return };
+    let home = TestHome::new();
+    let evil =
+        "\\\"><script>document.title='pwned'</script><img src=x onerror=\\\"document.title='pwned'\\\">";
+    let tool = format!("{{\"type\":\"tool_use\",\"id\":\"t1\",\"name\":\"{evil}\",\"input\":{{}}}}");
+    let log = format!(
+        "u1 user \"{evil}\" branch=\"{evil}\"\na1 <- u1 reply m1 {tool} model=\"{evil}\" branch=\"{evil}\" usage={{\"input_tokens\":5}}\ntitle \"{evil}\""
+    );
+    home.session_in("/home/ada/<b>\"'loom", "evil", &log);
+    let served = Served::new(&home);
+    let id = session_uuid("evil");
+    for path in [
+        "/",
+        "/search?q=pwned",
+        "/search?q=%3Cimg%20src%3Dx%3E",
+        "/usage",
+        "/usage/explain",
+        &format!("/s/{id}/check"),
+    ] {
+        browser.open(&address(&served, path));
+        browser.wait("return document.readyState === 'complete' && document.querySelector('main')");
+        assert_ne!(browser.run("return document.title"), "pwned", "{path}");
+        assert_eq!(
+            browser.run("return document.querySelectorAll('main img, main script, main b b').length"),
+            0,
+            "{path}"
+        );
+        no_complaints(&browser);
+    }
+}
