@@ -89,6 +89,42 @@ impl Page {
     }
 }
 
+/// What a line may be broken between: words, blanks and newlines, and each character of a script that sets no blanks.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let length = word_length(rest)?;
+        let (word, tail) = rest.split_at(length);
+        rest = tail;
+        Some(word)
+    })
+}
+
+/// What does not stand at the beginning of a line.
+const CLOSING: &str = "，。、：；！？）」』】》〉”’…·ー々,.:;!?)]}";
+
+fn is_wide(ch: char) -> bool {
+    ch.width() == Some(2)
+}
+
+fn word_length(text: &str) -> Option<usize> {
+    let first = text.chars().next()?;
+    if matches!(first, ' ' | '\n') {
+        return Some(1);
+    }
+    if !is_wide(first) {
+        return Some(text.find(|ch| matches!(ch, ' ' | '\n') || is_wide(ch)).unwrap_or(text.len()));
+    }
+    // With what belongs to it: marks, the rest of an emoji, and what closes.
+    let mut joined = false;
+    let end = text.char_indices().skip(1).find(|(_, ch)| {
+        let belongs = joined || ch.width() == Some(0) || CLOSING.contains(*ch);
+        joined = *ch == '\u{200d}';
+        !belongs
+    });
+    Some(end.map_or(text.len(), |(at, _)| at))
+}
+
 fn wrap_line(line: &str, width: usize) -> Vec<String> {
     let line = line.replace('\t', "    ");
     if line.width() <= width {
@@ -97,8 +133,8 @@ fn wrap_line(line: &str, width: usize) -> Vec<String> {
     let mut out = Vec::new();
     let mut current = String::new();
     let mut used = 0;
-    for word in line.split_inclusive(' ') {
-        let wide = word.trim_end().width();
+    for word in words(&line) {
+        let wide = if word == " " { 0 } else { word.width() };
         if used + wide > width && used > 0 {
             out.push(std::mem::take(&mut current).trim_end().to_owned());
             used = 0;
@@ -153,5 +189,8 @@ mod tests {
         assert_eq!(page.wrap("错误修复错误修复错误修复", 0), ["错误修复错误修复错误修复"]);
         assert_eq!(page.wrap("错误修复错误修复错误修复错误", 0), ["错误修复错误修复错误修复", "错误"]);
         assert_eq!(cut("错误修复", 5), "错误…");
+        // A line is filled, and none begins with what closes.
+        assert_eq!(page.wrap("see 错误修复错误修复错误，修复", 0), ["see 错误修复错误修复错", "误，修复"]);
+        assert_eq!(page.wrap("a  b", 0), ["a  b"]);
     }
 }

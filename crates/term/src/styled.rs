@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::page::Page;
+use crate::page::{Page, words};
 
 /// Pieces of text, each with a style, and some with an address that they lead to.
 #[derive(Clone, Debug, Default)]
@@ -105,19 +105,7 @@ impl Styled {
 
     /// Words, blanks and newlines, one by one.
     fn words(&self) -> impl Iterator<Item = (&Look, &str)> {
-        self.runs.iter().flat_map(|run| {
-            let mut rest = &*run.text;
-            std::iter::from_fn(move || {
-                let first = rest.chars().next()?;
-                let length = match first {
-                    ' ' | '\n' => 1,
-                    _ => rest.find([' ', '\n']).unwrap_or(rest.len()),
-                };
-                let (word, tail) = rest.split_at(length);
-                rest = tail;
-                Some((&run.look, word))
-            })
-        })
+        self.runs.iter().flat_map(|run| words(&run.text).map(move |word| (&run.look, word)))
     }
 }
 

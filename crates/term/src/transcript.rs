@@ -209,8 +209,11 @@ impl<'a> Writer<'a> {
         let number = format!("── {} ", turn.number);
         let about = about.join(" · ");
         let room = self.page.column(indent);
-        let figures = figures(turn, room > 90).join(" · ");
         let cost = cost(&turn.spent).unwrap_or_default();
+        // What the tools took of the time is told where there is room for it.
+        let fits = |figures: &str| number.width() + about.width() + figures.width() + COST + 2 <= room;
+        let figures = Some(figures(turn, true).join(" · ")).filter(|figures| fits(figures));
+        let figures = figures.unwrap_or_else(|| self::figures(turn, false).join(" · "));
         let line = if self.page.width.is_none() {
             let parts = [about, figures, cost];
             let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
@@ -349,7 +352,7 @@ impl<'a> Writer<'a> {
     fn call(&mut self, call: &CallView, indent: usize) {
         let failed = call.outcome != Outcome::Ok;
         let mark = if failed { self.page.paint(Label::Error, "✗") } else { "▸".to_owned() };
-        let name = self.page.paint(Label::Tool, &visible(&call.name));
+        let name = self.page.paint(Label::Tool, &visible(short_name(&call.name)));
         let mut about = Vec::new();
         if failed {
             let gist = if call.gist.is_empty() { call.outcome.name() } else { &call.gist };
@@ -362,7 +365,7 @@ impl<'a> Writer<'a> {
                 .filter(|millis| *millis > 99)
                 .map(|millis| self.page.paint(Label::Dim, &duration(millis))),
         );
-        let room = self.page.room(indent + call.name.len() + call.gist.len().min(60) + 14);
+        let room = self.page.room(indent + short_name(&call.name).len() + call.gist.len().min(60) + 14);
         let subject = cut(&one_line(&call.subject), room.max(24));
         let gap = if subject.is_empty() { "" } else { "  " };
         self.line(
@@ -419,6 +422,14 @@ impl<'a> Writer<'a> {
         for turn in &branch.turns {
             self.turn(turn, 2);
         }
+    }
+}
+
+/// The name of a tool, without the ceremony that MCP puts before it.
+fn short_name(name: &str) -> &str {
+    match name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
+        Some((_, tool)) if !tool.is_empty() => tool,
+        _ => name,
     }
 }
 
