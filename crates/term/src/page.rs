@@ -161,8 +161,10 @@ fn wrap_line(line: &str, width: usize) -> Vec<String> {
 
 /// The text cut to `width` columns, with an ellipsis where something is missing.
 pub(crate) fn cut(text: &str, width: usize) -> String {
+    // Where a tab leads to depends on where it stands; here it is as wide as everywhere else.
+    let text = text.replace('\t', "    ");
     if text.width() <= width {
-        return text.to_owned();
+        return text;
     }
     let mut out = String::new();
     let mut used = 0;
@@ -192,5 +194,6 @@ mod tests {
         // A line is filled, and none begins with what closes.
         assert_eq!(page.wrap("see 错误修复错误修复错误，修复", 0), ["see 错误修复错误修复错", "误，修复"]);
         assert_eq!(page.wrap("a  b", 0), ["a  b"]);
+        assert_eq!(cut("\tone two", 8), "    one…");
     }
 }

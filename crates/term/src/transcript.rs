@@ -273,7 +273,7 @@ impl<'a> Writer<'a> {
             Body::Text(text) if text.trim().is_empty() => {}
             Body::Text(text) => {
                 self.gap();
-                self.prose(indent, text);
+                self.prose(indent, text.trim_start_matches(['\n', '\r']));
                 self.gap();
             }
             Body::Thinking(text) => self.thinking(text, indent),

@@ -1,0 +1,79 @@
+//! Real sessions, where they are at hand: every one at every level, whole and maimed, and nothing in the text that a
+//! terminal would obey.
+
+use threadline_session::{Family, Session};
+use threadline_term::{Page, Style, render_outline, render_transcript};
+use threadline_view::{Filter, Level, changes, markdown, outline, patch, transcript, wire};
+use unicode_width::UnicodeWidthStr;
+
+/// Debug runs are slow: the small ones are enough there.
+const MOST: u64 = if cfg!(debug_assertions) { 120_000 } else { u64::MAX };
+
+#[test]
+fn every_session_at_every_level() {
+    for path in threadline_testkit::shared_logs() {
+        if std::fs::metadata(&path).unwrap().len() <= MOST {
+            draw(&std::fs::read(&path).unwrap(), &path.display().to_string());
+        }
+    }
+}
+
+#[test]
+fn maimed_sessions_too() {
+    for path in threadline_testkit::shared_logs() {
+        if std::fs::metadata(&path).unwrap().len() <= MOST / 4 {
+            let whole = std::fs::read(&path).unwrap();
+            for (how, maimed) in maim(&whole) {
+                draw(&maimed, &format!("{}, {how}", path.display()));
+            }
+        }
+    }
+}
+
+/// The same log after this and that has happened to it.
+fn maim(whole: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
+    let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
+    let every = |n: usize| lines.iter().enumerate().filter(move |(i, _)| i % n != 1).map(|(_, line)| *line);
+    let mut flipped = whole.to_vec();
+    for at in (0..flipped.len()).step_by(997) {
+        flipped[at] ^= 0x15;
+    }
+    vec![
+        ("cut in the middle", whole[..whole.len() / 2].to_vec()),
+        ("without every third line", every(3).collect::<Vec<_>>().concat()),
+        ("backwards", lines.iter().rev().copied().collect::<Vec<_>>().concat()),
+        ("twice", [whole, whole].concat()),
+        ("with bytes flipped", flipped),
+        ("without newlines", whole.iter().copied().filter(|byte| *byte != b'\n').collect()),
+    ]
+}
+
+fn draw(log: &[u8], what: &str) {
+    let family = Family::new(Session::from_bytes(log), Vec::new());
+    let told = transcript(&family, &|_| None);
+    let mut objects = 0;
+    wire::show(&told, &mut |object| {
+        assert!(serde_json::to_string(&object).is_ok(), "{what}");
+        objects += 1;
+    });
+    assert!(objects > 0, "{what}");
+    let _ = patch(&changes(&family), None);
+    for level in [Level::Prompts, Level::Chat, Level::Tools, Level::Full, Level::Raw] {
+        let mut told = told.clone();
+        assert!(markdown(&told, level).starts_with("# "), "{what}");
+        Filter::level(level).apply(&mut told);
+        let style = Style { level, zone: jiff::tz::TimeZone::UTC };
+        for (width, color) in [(None, false), (Some(80), false), (Some(41), true)] {
+            let page = Page { width, color, links: false };
+            let text = render_transcript(&told, page, &style) + &render_outline(&outline(&told.turns), page);
+            let obeyed = |ch: char| ch.is_control() && ch != '\n' && !(color && ch == '\u{1b}');
+            let found = text.find(obeyed).map(|at| text[at..].chars().take(80).collect::<String>());
+            assert_eq!(found, None, "{what}");
+            // Heads of turns never wrap by accident.
+            let heads = text.lines().filter(|line| !color && line.starts_with("── "));
+            for head in heads.filter(|_| width.is_some()) {
+                assert!(head.width() <= 80, "{what}: {head}");
+            }
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! View data of real sessions as terminal text.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod corpus;
