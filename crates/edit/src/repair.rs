@@ -172,12 +172,10 @@ fn move_behind_prompt(draft: &mut Draft<'_>) {
     else {
         return;
     };
-    for at in first..prompt {
-        if entries[at].kind() != Kind::PrLink {
-            break;
-        }
+    let links = entries.iter().enumerate().take(prompt).skip(first);
+    for (at, entry) in links.take_while(|(_, entry)| entry.kind() == Kind::PrLink) {
         draft.remove(at, "moved behind the first prompt");
-        draft.insert(Some(prompt), entries[at].text(), "moved behind the first prompt");
+        draft.insert(Some(prompt), entry.text(), "moved behind the first prompt");
     }
 }
 
