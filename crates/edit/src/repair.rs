@@ -110,7 +110,7 @@ fn mend_finding(draft: &mut Draft<'_>, finding: &Finding, idx: usize) {
         Code::HollowThinking if !is_harmless => mend::drop_thinking(draft, idx, "thinking without its text"),
         Code::BadSignature if !is_harmless => mend::drop_thinking(draft, idx, "thinking without a signature"),
         Code::LoneSurrogate | Code::OddBytes if !is_harmless => mend::mend_text(draft, idx),
-        Code::EmptyContent => mend::drop_empty(draft, idx),
+        Code::EmptyContent if !is_harmless => mend::drop_empty(draft, idx),
         Code::LargeImage => replace_images(draft, idx),
         Code::HugeLine => trim(draft, idx),
         Code::ErrorTail => drop_error_tail(draft, idx),

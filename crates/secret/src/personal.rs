@@ -23,11 +23,18 @@ pub(crate) fn email(text: &str, at: Range<usize>) -> Option<Range<usize>> {
         && !is_nobody(name, host)
         // `git@github.com:owner/name` and `user@host.tld:path` name no person's mailbox.
         && name != "git"
-        // Versions of packages, files with two sizes: `left-pad@1.2.js`, `icon@2x.png`.
-        && !domain.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'x'))
-        && !matches!(top, "js" | "ts" | "png" | "jpg" | "svg" | "json" | "service" | "css");
+        && name.starts_with(|letter: char| letter.is_ascii_alphanumeric())
+        // Versions of packages, files with two sizes, files that are mentioned: `left-pad@1.2.js`, `icon@2x.png`, `@AGENTS.md`.
+        && !domain.trim_start_matches('v').starts_with(|letter: char| letter.is_ascii_digit())
+        && !FILES.contains(&top);
     real.then(|| start..at.end + host.len())
 }
+
+/// What files end with, and hosts do not.
+const FILES: &[&str] = &[
+    "css", "go", "html", "jpg", "js", "json", "linux", "lock", "md", "png", "py", "rs", "service", "svg",
+    "toml", "ts", "txt", "yaml", "yml",
+];
 
 /// Addresses that are nobody's: those of examples and of machines.
 fn is_nobody(name: &str, host: &str) -> bool {

@@ -96,7 +96,10 @@ fn people_are_found_when_asked() {
         ("/Users/ada/loom and /home/ada.l/x", vec![("user", "ada"), ("user", "ada.l")]),
         (r"C:\Users\ada\loom, C:\\Users\\ada\\loom", vec![("user", "ada"), ("user", "ada")]),
         ("projects/-Users-ada-loom/x.jsonl", vec![("user", "ada")]),
-        ("a@example.com icon@2x.png left-pad@1.3.0 @types/node git@github.com:a/b", vec![]),
+        (
+            "a@example.com icon@2x.png left-pad@1.3.0 +@AGENTS.md toolchain@v0.0.1-go1.26.linux @types/node git@github.com:a/b",
+            vec![],
+        ),
         ("/home/user/x /Users/Shared https://x.dev/home/", vec![]),
     ];
     for (text, expected) in cases {
