@@ -64,7 +64,9 @@ struct Server(Child);
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may be gone already.
+        // MLflow starts others, which would stay: all of them are one group. It may be gone already.
+        let group = format!("-{}", self.0.id());
+        let _ = Command::new("kill").args(["-TERM", "--", &group]).status();
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -121,6 +123,8 @@ fn start(kind: &str, bin: &Path, port: u16, dir: &Path) -> Result<Server, String
             command.env("PHOENIX_TELEMETRY_ENABLED", "false");
         }
     }
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let child = command.current_dir(dir).stdin(Stdio::null()).stdout(log).stderr(again).spawn();
     let server = Server(child.map_err(|error| format!("{}: {error}", bin.display()))?);
     let until = Instant::now() + Duration::from_secs(240);
