@@ -550,7 +550,25 @@ main.addEventListener('changed', event => {
 });
 main.addEventListener('redraw', event => { drawing.delete(event.detail); near.unobserve(event.detail); draw(event.detail); });
 
+// What a search over all sessions led here for is marked where it was found.
+async function fromSearch() {
+  const asked = index.served && new URLSearchParams(location.search).get('q');
+  let id = location.hash.slice(1);
+  try { id = decodeURIComponent(id); } catch { /* as it stands */ }
+  if (!asked || !id || !CSS.highlights) return;
+  const words = asked.match(/(?<!\S)-?(?:\w+:)?(?:"(?:[^"\\]|\\.)*"|\S+)/g) ?? [];
+  const plain = words.filter(word => !/^-|^\w+:|^\//.test(word)).map(word => word.replace(/^"|"$/g, '').toLowerCase());
+  const item = await reveal(id, true);
+  if (!item) return;
+  const ranges = plain.flatMap(word => rangesIn(item, word));
+  CSS.highlights.set('hit', new Highlight(...ranges));
+  const first = ranges[0]?.startContainer.parentElement ?? item;
+  for (let above = first; above && above !== item; above = above.parentElement) if (above.tagName === 'DETAILS' && !above.open && !first.closest('summary')) await unfold(above);
+  first.scrollIntoView({ block: 'center' });
+}
+
 watch(document);
 place();
 fromHash();
+fromSearch();
 })();

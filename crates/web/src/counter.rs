@@ -32,8 +32,8 @@ pub(crate) struct Counted {
     pub(crate) calls: Calls,
     /// By session.
     pub(crate) figures: HashMap<String, Figures>,
-    /// How many logs are still to be read.
-    pub(crate) unread: usize,
+    /// How many logs were still to be read.
+    unread: usize,
     /// What could not be read, in words.
     pub(crate) failed: Vec<String>,
     /// Which logs these are figures of.
@@ -93,6 +93,12 @@ impl Counted {
             failed: Vec::new(),
             logs: HashMap::new(),
         }
+    }
+
+    /// How many logs of these sessions it does not know, or not as they are now.
+    pub(crate) fn missing(&self, sessions: &[SessionLogs]) -> usize {
+        let logs = sessions.iter().flat_map(SessionLogs::logs);
+        logs.filter(|log| self.logs.get(&log.path) != Some(&(log.size, log.modified))).count()
     }
 
     fn is_of(&self, logs: &Fingerprints) -> bool {

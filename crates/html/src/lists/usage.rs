@@ -69,7 +69,7 @@ pub fn usage(page: &UsagePage<'_>) -> Markup {
     if board.total.calls == 0 {
         out.lit("</header><div class=\"nothing\"><p>No model was asked here.</p>");
         if page.unread > 0 {
-            out.lit("<p class=\"quiet\">")
+            out.lit("<p class=\"quiet counting\">")
                 .text(&words::many(page.unread as u64, "log"))
                 .lit(" still to be read.</p>");
         }

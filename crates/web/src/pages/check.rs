@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::fs::File;
 use std::path::Path;
 
+use threadline_edit::{ChangeKind, Fresh, Repair, Shape, Target};
 use threadline_entry::{Finding, Lines, Severity, parse_line};
 use threadline_html::{CheckPage, Frame, Tab};
 use threadline_session::Session;
@@ -12,10 +13,13 @@ use threadline_view::wire::FindingObject;
 
 use crate::answer::{Answer, Problem};
 use crate::ask::{Ask, Form};
+use crate::cards::millis;
 use crate::state::State;
 
 /// Longer logs are not read into memory for a page.
 const MOST: u64 = 256 << 20;
+/// A repair is planned for logs up to this long.
+const PLANNED: u64 = 64 << 20;
 
 pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let id = ask.part(0);
@@ -23,20 +27,23 @@ pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
         Problem::not_found("There is no such session").hint("It was deleted or moved, or its id is another.")
     })?;
     let mut logs = Vec::new();
+    let mut plan = None;
     for log in file.logs().found {
         if log.size > MOST {
             return Err(Problem::failed("This session is too long to be checked on a page")
                 .hint(format!("`threadline check {id}` checks it in a terminal.")));
         }
-        let mut found = findings(&log.path)?;
+        let session = read(&log.path)?;
+        let mut found = session.findings();
         if log.path == file.path {
             found.extend(file.audit()?);
+            plan = (log.size <= PLANNED).then(|| mended(&session, millis(state.now())));
         }
         let agent = log.agent().map(|agent| agent.id);
         logs.push((agent, log.path.to_string_lossy().into_owned(), found));
     }
     let title = glance(&file).ok().and_then(|glance| glance.heading().map(str::to_owned));
-    let page = CheckPage { id, title: title.as_deref().unwrap_or(id), logs: &logs, plan: None };
+    let page = CheckPage { id, title: title.as_deref().unwrap_or(id), logs: &logs, plan: plan.as_deref() };
     match ask.form {
         Form::Json => {
             let all = logs.iter().flat_map(|(_, path, found)| found.iter().map(move |one| (path, one)));
@@ -51,13 +58,55 @@ pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     }
 }
 
-fn findings(path: &Path) -> Result<Vec<Finding>, Problem> {
+fn read(path: &Path) -> Result<Session, Problem> {
     let mut session = Session::with_id(path.file_stem().unwrap_or_default().to_string_lossy());
     let mut lines = Lines::new(File::open(path)?);
     while let Some(line) = lines.next()? {
         parse_line(&line, |entry, findings| session.push(entry, findings));
     }
-    Ok(session.findings())
+    Ok(session)
+}
+
+/// What `edit repair` would do, one sentence for each kind of change. Nothing is written.
+fn mended(session: &Session, now: i64) -> Vec<String> {
+    let fresh = Fresh { seed: "check".to_owned(), now };
+    let repair = Repair::new(session, &fresh);
+    let draft = repair.draft();
+    if draft.is_untouched() {
+        return Vec::new();
+    }
+    let plan = draft.plan(Shape { operation: "repair", target: Target::InPlace, fresh });
+    let mut steps: Vec<(String, Vec<u64>, usize)> = Vec::new();
+    for change in plan.changes() {
+        let verb = match change.kind {
+            ChangeKind::Removed => "leave out",
+            ChangeKind::Changed => "change",
+            ChangeKind::Added => "add",
+        };
+        for why in &change.why {
+            let what = format!("{verb}: {why}");
+            let at = steps.iter().position(|(known, ..)| *known == what).unwrap_or_else(|| {
+                steps.push((what, Vec::new(), 0));
+                steps.len() - 1
+            });
+            steps[at].1.extend(change.line_no);
+            steps[at].2 += 1;
+        }
+    }
+    steps.into_iter().map(|(what, lines, count)| step(&what, &lines, count)).collect()
+}
+
+/// So many lines of a step are named.
+const NAMED: usize = 12;
+
+fn step(what: &str, lines: &[u64], count: usize) -> String {
+    let named: Vec<String> = lines.iter().take(NAMED).map(ToString::to_string).collect();
+    let more = if lines.len() > NAMED { ", …" } else { "" };
+    match named.is_empty() {
+        true => format!("{what} ({count})"),
+        false if lines.len() == 1 => format!("{what} (line {})", named[0]),
+        false => format!("{what} ({count} lines: {}{more})", named.join(", ")),
+    }
 }
 
 fn markdown(logs: &[(Option<String>, String, Vec<Finding>)]) -> String {

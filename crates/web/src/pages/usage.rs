@@ -107,7 +107,7 @@ pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
         asked: &wanted.asked,
         choices: (&projects, &models),
         notes: &notes(state, &shown.counted, &board.total),
-        unread: shown.counted.unread,
+        unread: shown.counted.missing(&shown.logs),
         news,
         now,
         zone: &state.zone,

@@ -153,6 +153,10 @@ fn search_finds_while_one_types_and_leads_to_the_block() {
     assert_eq!(browser.run("return document.querySelectorAll('li.at-hand').length"), 1);
     browser.run("document.querySelector('.hits .go').click()");
     browser.wait("return location.hash === '#m2' && document.getElementById('m2')");
+    // What was found is marked there.
+    let marked =
+        browser.wait("return CSS.highlights.get('hit')?.size && [...CSS.highlights.get('hit')].map(String)");
+    assert_eq!(marked, json!(["woven", "17"]));
     no_complaints(&browser);
 }
 

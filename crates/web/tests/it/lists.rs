@@ -177,6 +177,67 @@ fn usage_adds_up_and_every_figure_leads_to_its_records() {
 }
 
 #[test]
+fn figures_are_those_of_a_plain_reading() {
+    use threadline_usage::{Book, By, Groups, Ledger, Scan, Source, Wants};
+    use threadline_view::wire::GroupObject;
+    let root = threadline_testkit::demo();
+    let mut ledger = Ledger::default();
+    for log in threadline_store::Store::open([root.clone()]).logs().found {
+        let source = Source {
+            path: log.path.to_string_lossy().into_owned(),
+            session: log.session.clone(),
+            folder: Some(log.folder()),
+            agent: log.agent().map(|agent| (agent.id, agent.kind)),
+        };
+        let mut scan = Scan::new(source, Wants { tools: true, ..Wants::default() });
+        let bytes = std::fs::read(&log.path).unwrap();
+        let mut lines = threadline_entry::Lines::new(&bytes[..]);
+        while let Some(block) = lines.next_block().unwrap() {
+            scan.block(&block);
+        }
+        ledger.absorb(scan.finish());
+    }
+    let calls = ledger.settle();
+    let inherited = calls.inherited();
+    let served = Served::over(&root);
+    for (by, name) in [
+        (By::Day, "day"),
+        (By::Week, "week"),
+        (By::Month, "month"),
+        (By::Session, "session"),
+        (By::Project, "project"),
+        (By::Model, "model"),
+        (By::Tool, "tool"),
+        (By::Branch, "branch"),
+    ] {
+        let groups = Groups::of(&calls, by, &Book::embedded(), &jiff::tz::TimeZone::UTC, |_, _| true);
+        let plain = groups
+            .groups
+            .iter()
+            .map(|group| serde_json::to_value(GroupObject::new(group, by, &inherited)).unwrap());
+        let plain: Vec<Value> = plain.collect();
+        assert!(!plain.is_empty());
+        assert_eq!(objects(&served, &format!("/usage.json?by={name}")), plain, "{name}");
+    }
+    // And each session's on home.
+    let groups = Groups::of(&calls, By::Session, &Book::embedded(), &jiff::tz::TimeZone::UTC, |_, _| true);
+    let cards = objects(&served, "/index.json");
+    assert!(!cards.is_empty());
+    for card in &cards {
+        let group = groups.groups.iter().find(|group| match &group.key {
+            threadline_usage::GroupKey::Session { session, .. } => *session == card["id"],
+            _ => false,
+        });
+        let cost = group.map_or("0".to_owned(), |group| group.totals.cost.to_string());
+        assert_eq!(
+            card["cost_usd"].to_string().parse::<f64>().unwrap(),
+            cost.parse::<f64>().unwrap(),
+            "{card}"
+        );
+    }
+}
+
+#[test]
 fn finds_lead_to_their_blocks() {
     let home = home();
     let served = Served::new(&home);
@@ -211,6 +272,7 @@ fn check_tells_what_is_wrong_and_what_would_mend_it() {
     ] {
         assert!(page.body.contains(text), "{text}\n{}", page.body);
     }
+    assert!(page.body.contains("a call without a result (line 2)"), "{}", page.body);
     let found = objects(&served, &format!("/s/{id}/check.json"));
     assert!(found.iter().any(|finding| finding["name"] == "orphan-call" && finding["line"] == 2));
     assert!(served.get(&format!("/s/{id}/check.md")).body.contains("orphan-call"));
