@@ -158,6 +158,10 @@ fn people_rules_and_exceptions() {
     let text = std::fs::read_to_string(path).unwrap();
     let said = "ask [personal:email:1] in /home/[personal:user:1] about [secret:ticket:1], LOOM-13";
     assert!(text.contains(said) && text.contains("\"cwd\":\"/home/[personal:user:1]/loom\""), "{text}");
+    let copy = World::new();
+    copy.home.session("loom", "u1 user \"in /home/ada\"\na1 <- u1 reply m1 text \"Yes.\"\n");
+    let run = copy.run(&["edit", "redact", "last", "--paths", "--apply"]);
+    assert_eq!(run.code, 0, "{run}");
     let wrong = world.home.file("wrong", "one (");
     let run = world.run(&["edit", "redact", "last", "--rules", wrong.to_str().unwrap()]);
     assert!(run.code == 2 && run.err.contains("wrong: line 1: regex parse error"), "{run}");

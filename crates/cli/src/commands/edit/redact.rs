@@ -73,10 +73,14 @@ pub(crate) fn run(cx: &Context, args: &RedactArgs) -> Result<Outcome, CommandErr
     for path in &own {
         note(path, learn(&mut redactor, path)?);
     }
+    if found.is_empty() {
+        cx.ui.note("no secrets found: there is nothing to do");
+        return Ok(Outcome::No);
+    }
     redactor.know();
     let mut draft = job.draft();
     redactor.redact(&mut draft);
-    let target = if args.target.in_place { Target::AsItStands } else { args.target.target() };
+    let target = args.target.target();
     if let Target::New(id) = &target {
         side::copy(&job.file, id, &mut draft)?;
         for file in draft.sides_mut() {
@@ -97,10 +101,11 @@ pub(crate) fn run(cx: &Context, args: &RedactArgs) -> Result<Outcome, CommandErr
             }
         }
     }
-    for (path, hit) in &found {
-        draft.finding(finding(hit, hit.at.filter(|_| *path == job.file.path)));
-    }
-    if !cx.json {
+    if cx.json {
+        for (path, hit) in &found {
+            draft.finding(finding(hit, hit.at.filter(|_| *path == job.file.path)));
+        }
+    } else {
         list(cx, &found)?;
     }
     let outcome = job.finish(cx, &args.write, "redact", draft, target)?;
