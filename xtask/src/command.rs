@@ -36,6 +36,7 @@ pub(crate) fn measure_commands(home: &Path, card: &mut Card) {
     measure_export(home, &binary, card);
     measure_real_exports(home, &binary, card);
     crate::trace::measure_trace(home, &binary, card);
+    crate::surgery::measure_edits(home.parent().unwrap_or(home), &binary, card);
 }
 
 fn measure_usage(logs: &Logs, home: &Path, threadline: &dyn Fn(&[&str]) -> Command, card: &mut Card) {

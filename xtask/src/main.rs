@@ -12,6 +12,7 @@ mod command;
 mod conformance;
 mod corpus;
 mod receivers;
+mod surgery;
 mod tidy;
 mod trace;
 mod viewer;

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::{Entry, Kind, Millis};
-use threadline_session::{Input, Session};
+use threadline_session::{Input, Parent, Session};
 
 use crate::draft::{Body, Draft};
 use crate::{mend, usage};
@@ -77,7 +77,11 @@ pub(crate) fn arrange(draft: &mut Draft<'_>, order: Order, now: Millis) -> Arran
         usage::zero(draft, &chain);
         mend::mend(draft, &chain);
     }
-    let mut arranged = place(draft, &parts, &chain, order);
+    let sequence = sequence(&parts, &chain, order);
+    if order != Order::AsTheyStand {
+        leave_behind(draft, &parts, &sequence);
+    }
+    let mut arranged = place(draft, &parts, sequence, order);
     link(draft, &mut arranged, order, now);
     arranged
 }
@@ -211,12 +215,12 @@ fn leave_out(draft: &mut Draft<'_>, parts: &[Part], chain: &[usize], order: Orde
         return;
     }
     let session = draft.session;
-    let end = chain.iter().copied().max();
     let names: FxHashSet<Cow<'_, str>> = chain
         .iter()
         .filter(|&&idx| !draft.goes(idx))
         .filter_map(|&idx| session.entries()[idx].uuid())
         .collect();
+    let replies: FxHashSet<usize> = chain.iter().filter_map(|&idx| session.reply_of(idx)).collect();
     for (idx, &part) in parts.iter().enumerate() {
         if part == Part::Chain || draft.fates[idx].goes {
             continue;
@@ -237,16 +241,40 @@ fn leave_out(draft: &mut Draft<'_>, parts: &[Part], chain: &[usize], order: Orde
                 _ if is_tree && part == Part::Other => Some("of a branch that the conversation left"),
                 _ => None,
             }
+        } else if is_tree && part == Part::Other && !session.is_sidechain(idx) {
+            strays(session, parts, &replies, idx)
         } else {
-            // Whoever looks for the newest line, or the last, would take these for the conversation.
-            let left_behind = is_tree
-                && part == Part::Other
-                && !session.is_sidechain(idx)
-                && end.is_some_and(|end| idx > end);
-            left_behind.then_some("of a branch that the conversation left")
+            None
         };
         if let Some(why) = why {
             draft.remove(idx, why);
+        }
+    }
+}
+
+/// Why a line beside the conversation cannot stay: hung elsewhere, some versions would take it for a part of it.
+fn strays(session: &Session, parts: &[Part], replies: &FxHashSet<usize>, idx: usize) -> Option<&'static str> {
+    let reply = session.reply_of(idx).or_else(|| answered_reply(session, idx));
+    if reply.is_some_and(|reply| replies.contains(&reply)) {
+        return Some("of a reply that stands in the conversation without it");
+    }
+    let above = session
+        .ancestors(idx)
+        .find(|&above| parts[above] == Part::Chain || session.parent(above) == Parent::Dangling)?;
+    (parts[above] != Part::Chain).then_some("hangs on a line that is not there")
+}
+
+/// Takes out branches that would stand behind the conversation's last line: whoever looks for the newest line, or the
+/// last, would take them for the conversation.
+fn leave_behind(draft: &mut Draft<'_>, parts: &[Part], sequence: &[usize]) {
+    let session = draft.session;
+    let is_end = |&idx: &usize| parts[idx] == Part::Chain && !draft.goes(idx);
+    let Some(end) = sequence.iter().rposition(is_end) else { return };
+    for &idx in &sequence[end + 1..] {
+        let is_left =
+            parts[idx] == Part::Other && is_tree(&session.entries()[idx]) && !session.is_sidechain(idx);
+        if is_left && !draft.goes(idx) {
+            draft.remove(idx, "of a branch that the conversation left");
         }
     }
 }
@@ -260,36 +288,35 @@ pub(crate) fn is_tree(entry: &Entry) -> bool {
     }
 }
 
-/// Puts the lines in order.
-fn place(draft: &Draft<'_>, parts: &[Part], chain: &[usize], order: Order) -> Arranged {
+/// The lines in the order of the result: the chain, and behind each line of it those that followed it in the log.
+fn sequence(parts: &[Part], chain: &[usize], order: Order) -> Vec<usize> {
+    if order == Order::AsTheyStand {
+        return (0..parts.len()).collect();
+    }
+    let mut followers: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
+    let mut sequence = Vec::with_capacity(parts.len());
+    let mut last = None;
+    for (idx, part) in parts.iter().enumerate() {
+        match (part, last) {
+            (Part::Chain, _) => last = Some(idx),
+            (_, Some(last)) => followers.entry(last).or_default().push(idx),
+            (_, None) => sequence.push(idx),
+        }
+    }
+    for &idx in chain {
+        sequence.push(idx);
+        sequence.extend(followers.remove(&idx).into_iter().flatten());
+    }
+    sequence
+}
+
+/// Puts the lines in their places.
+fn place(draft: &Draft<'_>, parts: &[Part], sequence: Vec<usize>, order: Order) -> Arranged {
     let n = parts.len();
     let mut added_behind: FxHashMap<Option<usize>, Vec<u32>> = FxHashMap::default();
     for (i, added) in draft.added.iter().enumerate() {
         added_behind.entry(added.after).or_default().push(i as u32);
     }
-    // Each line that is not in the chain follows the line of the chain that it followed in the log.
-    let mut followers: FxHashMap<Option<usize>, Vec<usize>> = FxHashMap::default();
-    let sequence: Vec<usize> = if order == Order::AsTheyStand {
-        (0..n).collect()
-    } else {
-        let mut last = None;
-        for (idx, part) in parts.iter().enumerate() {
-            if *part == Part::Chain {
-                last = Some(idx);
-            } else {
-                followers.entry(last).or_default().push(idx);
-            }
-        }
-        let behind = |after: Option<usize>, followers: &mut FxHashMap<Option<usize>, Vec<usize>>| {
-            followers.remove(&after).unwrap_or_default()
-        };
-        let mut sequence = behind(None, &mut followers);
-        for &idx in chain {
-            sequence.push(idx);
-            sequence.append(&mut behind(Some(idx), &mut followers));
-        }
-        sequence
-    };
     let mut arranged = Arranged { lines: Vec::with_capacity(n), place: vec![GONE; n] };
     let put = |arranged: &mut Arranged, from: From, chained: bool| {
         arranged.lines.push(Placed { from, link: Link::Keep, time: None, renamed: false, chained });

@@ -225,6 +225,12 @@ impl<'s> Draft<'s> {
         fate.goes || !fate.out.is_empty() || !matches!(fate.body, Body::Same)
     }
 
+    /// About how many tokens a resume sends of the session as it is.
+    pub fn tokens(&self) -> u64 {
+        let sent = self.session.resumed_lines().unwrap_or_default();
+        sent.into_iter().map(|idx| crate::tokens::tokens(&self.session.entries()[idx])).sum()
+    }
+
     /// Whether nothing is to be done to any line.
     pub fn is_untouched(&self) -> bool {
         self.added.is_empty()

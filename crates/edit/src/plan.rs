@@ -250,10 +250,15 @@ impl<'s> Plan<'s> {
         let line = &self.lines[at];
         let entry = &self.draft.session.entries()[idx];
         let mut reasons = Vec::new();
+        let mut out = Vec::new();
+        self.rename.paths(entry, &mut out);
+        if !out.is_empty() {
+            reasons.push("a path that has moved");
+        }
+        out.clear();
         if !is_tree(entry) && self.rename.moved.is_empty() {
             return reasons;
         }
-        let mut out = Vec::new();
         self.links(at, entry, &mut out);
         if !out.is_empty() {
             reasons.push("hung elsewhere");

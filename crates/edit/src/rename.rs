@@ -126,11 +126,14 @@ impl Rename {
         if id.len() > 36 || id.is_empty() {
             return None;
         }
+        if key == "sessionId" || key == "session_id" {
+            return self.new.as_ref().map(|new| new.id.clone());
+        }
         if let Some(&place) = self.moved.get(id) {
             return plan.uuid_at(place);
         }
         let new = self.new.as_ref()?;
-        if key == "sessionId" || key == "session_id" || id == new.old_id {
+        if id == new.old_id {
             return Some(new.id.clone());
         }
         let refers = REFERENCES.contains(&key) && !id.starts_with("msg_");
@@ -138,7 +141,7 @@ impl Rename {
     }
 
     /// Paths into folders that have another name, but for those that the model thought of.
-    fn paths(&self, entry: &Entry, out: &mut Vec<Splice>) {
+    pub(crate) fn paths(&self, entry: &Entry, out: &mut Vec<Splice>) {
         let text = entry.text();
         for (from, to) in &self.paths {
             let mut hits = memmem::find_iter(text.as_bytes(), from.as_bytes()).peekable();

@@ -2,7 +2,7 @@
 
 use sha2::{Digest as _, Sha256};
 use threadline_entry::{Entry, Kind};
-use threadline_session::{Breach, Rule, Rules};
+use threadline_session::{Baseline, Breach, Rule, Rules};
 
 use crate::arrange::{From, is_boundary, is_tree};
 use crate::draft::Body;
@@ -78,6 +78,7 @@ impl Tally {
                 turn.tokens.0 += worth;
             }
         }
+        let before = before.baseline();
         let after = tally.add_result(plan, &sent, &turn_of, &mut turns);
         tally.judge(plan, &before, &after);
         turns.retain(TurnChange::is_change);
@@ -162,23 +163,22 @@ impl Tally {
 
     /// Whether the result is sound; what was wrong before and is none of our doing is let pass where the session stays
     /// what it is.
-    fn judge(&mut self, plan: &Plan<'_>, before: &Rules, after: &Rules) {
+    fn judge(&mut self, plan: &Plan<'_>, before: &Baseline, after: &Rules) {
         let mut breaches = match plan.shape().target {
             Target::New(_) => after.breaches(true),
             Target::InPlace => after.breaches(false),
-            Target::AsItStands => after.new_breaches(before, false),
+            Target::AsItStands => after.new_breaches(before),
         };
         let kept = |rule: Rule| match plan.shape().target {
             Target::New(_) => rule == Rule::Size,
             Target::InPlace => matches!(rule, Rule::Size | Rule::Text | Rule::OwnId | Rule::References),
             Target::AsItStands => false,
         };
-        let of_before = before.breaches(false);
         for rule in
             [Rule::Size, Rule::Text, Rule::OwnId, Rule::References].into_iter().filter(|rule| kept(*rule))
         {
             let count = |breaches: &[Breach]| breaches.iter().filter(|breach| breach.rule == rule).count();
-            if count(&breaches) <= count(&of_before) {
+            if count(&breaches) <= count(&before.breaches) {
                 breaches.retain(|breach| breach.rule != rule);
             }
         }

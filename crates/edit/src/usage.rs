@@ -4,6 +4,7 @@
 
 use threadline_entry::{Entry, Json, JsonKind, Kind};
 
+use crate::arrange::is_boundary;
 use crate::draft::{Body, Draft};
 use crate::splice::Splice;
 
@@ -17,7 +18,12 @@ pub(crate) fn zero(draft: &mut Draft<'_>, chain: &[usize]) {
         let fate = &draft.fates[idx];
         fate.goes || !fate.out.is_empty() || !matches!(fate.body, Body::Same)
     };
-    let Some(start) = chain.iter().position(|&idx| spoken(idx) && loses(idx)) else { return };
+    let lost = chain.iter().position(|&idx| spoken(idx) && loses(idx));
+    // What stands above a new boundary is not sent any more.
+    let mut boundaries = draft.added.iter().filter(|added| is_boundary(&added.entry));
+    let told =
+        boundaries.find_map(|added| chain.iter().position(|&idx| Some(idx) == added.after)).map(|at| at + 1);
+    let Some(start) = [lost, told].into_iter().flatten().min() else { return };
     for &idx in &chain[start..] {
         let entry = &draft.session.entries()[idx];
         if draft.fates[idx].goes

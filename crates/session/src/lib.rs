@@ -31,7 +31,7 @@ pub use input::Input;
 pub use lineage::{Fork, fork};
 pub use replay::{ReplayBlock, ReplayMessage, Role};
 pub use reply::Reply;
-pub use rules::{Breach, Rule, Rules};
+pub use rules::{Baseline, Breach, Rule, Rules};
 pub use session::{Parent, Session};
 pub use thread::{Branch, Thread};
 pub use tool_call::{Outcome, ResultAt, ToolCall};

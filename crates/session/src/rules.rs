@@ -89,6 +89,15 @@ pub struct Rules {
     id: Option<Box<str>>,
 }
 
+/// An earlier version of a log, to hold a later one against.
+#[derive(Clone, Debug, Default)]
+pub struct Baseline {
+    /// The rules that it breaks.
+    pub breaches: Vec<Breach>,
+    thoughts: FxHashMap<u64, Vec<u64>>,
+    models: FxHashMap<u64, u64>,
+}
+
 impl Rules {
     /// For the log of a session that is known by `id`.
     pub fn of_session(id: &str) -> Self {
@@ -125,16 +134,22 @@ impl Rules {
         breaches
     }
 
+    /// What must be kept in mind of a log to compare a later version of it with.
+    pub fn baseline(self) -> Baseline {
+        let breaches = self.breaches(false);
+        Baseline { breaches, thoughts: self.thoughts, models: self.models }
+    }
+
     /// Of the breaches of this log, those that `before`, an earlier version of it, did not have.
-    pub fn new_breaches(&self, before: &Self, whole: bool) -> Vec<Breach> {
-        let known: FxHashSet<u64> = before.breaches(whole).iter().map(|breach| breach.key).collect();
-        let mut breaches = self.breaches(whole);
+    pub fn new_breaches(&self, before: &Baseline) -> Vec<Breach> {
+        let known: FxHashSet<u64> = before.breaches.iter().map(|breach| breach.key).collect();
+        let mut breaches = self.breaches(false);
         breaches.retain(|breach| !known.contains(&breach.key));
         breaches
     }
 
     /// Where replies differ from those of `before` in what must not be touched: thoughts in part, or the model.
-    pub fn touched_replies(&self, before: &Self) -> Vec<Breach> {
+    pub fn touched_replies(&self, before: &Baseline) -> Vec<Breach> {
         let mut breaches = Vec::new();
         let mut seen = FxHashSet::default();
         for (line, fact) in self.facts.iter().enumerate() {
@@ -200,14 +215,6 @@ impl Rules {
         let mut clock: Option<Millis> = None;
         for (i, &line) in chain.iter().enumerate() {
             let fact = &self.facts[line];
-            if i > 0 && fact.up == Up::Root && !fact.boundary {
-                breaches.push(Breach::new(
-                    Rule::OneRoot,
-                    line,
-                    fact.name,
-                    "the conversation begins anew here",
-                ));
-            }
             if i == 0 && fact.up != Up::Root {
                 breaches.push(Breach::new(
                     Rule::OneRoot,

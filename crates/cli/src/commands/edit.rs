@@ -4,10 +4,12 @@
 mod beside;
 mod clone;
 mod compress;
+mod delete;
 mod diff;
 mod job;
 mod label;
 mod redact;
+mod relocate;
 mod repair;
 mod report;
 mod side;
@@ -32,6 +34,8 @@ pub(crate) enum EditCommand {
     Repair(repair::RepairArgs),
     Title(label::TitleArgs),
     Tag(label::TagArgs),
+    Delete(delete::DeleteArgs),
+    Move(relocate::MoveArgs),
 }
 
 pub(crate) fn run(cx: &Context, command: &EditCommand) -> Result<Outcome, CommandError> {
@@ -43,5 +47,7 @@ pub(crate) fn run(cx: &Context, command: &EditCommand) -> Result<Outcome, Comman
         EditCommand::Repair(args) => repair::run(cx, args),
         EditCommand::Title(args) => label::run_title(cx, args),
         EditCommand::Tag(args) => label::run_tag(cx, args),
+        EditCommand::Delete(args) => delete::run(cx, args),
+        EditCommand::Move(args) => relocate::run(cx, args),
     }
 }

@@ -151,3 +151,174 @@ fn a_session_that_is_open_is_left_alone() {
     assert!(run.err.contains("is open in Claude Code"), "{run}");
     assert_eq!(world.run(&["edit", "tag", id, "wip", "--apply", "--force"]).code, 0);
 }
+
+/// A session with everything beside it.
+fn full(world: &World) -> String {
+    let path = world.home.session(
+        "loom",
+        r#"
+u1        user   "look"
+a1 <- u1  reply  m1 thinking "Hm." "sig"
+a2 <- a1  reply  m1 tool t1 Task {"prompt":"count"}
+r1 <- a2  result t1 "see /x/SESSION/tool-results/o.txt" {"agentId":"a1b2c3"}
+a3 <- r1  reply  m2 text "Two."
+snapshot u1 {"/home/ada/loom/a.rs":{"backupFileName":"0123@v1","version":1}}
+"#,
+    );
+    let id = path.file_stem().unwrap().to_str().unwrap().to_owned();
+    let text = read(&path).replace("SESSION", &id);
+    std::fs::write(&path, text).unwrap();
+    world.home.agent(
+        "loom",
+        "a1b2c3",
+        "x1 user \"count\"\nx2 <- x1 reply m9 text \"Two.\"",
+        Some("{\"agentType\":\"Explore\"}"),
+    );
+    let folder = path.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+    world.home.file(format!("projects/{folder}/{id}/tool-results/o.txt"), "all of it");
+    world.home.file(format!("file-history/{id}/0123@v1"), "fn main() {}");
+    id
+}
+
+fn files(world: &World) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut folders = vec![world.home.root().to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            if entry.path().is_dir() {
+                folders.push(entry.path());
+            } else {
+                let name =
+                    entry.path().strip_prefix(world.home.root()).unwrap().to_string_lossy().into_owned();
+                found.push((name, std::fs::read(entry.path()).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn what_lies_beside_a_session_goes_along_with_its_clone() {
+    let world = World::new();
+    let id = full(&world);
+    let before = files(&world);
+    let object = world.run(&["edit", "clone", &id, "--apply", "--json"]).json();
+    let clone = object["target"].as_str().unwrap().to_owned();
+    let made: Vec<_> = files(&world).into_iter().filter(|file| !before.contains(file)).collect();
+    let names: Vec<String> = made.iter().map(|(name, _)| name.replace(&clone, "[id]")).collect();
+    assert_eq!(
+        names,
+        [
+            "file-history/[id]/0123@v1",
+            "projects/-home-ada-loom/[id].jsonl",
+            "projects/-home-ada-loom/[id]/subagents/agent-a1b2c3.jsonl",
+            "projects/-home-ada-loom/[id]/subagents/agent-a1b2c3.meta.json",
+            "projects/-home-ada-loom/[id]/tool-results/o.txt",
+        ]
+    );
+    let text = |at: usize| String::from_utf8(made[at].1.clone()).unwrap();
+    assert!(text(1).contains(&format!("see /x/{clone}/tool-results/o.txt")));
+    let own = |line: &str| line.replace(&format!("\"forkedFrom\":{{\"sessionId\":\"{id}\""), "");
+    assert!(text(1).lines().chain(text(2).lines()).all(|line| !own(line).contains(&id)), "{}", text(2));
+    assert_eq!((text(0), text(4)), ("fn main() {}".to_owned(), "all of it".to_owned()));
+    assert_eq!(world.run(&["check", &clone]).code, 0);
+    assert_eq!(world.run(&["op", "undo"]).code, 0);
+    assert_eq!(files(&world), before);
+    assert!(!world.home.root().join(format!("file-history/{clone}")).exists());
+}
+
+#[test]
+fn a_session_is_deleted_to_a_trash_and_comes_back() {
+    let world = World::new();
+    let id = full(&world);
+    let before = files(&world);
+    assert_eq!(world.run(&["edit", "delete", &id]).code, 0);
+    assert_eq!(files(&world), before);
+    let run = world.run(&["edit", "delete", &id, "--apply"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(files(&world), []);
+    assert_eq!(world.run(&["list"]).code, 1);
+    let undo = world.run(&["op", "undo"]);
+    assert_eq!(undo.code, 0, "{undo}");
+    assert_eq!(files(&world), before);
+}
+
+#[test]
+fn a_session_moves_with_its_project() {
+    let world = World::new();
+    let id = full(&world);
+    let before = files(&world);
+    let run = world.run(&["edit", "move", &id, "--cwd", "/srv/loom two", "--apply"]);
+    assert_eq!(run.code, 0, "{run}");
+    let list = world.run(&["list", "--json"]).json();
+    assert_eq!(
+        (list["cwd"].as_str(), list["project"].as_str()),
+        (Some("/srv/loom two"), Some("-srv-loom-two"))
+    );
+    assert_eq!((list["id"].as_str(), list["agents"].as_u64()), (Some(&*id), Some(1)));
+    let names: Vec<String> = files(&world).into_iter().map(|(name, _)| name).collect();
+    assert!(names.iter().all(|name| !name.contains("-home-ada-loom")), "{names:?}");
+    assert_eq!(world.run(&["check", &id]).code, 0);
+    assert_eq!(world.run(&["op", "undo"]).code, 0);
+    assert_eq!(files(&world), before);
+}
+
+#[test]
+fn a_strip_says_what_it_takes_out() {
+    let world = World::new();
+    let id = full(&world);
+    let run = world.run(&["edit", "strip", &id, "--tools", "--thinking", "--in-place"]);
+    assert_snapshot!(run.to_string().replace(&id, "[id]"), @r"
+    exit: 0
+    ----- stdout -----
+    strip [id] → in place
+      lines   6 → 3  (3 removed, 1 changed)
+      tokens  ≈27 → ≈3  (-89 %)
+      size    2.7 kB → 1.1 kB  (-60 %)
+
+    turn  lines  tokens           bytes  prompt
+       1  5 → 2  27 → 3  2.5 kB → 858 B  look
+
+      -      1  a call of Task (line 3)
+      -      1  a result of Task (line 4)
+      -      1  thinking (line 2)
+      ~      1  hung elsewhere (line 5)
+    ----- stderr -----
+    planned; nothing was written. Add --apply to write it
+    ");
+    let path = world.home.root().join(format!("projects/-home-ada-loom/{id}.jsonl"));
+    let before = read(&path);
+    assert_eq!(world.run(&["edit", "strip", &id, "--tools", "--thinking", "--in-place", "--apply"]).code, 0);
+    let left: Vec<String> = world.run(&["replay", &id, "--json"]).json()["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message["content"][0]["text"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(left, ["look", "Two."]);
+    assert_eq!(world.run(&["edit", "strip", &id, "--tools", "--thinking", "--in-place"]).code, 1);
+    assert_eq!(world.run(&["op", "undo"]).code, 0);
+    assert_eq!(read(&path), before);
+}
+
+#[test]
+#[cfg(unix)]
+fn without_permission_nothing_changes_and_the_reason_is_told() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    let path = world.home.session("loom", LOOM);
+    let before = read(&path);
+    let folder = path.parent().unwrap();
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o500)).unwrap();
+    if std::fs::write(folder.join("probe"), "").is_ok() {
+        // Whoever may do anything is not stopped by permissions.
+        std::fs::remove_file(folder.join("probe")).unwrap();
+        return;
+    }
+    let run = world.run(&["edit", "clone", "last", "--apply"]);
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(run.code, 2);
+    assert!(run.err.contains("hint: nothing was changed"), "{run}");
+    assert_eq!((read(&path), world.receipts()), (before, 0));
+}

@@ -8,6 +8,7 @@ mod docs;
 mod edit;
 mod export;
 mod inspect;
+mod kill;
 mod list;
 mod redact;
 mod repair;

@@ -176,7 +176,7 @@ fn is_of_the_tree(code: Code) -> bool {
 }
 
 /// A line that the plan does not name is what it was; in a new session, but for ids and links.
-fn untouched(plan: &Plan<'_>) -> Option<String> {
+pub(crate) fn untouched(plan: &Plan<'_>) -> Option<String> {
     if matches!(plan.shape().target, Target::New(_)) {
         return None;
     }

@@ -12,6 +12,7 @@ mod lineage;
 mod property;
 mod render;
 mod reply;
+mod rules;
 mod secret;
 mod structure;
 mod tool_call;

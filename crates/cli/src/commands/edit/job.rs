@@ -81,8 +81,21 @@ impl Job {
         cx: &Context,
         write: &WriteArgs,
         operation: &'static str,
+        draft: Draft<'s>,
+        target: Target,
+    ) -> Result<Outcome, CommandError> {
+        self.finish_at(cx, write, operation, draft, target, None)
+    }
+
+    /// The same, with the log at another place than it has, or a new session's would.
+    pub(crate) fn finish_at<'s>(
+        &'s self,
+        cx: &Context,
+        write: &WriteArgs,
+        operation: &'static str,
         mut draft: Draft<'s>,
         target: Target,
+        place: Option<PathBuf>,
     ) -> Result<Outcome, CommandError> {
         for finding in self.session.findings() {
             // Redaction tells more of secrets, and less.
@@ -103,7 +116,7 @@ impl Job {
         }
         let fresh = Fresh { seed, now: jiff::Timestamp::now().as_millisecond() };
         let plan = draft.plan(Shape { operation, target, fresh });
-        let path = self.target_path(&plan);
+        let path = place.unwrap_or_else(|| self.target_path(&plan));
         if plan.is_empty() {
             report::show(cx, &plan, &path, None, write.diff)?;
             cx.ui.note("there is nothing to do");
@@ -160,6 +173,12 @@ impl Job {
         let lines_only_added = removed == 0 && changed == 0 && plan.shape().target == Target::AsItStands;
         let action = match &plan.shape().target {
             Target::New(_) => Some(Action::Create(Box::new(plan.reader()))),
+            _ if path != self.file.path => {
+                let old = Step { path: self.snapshot.path().to_owned(), action: Action::Remove };
+                steps.push(Step { path: path.clone(), action: Action::Create(Box::new(plan.reader())) });
+                steps.push(old);
+                None
+            }
             _ if removed + changed + added == 0 => None,
             _ if lines_only_added && is_at_end(plan) => {
                 Some(Action::Append { of: self.snapshot.clone(), lines: added_lines(plan) })

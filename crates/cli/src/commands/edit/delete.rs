@@ -1,0 +1,105 @@
+use std::io::Write;
+use std::path::PathBuf;
+
+use threadline_store::{Action, SessionFile, Step};
+use threadline_term::{Label, bytes, count, visible};
+use threadline_view::wire::EditObject;
+
+use super::job::Job;
+use super::side::files_below;
+use crate::context::Context;
+use crate::error::{CommandError, Outcome};
+
+/// Delete a session with everything beside it
+///
+/// Its log, its sub-agents, the tool output and the backups of files that it kept go to a trash, from which
+/// `threadline op undo` brings them back; `threadline op forget` empties it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DeleteArgs {
+    /// Session id, unique prefix, title, `last`, or path to a log
+    session: String,
+
+    /// Delete it; without this only what would go is shown
+    #[arg(long)]
+    apply: bool,
+
+    /// Delete a session that is in use too
+    #[arg(long)]
+    force: bool,
+}
+
+pub(crate) fn run(cx: &Context, args: &DeleteArgs) -> Result<Outcome, CommandError> {
+    let job = Job::open(cx, &args.session)?;
+    let mut files = beside(&job.file)?;
+    // The log goes first: a session whose side data are gone is worse than side data without a session.
+    files.insert(0, job.snapshot.path().to_owned());
+    let mut receipt = None;
+    if args.apply {
+        if !args.force {
+            job.refuse_live()?;
+        }
+        let steps = files.iter().map(|path| Step { path: path.clone(), action: Action::Remove }).collect();
+        let summary = format!("{} files to the trash", files.len());
+        receipt = Some(job.carry_out(cx, "delete", &job.file.id, summary, steps)?.id);
+    }
+    report(cx, &job, &files, receipt.as_deref())?;
+    cx.ui.note(&match receipt {
+        Some(id) => format!("deleted; `threadline op undo {id}` brings it back"),
+        None => "planned; nothing was deleted. Add --apply to delete it".to_owned(),
+    });
+    Ok(Outcome::Done)
+}
+
+/// The files beside a log that are its session's.
+pub(super) fn beside(file: &SessionFile) -> Result<Vec<PathBuf>, CommandError> {
+    let mut files = files_below(&file.path.with_extension(""))?;
+    for agent in file.agents().found {
+        if !files.contains(&agent.path) {
+            let meta = agent.path.with_extension("meta.json");
+            files.extend(meta.is_file().then_some(meta));
+            files.push(agent.path);
+        }
+    }
+    if let Some(history) = file.file_history_dir() {
+        files.extend(files_below(&history)?);
+    }
+    Ok(files)
+}
+
+fn report(cx: &Context, job: &Job, files: &[PathBuf], receipt: Option<&str>) -> Result<(), CommandError> {
+    let mut answer = cx.ui.answer();
+    let lines = job.session.entries().len() as u64;
+    let path = job.file.path.to_string_lossy();
+    if cx.json {
+        answer.json(&EditObject {
+            operation: "delete",
+            source: &job.file.id,
+            target: &job.file.id,
+            path: &path,
+            lines_removed: lines,
+            lines_changed: 0,
+            lines_added: 0,
+            tokens_before: job.draft().tokens(),
+            tokens_after: 0,
+            receipt,
+            findings: Vec::new(),
+        })?;
+        answer.finish()?;
+        return Ok(());
+    }
+    let page = cx.ui.page();
+    let title = job.session.title().map(|title| format!(" “{}”", visible(&title))).unwrap_or_default();
+    writeln!(answer, "{}", page.paint(Label::Title, &format!("delete {}{title}", job.file.id)))?;
+    let size: u64 = files.iter().filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum();
+    let size = if receipt.is_some() { String::new() } else { format!(", {}", bytes(size)) };
+    writeln!(answer, "  {} lines, {} files{size}", count(lines), files.len())?;
+    for file in files {
+        writeln!(
+            answer,
+            "  {}",
+            page.paint(Label::Removed, &format!("- {}", visible(&file.to_string_lossy())))
+        )?;
+    }
+    answer.finish()?;
+    Ok(())
+}

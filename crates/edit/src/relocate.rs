@@ -1,0 +1,22 @@
+//! Relocating: a session of a project that has moved to another folder.
+
+use threadline_entry::Json;
+
+use crate::draft::Draft;
+use crate::splice::{Splice, quote};
+
+/// Has every line that was written in `from`, or below it, be written in `to`. Says how many there were.
+pub fn relocate(draft: &mut Draft<'_>, from: &str, to: &str) -> usize {
+    let mut n = 0;
+    for (idx, entry) in draft.session.entries().iter().enumerate() {
+        let Some(value) = entry.get("cwd") else { continue };
+        let Some(cwd) = value.as_str() else { continue };
+        let rest = cwd.strip_prefix(from).filter(|rest| rest.is_empty() || rest.starts_with(['/', '\\']));
+        if let Some(rest) = rest {
+            let splice = Splice::over(entry.text(), Json::raw(value), quote(&format!("{to}{rest}")));
+            draft.splice(idx, splice, "the working directory");
+            n += 1;
+        }
+    }
+    n
+}

@@ -1,0 +1,132 @@
+//! The rules of a sound session: one fault each, and what is said of it.
+
+use threadline_session::{Rules, Session};
+use threadline_testkit::log;
+
+fn rules(notation: &str) -> Rules {
+    let mut rules = Rules::of_session("s1");
+    for entry in Session::from_bytes(&log(notation)).entries() {
+        rules.push(entry);
+    }
+    rules
+}
+
+fn told(notation: &str, whole: bool) -> Vec<String> {
+    rules(notation).breaches(whole).iter().map(ToString::to_string).collect()
+}
+
+const SOUND: &str = r#"
+u1        user   "list and count"
+a1 <- u1  reply  m1 thinking "Both." "sig"
+a2 <- a1  reply  m1 tool t1 Bash {"command":"ls"}
+a3 <- a2  reply  m1 tool t2 Bash {"command":"wc"}
+r1 <- a3  result t1 "a"
+r2 <- r1  result t2 "1"
+a4 <- r2  reply  m2 text "One file."
+b1 <- a4  boundary auto
+y1 <- b1  compact-summary "One file."
+u2 <- y1  user   "thanks"
+last-prompt "thanks" leaf u2
+"#;
+
+#[test]
+fn a_sound_session_breaks_none() {
+    assert_eq!(told(SOUND, true), [""; 0]);
+}
+
+#[test]
+fn each_fault_is_told() {
+    for (fault, replaced, by) in [
+        ("line 1: the line is a second beginning (rule 1)", "u2 <- y1  user", "u2        user"),
+        ("line 2: what the line continues does not stand before it (rule 2)", "a1 <- u1", "a1 <- ?x"),
+        ("line 7: another line has the same uuid (rule 2)", "a4 <- r2  reply", "u1 <- r2  reply"),
+        (
+            "line 3: the line is not later than the one that it continues (rule 3)",
+            r#"{"command":"ls"}"#,
+            r#"{"command":"ls"} @10:00:01"#,
+        ),
+        (
+            "line 3: the newest line is not the conversation's last (rule 3)",
+            r#"{"command":"ls"}"#,
+            r#"{"command":"ls"} +{"timestamp":"2030-01-01T00:00:00Z"}"#,
+        ),
+        (
+            "line 5: the line belongs to a reply of the conversation and hangs beside it (rule 3)",
+            "r2 <- r1",
+            "r2 <- a3",
+        ),
+        ("line 11: the line refers to one that is not there (rule 4)", "leaf u2", "leaf ?x"),
+        (
+            "line 2: the line is a sub-agent's (rule 5)",
+            "thinking \"Both.\" \"sig\"",
+            "thinking \"Both.\" \"sig\" sidechain",
+        ),
+        (
+            "line 7: a call before it has no result in the message that followed (rule 6)",
+            "r1 <- a3  result t1 \"a\"",
+            "r1 <- a3  progress bash t1",
+        ),
+        ("line 5: the result answers no call of the message before (rule 6)", "result t1", "result t9"),
+        ("line 4: the call was made before (rule 6)", "tool t2", "tool t1"),
+        (
+            "line 1: the first message is the model's (rule 7)",
+            "user   \"list and count\"",
+            "reply m0 text \"Hello.\"",
+        ),
+        ("line 1: the message is empty (rule 7)", "\"list and count\"", "\" \\n\""),
+        ("line 7: a text is empty (rule 7)", "text \"One file.\"", "text \"\""),
+        ("line 1: the line holds what is no text (rule 11)", "\"list and count\"", "\"half \\ud83d\""),
+        (
+            "line 1: the line has the id of another session (rule 12)",
+            "\"list and count\"",
+            "\"list and count\" session=s2",
+        ),
+    ] {
+        let broken = SOUND.replace(replaced, by);
+        assert_ne!(broken, SOUND, "{fault}");
+        assert!(told(&broken, true).contains(&fault.to_owned()), "{fault}\n{:#?}", told(&broken, true));
+    }
+}
+
+#[test]
+fn branches_count_where_the_whole_is_asked_for() {
+    let branched = SOUND.replace("a4 <- r2", "a9 <- r2  reply  m9 text \"Wait.\"\na4 <- r2");
+    assert_eq!(told(&branched, false), [""; 0]);
+    assert_eq!(told(&branched, true), ["line 7: the line was said beside the conversation (rule 3)"]);
+}
+
+#[test]
+fn thinking_is_whole_or_gone() {
+    let before = rules(SOUND).baseline();
+    let touched = |notation: &str| -> Vec<String> {
+        rules(notation).touched_replies(&before).iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(touched(SOUND), [""; 0]);
+    let gone =
+        SOUND.replace("a1 <- u1  reply  m1 thinking \"Both.\" \"sig\"", "").replace("a2 <- a1", "a2 <- u1");
+    assert_eq!(touched(&gone), [""; 0]);
+    assert_eq!(
+        touched(&SOUND.replace("Both.", "One.")),
+        ["line 2: thinking of the reply is not what it was (rule 8)"]
+    );
+    let model = SOUND.replace("text \"One file.\"", "text \"One file.\" model=other");
+    assert_eq!(touched(&model), ["line 7: the reply is said to be another model's (rule 9)"]);
+    // A reply that has yet to go on with its results needs what it thought.
+    let open: String = SOUND.lines().take(7).map(|line| format!("{line}\n")).collect();
+    let before = rules(&open).baseline();
+    let gone: String = gone.lines().take(7).map(|line| format!("{line}\n")).collect();
+    let touched: Vec<String> =
+        rules(&gone).touched_replies(&before).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        touched,
+        ["line 3: the reply waits to go on with its results, and what it thought is gone (rule 8)"]
+    );
+}
+
+#[test]
+fn what_was_wrong_before_is_not_new() {
+    let broken = SOUND.replace("\"list and count\"", "\"\"");
+    let before = rules(&broken).baseline();
+    assert!(rules(&broken).new_breaches(&before).is_empty());
+    assert_eq!(rules(&broken.replace("text \"One file.\"", "text \"\"")).new_breaches(&before).len(), 1);
+}
