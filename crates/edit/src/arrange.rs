@@ -199,7 +199,8 @@ fn roles(session: &Session, chain: &[usize]) -> Vec<Part> {
         let speaks = matches!(entry.kind(), Kind::User | Kind::Assistant)
             || entry.kind() == Kind::System
                 && entry.get("subtype").is_some_and(|json| json.is_str("local_command"));
-        if !speaks && !session.is_sidechain(idx) {
+        // A compaction that the person went back behind is a branch.
+        if !speaks && !session.is_sidechain(idx) && !session.is_boundary(idx) {
             parts[idx] = Part::Beside;
         }
     }
@@ -270,6 +271,14 @@ fn leave_behind(draft: &mut Draft<'_>, parts: &[Part], sequence: &[usize]) {
     let session = draft.session;
     let is_end = |&idx: &usize| parts[idx] == Part::Chain && !draft.goes(idx);
     let Some(end) = sequence.iter().rposition(is_end) else { return };
+    // A line beside the conversation hangs on one of it, so it cannot come before all of them.
+    let start = sequence.iter().position(is_end).unwrap_or(end);
+    let before = sequence[..start].iter().filter(|&&idx| parts[idx] == Part::Beside);
+    for idx in before.copied().collect::<Vec<_>>() {
+        if !draft.goes(idx) {
+            draft.remove(idx, "of a branch that the conversation left");
+        }
+    }
     for &idx in &sequence[end + 1..] {
         let is_left =
             parts[idx] == Part::Other && is_tree(&session.entries()[idx]) && !session.is_sidechain(idx);
