@@ -23,6 +23,7 @@ use crate::draft::Draft;
 use crate::fresh::{Fresh, moment};
 use crate::splice::{Splice, quote};
 use crate::tokens::tokens;
+use crate::usage::WHY;
 
 /// How to compress.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -337,12 +338,11 @@ impl<'s> Compression<'s> {
                 }
             }
         }
-        let now = summary.len() as u64 / 4 + self.kept_tokens();
-        self.forget_fullness(draft, now);
+        self.forget_fullness(draft);
     }
 
     /// Claude Code takes the last reply's figures for how full the context is: they are of another request now.
-    fn forget_fullness(&self, draft: &mut Draft<'s>, now: u64) {
+    fn forget_fullness(&self, draft: &mut Draft<'s>) {
         let session = self.session;
         let lines = self.kept().flat_map(|stretch| &stretch.lines).copied();
         let Some(last) = lines.filter_map(|idx| session.reply_of(idx)).last() else { return };
@@ -351,12 +351,9 @@ impl<'s> Compression<'s> {
             let Some(usage) = entry.message().and_then(|message| message.object().get("usage")) else {
                 continue;
             };
-            for (key, value) in
-                [("input_tokens", now), ("cache_creation_input_tokens", 0), ("cache_read_input_tokens", 0)]
-            {
-                if let Some(old) = usage.get(key).filter(|old| old.as_u64().is_some_and(|old| old > value)) {
-                    let splice = Splice::over(entry.text(), old.raw(), value.to_string());
-                    draft.splice(idx, splice, "figures of a request that is shorter now");
+            for key in ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"] {
+                if let Some(old) = usage.get(key).filter(|old| old.as_u64().is_some_and(|old| old > 0)) {
+                    draft.splice(idx, Splice::over(entry.text(), old.raw(), "0"), WHY);
                 }
             }
         }

@@ -187,6 +187,14 @@ impl Tally {
         }
         breaches.extend(after.touched_replies(before));
         self.refusals.extend(breaches.iter().map(ToString::to_string));
+        let speaks = |line: &crate::arrange::Placed| {
+            let entry = crate::arrange::entry_of(plan.draft(), line.from);
+            line.chained && matches!(entry.kind(), Kind::User | Kind::Assistant)
+        };
+        let straight = plan.shape().target != Target::AsItStands;
+        if straight && !plan.lines().iter().any(speaks) && plan.session().resumed_lines().is_some() {
+            self.refusals.push("nothing of the conversation would be left".to_owned());
+        }
     }
 }
 

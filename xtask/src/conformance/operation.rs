@@ -93,6 +93,12 @@ impl Operation {
         if result.is_empty() {
             return Err("nothing is left".to_owned());
         }
+        // What the model said before anybody asked is no conversation: it may go.
+        let asked = source.iter().position(|block| block.role == "user" && !block.kind.starts_with("tool_"));
+        let source = match (&source[asked.unwrap_or(0)..], result.first()) {
+            (later, Some(first)) if source.first() != Some(first) && later.first() == Some(first) => later,
+            _ => source,
+        };
         match self.effect {
             Effect::Same => in_order(source, result, |_| false, |_, _| false, |_| false),
             // A prompt that was compacted away comes back when the cut lies before the compaction.
@@ -207,8 +213,12 @@ fn compressed(source: &[Block], result: &[Block]) -> Result<(), String> {
         return Err(format!("not of the source: {}", tell(&rest[rest.len() - kept - 1])));
     }
     let told = source[..source.len() - kept].iter();
-    let prompts =
-        told.filter(|block| block.role == "user" && is_text(block) && !block.content.starts_with(['<', '[']));
+    let prompts = told.filter(|block| {
+        block.role == "user"
+            && is_text(block)
+            && !block.content.starts_with(['<', '['])
+            && !block.content.starts_with("Caveat:")
+    });
     let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let summary = squeezed(&summary.content);
     for prompt in prompts.filter(|block| block.content.len() < 2000 && !is_summary(block)) {

@@ -30,7 +30,7 @@ fn home() -> TestHome {
 fn the_summary_is_printed_and_nothing_is_written() {
     let home = home();
     let run = at_home(&home, &["edit", "compress", "last", "--print"]);
-    assert_snapshot!(run.out.split_once("missing.\n").unwrap().1, @r#"
+    assert_snapshot!(run.out.split_once("missing.\n").unwrap().1.trim(), @r#"
     <turn number="1">
     <asked>
     what is there?

@@ -124,6 +124,12 @@ impl<'s> Telling<'s> {
                 let rest = result.or(summary.is_none().then_some(&*said)).unwrap_or_default().to_owned();
                 self.events.push((about, rest.into()));
             }
+            // What was typed while a tool ran stands beside its result.
+            Input::ToolResult => {
+                let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
+                let typed = blocks.filter(|block| block.is("text")).filter_map(|block| block.text());
+                self.prompts.extend(typed.filter(|text| !text.trim_start().starts_with(['<', '['])));
+            }
             Input::Interrupt => self.events.push(("the person interrupted".to_owned(), "".into())),
             Input::CommandOutput | Input::BashOutput => {
                 let said = said();

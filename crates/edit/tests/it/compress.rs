@@ -42,7 +42,7 @@ fn long(notation: &str) -> Vec<u8> {
 /// The summary without its head.
 fn body(session: &Session, bands: &[(Level, u8)]) -> String {
     let summary = choose(session, bands, None).unwrap().summary();
-    summary.split_once('\n').unwrap().1.to_owned()
+    summary.split_once('\n').unwrap().1.trim().to_owned()
 }
 
 #[test]
@@ -132,6 +132,7 @@ fn a_new_session_holds_the_summary_and_the_end() {
     u3' <- fresh @00:13 user
     a8' <- u3' @00:14 assistant text
     ");
+    assert_eq!(plan.refusals(), [""; 0]);
     let bytes = plan.to_bytes();
     let text = String::from_utf8(bytes.clone()).unwrap();
     assert!(!text.contains("90000") && !text.contains("is_error"), "{text}");
@@ -164,6 +165,7 @@ fn in_place_the_lines_stay_above_the_boundary() {
     u3 <- fresh @00:13 user
     a8 <- u3 @00:14 assistant text
     ");
+    assert_eq!(plan.refusals(), [""; 0]);
     let result = Session::from_bytes(&plan.to_bytes());
     let mut json = String::new();
     result.replay().unwrap()[0].write_json(&mut json);
@@ -207,6 +209,21 @@ fn what_was_compacted_before_is_told_by_its_summary() {
     </answered>
     </turn>
     "#);
+}
+
+#[test]
+fn what_was_typed_beside_a_result_is_a_prompt() {
+    let session = session(&long(
+        r#"
+        u1        user   "one"
+        a1 <- u1  reply  m1 tool t1 Read {"file_path":"/x"}
+        r1 <- a1  user   [result t1 "LONG", text "and mind the gap"]
+        a2 <- r1  reply  m2 text "Read."
+        u2 <- a2  user   "two"
+        a3 <- u2  reply  m3 text "Done."
+        "#,
+    ));
+    assert!(body(&session, &[(Level::Short, 90)]).contains("<asked>\nand mind the gap\n</asked>"));
 }
 
 #[test]
