@@ -189,7 +189,7 @@ fn millis(text: &str) -> Result<i64, String> {
     text.parse::<jiff::Timestamp>().map(|at| at.as_millisecond()).map_err(|error| format!("{text}: {error}"))
 }
 
-/// What the receiver stored. It may take a moment.
+/// What the receiver stored. It may say yes long before it has: waiting ends when nothing more comes for a minute.
 fn read_back(
     kind: &str,
     bin: &Path,
@@ -199,7 +199,7 @@ fn read_back(
 ) -> Result<BTreeMap<String, Fields>, String> {
     let script = dir.join("read.py");
     fs::write(&script, READER).map_err(|error| error.to_string())?;
-    let until = Instant::now() + Duration::from_secs(60);
+    let (mut until, mut most) = (Instant::now() + Duration::from_secs(60), 0);
     loop {
         let mut command = Command::new(bin.join("python"));
         let done = command.arg(&script).args([kind, url]).stdin(Stdio::null()).output();
@@ -227,6 +227,9 @@ fn read_back(
         }
         if spans.len() >= count || Instant::now() > until {
             return Ok(spans);
+        }
+        if spans.len() > most {
+            (until, most) = (Instant::now() + Duration::from_secs(60), spans.len());
         }
         std::thread::sleep(Duration::from_secs(2));
     }
