@@ -55,6 +55,9 @@ pub(crate) struct RedactArgs {
     write: WriteArgs,
 }
 
+/// What was found, and in which file.
+type Found = (PathBuf, Hit);
+
 pub(crate) fn run(cx: &Context, args: &RedactArgs) -> Result<Outcome, CommandError> {
     let rules = rules(args)?;
     if args.check {
@@ -65,7 +68,7 @@ pub(crate) fn run(cx: &Context, args: &RedactArgs) -> Result<Outcome, CommandErr
     };
     let job = Job::open(cx, session)?;
     let mut redactor = Redactor::new(&rules);
-    let mut found: Vec<(PathBuf, Hit)> = Vec::new();
+    let mut found: Vec<Found> = Vec::new();
     let mut note =
         |path: &Path, hits: Vec<Hit>| found.extend(hits.into_iter().map(|hit| (path.to_owned(), hit)));
     note(&job.file.path, redactor.learn(&job.session));
@@ -175,8 +178,8 @@ fn finding(hit: &Hit, at: Option<Position>) -> Finding {
 }
 
 /// A line a secret: what it is, a little of it, where it stands, and what stands for it from now on.
-fn list(cx: &Context, found: &[(PathBuf, Hit)]) -> Result<(), CommandError> {
-    let mut secrets: BTreeMap<&str, Vec<&(PathBuf, Hit)>> = BTreeMap::new();
+fn list(cx: &Context, found: &[Found]) -> Result<(), CommandError> {
+    let mut secrets: BTreeMap<&str, Vec<&Found>> = BTreeMap::new();
     for hit in found {
         secrets.entry(&hit.1.name).or_default().push(hit);
     }
@@ -213,7 +216,7 @@ fn check(cx: &Context, args: &RedactArgs, rules: &Rules) -> Result<Outcome, Comm
         files = sessions.found;
     }
     let n_sessions = files.len();
-    let looked: Vec<(Vec<(PathBuf, Hit)>, Vec<String>)> =
+    let looked: Vec<(Vec<Found>, Vec<String>)> =
         files.into_par_iter().map(|file| look(&file, rules)).collect();
     let mut found = Vec::new();
     for (hits, failed) in looked {
@@ -247,7 +250,7 @@ fn check(cx: &Context, args: &RedactArgs, rules: &Rules) -> Result<Outcome, Comm
 }
 
 /// What is found in a session and beside it, and what could not be read.
-fn look(file: &SessionFile, rules: &Rules) -> (Vec<(PathBuf, Hit)>, Vec<String>) {
+fn look(file: &SessionFile, rules: &Rules) -> (Vec<Found>, Vec<String>) {
     let (mut found, mut unread) = (Vec::new(), Vec::new());
     let mut redactor = Redactor::new(rules);
     let own = beside::own(file).unwrap_or_else(|error| {
