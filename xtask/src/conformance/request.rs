@@ -73,10 +73,11 @@ fn is_lost_task(text: &str) -> bool {
             || text.contains("was running when the previous Claude Code process exited"))
 }
 
-/// A result's content; references to deferred tools are rewritten at each resume.
+/// A result's content; references to deferred tools are rewritten at each resume, and reminders that are folded into
+/// it are no part of the log.
 fn result(content: &Value) -> String {
     let Value::Array(items) = content else {
-        return content.as_str().map_or_else(|| sorted(content), |text| text.trim().to_owned());
+        return content.as_str().map_or_else(|| sorted(content), |text| without_reminders(text).to_owned());
     };
     let is_reference = |item: &Value| {
         item["type"] == "tool_reference"
@@ -87,7 +88,18 @@ fn result(content: &Value) -> String {
     }
     let texts: Option<Vec<&str>> =
         items.iter().map(|item| item["text"].as_str().filter(|_| item["type"] == "text")).collect();
-    texts.map_or_else(|| sorted(content), |texts| texts.join("\n").trim().to_owned())
+    texts.map_or_else(|| sorted(content), |texts| without_reminders(&texts.join("\n")).to_owned())
+}
+
+/// A text without the reminders at its end.
+fn without_reminders(text: &str) -> &str {
+    let mut text = text.trim();
+    while text.ends_with("</system-reminder>")
+        && let Some(start) = text.rfind("<system-reminder>")
+    {
+        text = text[..start].trim_end();
+    }
+    text
 }
 
 /// JSON text with sorted keys, so that equal values are equal texts.
