@@ -21,8 +21,12 @@ const MANY_IMAGES: usize = 20;
 const IMAGE_BYTES: usize = 5 << 20;
 
 impl Session {
-    /// Everything odd about the session, in file order.
+    /// Everything odd about the session, in file order. It is looked for once, until something is pushed.
     pub fn findings(&self) -> Vec<Finding> {
+        self.odd.get_or_init(|| self.find_odd()).clone()
+    }
+
+    fn find_odd(&self) -> Vec<Finding> {
         let mut findings = self.line_findings().to_vec();
         self.check_pairs(&mut findings);
         self.check_parents(&mut findings);

@@ -31,6 +31,8 @@ pub struct Session {
     findings: Vec<Finding>,
     /// The active conversation, once somebody asked.
     pub(crate) thread: OnceLock<Thread>,
+    /// Everything odd about the session, once somebody asked.
+    pub(crate) odd: OnceLock<Vec<Finding>>,
 }
 
 /// What an entry continues.
@@ -82,6 +84,7 @@ impl Session {
     pub fn push(&mut self, entry: Entry, findings: Vec<Finding>) {
         let idx = self.entries.len();
         self.thread.take();
+        self.odd.take();
         self.findings.extend(findings);
         let kind = entry.kind();
         let uuid = entry.uuid().map(|uuid| Box::<str>::from(&*uuid));
@@ -168,6 +171,7 @@ impl Session {
 
     fn link(&mut self, child: usize, parent: usize) {
         self.thread.take();
+        self.odd.take();
         self.nodes[child].parent = Parent::Entry(parent);
         let child = child as u32;
         match self.nodes[parent].last_child {

@@ -157,22 +157,24 @@ fn html(file: &SessionFile, args: &HtmlArgs, out: &mut dyn Write) -> Result<(), 
     let spending = load::spending(&family)?;
     let kept = |path: &str| load::kept_output(file, path);
     // The lines are compressed while the conversation is told.
-    let (raw, (page, told)) = rayon::join(
+    let tell = || {
+        let mut page = Page::new(&options);
+        let mut one = Transcript::default();
+        let telling = Telling { family: &family, kept: &kept, spending: Some(&spending) };
+        let mut told = telling.each_turn(&mut |told, turn| {
+            one.turns.push(turn);
+            filter.apply(&mut one);
+            for turn in one.turns.drain(..) {
+                page.turn(told, &turn);
+            }
+        });
+        filter.apply(&mut told);
+        (page, told)
+    };
+    // What is odd about the session is looked for meanwhile too, and the telling ends with it.
+    let (raw, ((page, told), _)) = rayon::join(
         || if level == Level::Raw { raw(&family) } else { RawLines::default() },
-        || {
-            let mut page = Page::new(&options);
-            let mut one = Transcript::default();
-            let telling = Telling { family: &family, kept: &kept, spending: Some(&spending) };
-            let mut told = telling.each_turn(&mut |told, turn| {
-                one.turns.push(turn);
-                filter.apply(&mut one);
-                for turn in one.turns.drain(..) {
-                    page.turn(told, &turn);
-                }
-            });
-            filter.apply(&mut told);
-            (page, told)
-        },
+        || rayon::join(tell, || family.main.findings()),
     );
     page.finish(&told, &raw, out)?;
     if !args.all {
