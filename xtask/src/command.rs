@@ -2,16 +2,20 @@
 
 use std::fs;
 use std::hint::black_box;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::bench::{Card, Logs, each_file_on_all_cores, measure, shared};
 use crate::corpus::{Random, log};
 
 /// A word that the made-up logs hold, and not too often.
 const WORD: &str = "drawloom";
+
+/// One that they hold in every line, and one that they do not hold.
+const COMMON: &str = "the";
+const ABSENT: &str = "quixotic";
 
 /// Measures `usage`, `search` and `export` against plain ways and, where they are installed, against others.
 pub(crate) fn measure_commands(home: &Path, card: &mut Card) {
@@ -33,6 +37,8 @@ pub(crate) fn measure_commands(home: &Path, card: &mut Card) {
     measure_usage(&logs, home, &threadline, card);
     measure_search(home, &threadline, card);
     measure_show(home, &binary, card);
+    measure_statusline(home, &binary, card);
+    measure_huge_line(home, &binary, card);
     measure_export(home, &binary, card);
     measure_real_exports(home, &binary, card);
     crate::trace::measure_trace(home, &binary, card);
@@ -67,15 +73,102 @@ fn measure_usage(logs: &Logs, home: &Path, threadline: &dyn Fn(&[&str]) -> Comma
 }
 
 fn measure_search(home: &Path, threadline: &dyn Fn(&[&str]) -> Command, card: &mut Card) {
+    let mut first = || first_byte(threadline(&["search", COMMON]));
+    let [first] = measure([&mut first]);
+    card.at_most("first find of a common word", first.as_secs_f64() * 1e3, 50.0, "ms");
     card.at_most("peak memory of search", peak(threadline(&["search", WORD, "-c"])), 60.0, "MB");
     if Command::new("rg").arg("--version").stdout(Stdio::null()).status().is_err() {
         println!("search against ripgrep: skipped, it is not installed");
         return;
     }
-    let mut theirs = || run(Command::new("rg").args(["-c", "--no-ignore", WORD]).arg(home.join("projects")));
-    let mut ours = || run(&mut threadline(&["search", WORD, "-c"]));
-    let [theirs, ours] = measure([&mut theirs, &mut ours]);
-    card.at_most("search for a word against ripgrep", ours.as_secs_f64() / theirs.as_secs_f64(), 1.3, "×");
+    for (what, word) in [("a word", WORD), ("a word that does not occur", ABSENT)] {
+        let mut theirs =
+            || run(Command::new("rg").args(["-c", "--no-ignore", word]).arg(home.join("projects")));
+        let mut ours = || run(&mut threadline(&["search", word, "-c"]));
+        let [theirs, ours] = measure([&mut theirs, &mut ours]);
+        let ratio = ours.as_secs_f64() / theirs.as_secs_f64();
+        card.at_most(&format!("search for {what} against ripgrep"), ratio, 1.3, "×");
+    }
+}
+
+/// Until the first byte of an answer is there.
+fn first_byte(mut command: Command) {
+    let Ok(mut child) = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn() else { return };
+    if let Some(mut answer) = child.stdout.take() {
+        let _ = answer.read(&mut [0]);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// The status line in a home where most logs lay still for days, as they do.
+fn measure_statusline(home: &Path, binary: &Path, card: &mut Card) {
+    let still = home.with_file_name("bench-home-statusline");
+    let transcript = match still_home(&still) {
+        Ok(transcript) => transcript,
+        Err(error) => return println!("statusline: skipped, {error}"),
+    };
+    let status = format!("{{\"session_id\":\"today-0\",\"transcript_path\":{transcript:?}}}");
+    let mut ours = || {
+        let mut command = Command::new(binary);
+        command.arg("--home").arg(&still).args(["usage", "statusline"]);
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        if let Ok(mut child) = child {
+            let _ = child.stdin.take().map(|mut stdin| stdin.write_all(status.as_bytes()));
+            let _ = child.wait();
+        }
+    };
+    let mut nothing = || run(Command::new(binary).arg("--version"));
+    let [ours, nothing] = measure([&mut ours, &mut nothing]);
+    println!("starting the program and nothing else {:.1} ms", nothing.as_secs_f64() * 1e3);
+    card.at_most("usage statusline with 4,800 logs", ours.as_secs_f64() * 1e3, 10.0, "ms");
+}
+
+/// A home with 4,800 logs, of which six were written to today; returns the path of one of those.
+fn still_home(home: &Path) -> io::Result<PathBuf> {
+    let mut random = Random::new(4800);
+    let then = SystemTime::now() - Duration::from_secs(10 * 24 * 3600);
+    let text = log("still", 2000, &mut random);
+    for i in 0..4800 {
+        let project = home.join(format!("projects/-home-ada-project-{}", i % 40));
+        let path = match i % 3 {
+            0 => project.join(format!("still-{i}.jsonl")),
+            n => project.join(format!("still-{}/subagents/agent-a{i}.jsonl", i - n)),
+        };
+        if !path.exists() {
+            fs::create_dir_all(path.parent().unwrap_or(home))?;
+            fs::write(&path, &text)?;
+            fs::File::options().write(true).open(&path)?.set_modified(then)?;
+        }
+    }
+    let today = |i| home.join(format!("projects/-home-ada-project-{i}/today-{i}.jsonl"));
+    for i in 0..6 {
+        fs::write(today(i), log(&format!("today-{i}"), 300_000, &mut random))?;
+    }
+    Ok(today(0))
+}
+
+/// What a line of a gigabyte costs: no memory.
+fn measure_huge_line(home: &Path, binary: &Path, card: &mut Card) {
+    let odd = home.with_file_name("bench-home-huge-line");
+    let made = || {
+        let folder = odd.join("projects/-home-ada-project");
+        fs::create_dir_all(&folder)?;
+        let mut file = fs::File::create(folder.join("huge.jsonl"))?;
+        // A hole in the file: it takes no room on the disk.
+        file.set_len(1 << 30)?;
+        file.seek(SeekFrom::End(0))?;
+        file.write_all(format!("\n{}", log("huge", 100_000, &mut Random::new(1))).as_bytes())
+    };
+    if let Err(error) = made() {
+        return println!("a line of a gigabyte: skipped, {error}");
+    }
+    for args in [&["usage", "--json"][..], &["search", "-c", "loom"]] {
+        let mut command = Command::new(binary);
+        command.arg("--home").arg(&odd).args(args);
+        card.at_most(&format!("peak memory of {} with a line of 1 GB", args[0]), peak(command), 60.0, "MB");
+    }
+    let _ = fs::remove_dir_all(&odd);
 }
 
 /// One session of so many megabytes, made anew where it is not there yet.

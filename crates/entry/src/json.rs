@@ -9,6 +9,7 @@ mod walker;
 use std::borrow::Cow;
 use std::fmt;
 
+use fearless_simd::{Level, SimdBase, SimdMask, dispatch, u8x16};
 use memchr::{memchr, memchr2};
 
 use self::marks::Backslashes;
@@ -344,25 +345,20 @@ fn skip_string(bytes: &[u8], pos: usize) -> usize {
 
 /// The next quote or backslash from `at` on.
 ///
-/// Keys are short, and in prose and code an escape is never far: the next bytes are looked at here,
-/// eight at a time; only a long stretch without either is worth a call to `memchr`.
+/// Keys and ids are short, and in prose and code an escape is never far: the next bytes are looked at here, sixteen at a
+/// time with vectors that need no asking for; only a long stretch without either is worth a call to `memchr`.
 #[inline(always)]
 pub(crate) fn find_special(bytes: &[u8], mut at: usize) -> Option<usize> {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
-    // A byte of the word is zero where the text has `byte`; the lowest such byte is always found.
-    let hits = |word: u64, byte: u8| {
-        let zero = word ^ (ONES * u64::from(byte));
-        zero.wrapping_sub(ONES) & !zero
-    };
-    for _ in 0..4 {
-        let Some((chunk, _)) = bytes.get(at..)?.split_first_chunk::<8>() else { break };
-        let word = u64::from_le_bytes(*chunk);
-        let found = (hits(word, b'"') | hits(word, b'\\')) & HIGH;
+    for _ in 0..3 {
+        let Some((chunk, _)) = bytes.get(at..)?.split_first_chunk::<16>() else { break };
+        let found = dispatch!(Level::baseline(), simd => {
+            let chunk = u8x16::from_slice(simd, chunk);
+            (chunk.simd_eq(b'"') | chunk.simd_eq(b'\\')).to_bitmask()
+        });
         if found != 0 {
-            return Some(at + (found.trailing_zeros() / 8) as usize);
+            return Some(at + found.trailing_zeros() as usize);
         }
-        at += 8;
+        at += 16;
     }
     memchr2(b'"', b'\\', bytes.get(at..)?).map(|hit| at + hit)
 }

@@ -37,7 +37,7 @@ pub use json::{
     DEPTH_LIMIT, Items, Json, JsonKind, Key, Members, check, decode, has_lone_surrogate, mend_surrogates,
 };
 pub use kind::Kind;
-pub use lines::{Block, Line, Lines};
+pub use lines::{Block, LeftOut, Line, Lines};
 pub use stretch::{Stretch, Stretches};
 pub use text::{Text, TextRole, texts};
 pub use timestamp::Millis;

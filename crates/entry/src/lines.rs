@@ -35,6 +35,18 @@ pub struct Lines<R> {
     ended: bool,
     /// Whether positions count lines.
     counting: bool,
+    /// Longer lines than this are left out.
+    longest: usize,
+    left_out: Vec<LeftOut>,
+}
+
+/// A line that was left out because it is too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Where it stands.
+    pub at: Position,
+    /// How many bytes it has, its newline not counted.
+    pub length: u64,
 }
 
 impl<R: Read> Lines<R> {
@@ -45,7 +57,30 @@ impl<R: Read> Lines<R> {
 
     /// Lines from the middle of a file: the reader stands at `at`, where a line begins.
     pub fn from(reader: R, at: Position) -> Self {
-        Self { reader, buffer: Vec::new(), start: 0, end: 0, at, ended: false, counting: true }
+        Self {
+            reader,
+            buffer: Vec::new(),
+            start: 0,
+            end: 0,
+            at,
+            ended: false,
+            counting: true,
+            longest: usize::MAX,
+            left_out: Vec::new(),
+        }
+    }
+
+    /// Leaves out lines of more than `longest` bytes, so that memory has a limit whatever is in the file: no more than
+    /// twice that. [`Lines::left_out`] names them.
+    #[must_use]
+    pub fn leaving_out_longer_than(mut self, longest: usize) -> Self {
+        self.longest = longest;
+        self
+    }
+
+    /// The lines that were left out so far.
+    pub fn left_out(&self) -> &[LeftOut] {
+        &self.left_out
     }
 
     /// The same, in a buffer that served another file before; [`Lines::into_buffer`] gives it back.
@@ -79,6 +114,11 @@ impl<R: Read> Lines<R> {
                 break searched + hit;
             }
             let pending = self.end - self.start;
+            if pending > self.longest {
+                self.leave_out()?;
+                searched = self.start;
+                continue;
+            }
             if !self.fill()? {
                 break self.end;
             }
@@ -103,6 +143,11 @@ impl<R: Read> Lines<R> {
                 break searched + hit + 1;
             }
             let pending = self.end - self.start;
+            if pending > self.longest {
+                self.leave_out()?;
+                searched = self.start;
+                continue;
+            }
             if !self.fill()? {
                 break self.end;
             }
@@ -118,6 +163,32 @@ impl<R: Read> Lines<R> {
             self.at.line_no += memchr::memchr_iter(b'\n', &self.buffer[from..stop]).count() as u64;
         }
         Ok(Some(Block { bytes: &self.buffer[from..stop], at }))
+    }
+
+    /// Reads to the end of the pending line, and keeps nothing of it.
+    #[cold]
+    fn leave_out(&mut self) -> io::Result<()> {
+        let at = self.at;
+        let mut length = (self.end - self.start) as u64;
+        self.buffer.truncate(CHUNK);
+        self.buffer.shrink_to(CHUNK);
+        loop {
+            (self.start, self.end) = (0, 0);
+            if !self.fill()? {
+                break;
+            }
+            if let Some(newline) = memchr(b'\n', &self.buffer[..self.end]) {
+                length += newline as u64;
+                self.start = newline + 1;
+                self.at.byte_offset += 1;
+                break;
+            }
+            length += self.end as u64;
+        }
+        self.at.byte_offset += length;
+        self.at.line_no += u64::from(self.counting);
+        self.left_out.push(LeftOut { at, length });
+        Ok(())
     }
 
     /// Reads more behind what is pending; `false` at the end of the stream.
@@ -225,6 +296,38 @@ mod tests {
         assert_eq!(lines.next().unwrap().unwrap().bytes, b"short");
         while lines.next().unwrap().is_some() {}
         assert!(lines.buffer.capacity() <= 4 * CHUNK, "{}", lines.buffer.capacity());
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_left_out_and_named_and_the_buffer_stays_small() {
+        let long = vec![b'x'; 20 * CHUNK];
+        for (before, behind) in [("a\n", "\nb\n\nc"), ("", "\nb\n"), ("a\n", "\n"), ("a\n", ""), ("", "")] {
+            let bytes = [before.as_bytes(), &long, behind.as_bytes()].concat();
+            let lines = || Lines::new(&bytes[..]).leaving_out_longer_than(2 * CHUNK);
+            let mut plain = Vec::new();
+            let mut one_by_one = lines();
+            while let Some(line) = one_by_one.next().unwrap() {
+                plain.push((line.at, line.bytes.to_vec()));
+                assert_eq!(&bytes[line.at.byte_offset as usize..][..line.bytes.len()], line.bytes);
+            }
+            let mut in_blocks = lines();
+            let mut blocks: Vec<u8> = Vec::new();
+            while let Some(block) = in_blocks.next_block().unwrap() {
+                blocks.extend(block.bytes);
+            }
+            let at =
+                Position { line_no: 1 + u64::from(!before.is_empty()), byte_offset: before.len() as u64 };
+            let left_out = [LeftOut { at, length: long.len() as u64 }];
+            for lines in [&one_by_one, &in_blocks] {
+                assert_eq!(lines.left_out(), left_out);
+                assert_eq!(lines.at().byte_offset, bytes.len() as u64);
+                assert!(lines.buffer.capacity() <= 5 * CHUNK, "{}", lines.buffer.capacity());
+            }
+            assert_eq!(blocks, [before, behind.strip_prefix('\n').unwrap_or(behind)].concat().as_bytes());
+            let numbers: Vec<_> = plain.iter().map(|(at, _)| at.line_no).collect();
+            let expected: Vec<_> = (1..=plain.len() as u64 + 1).filter(|&n| n != at.line_no).collect();
+            assert_eq!(numbers, expected);
+        }
     }
 
     #[test]

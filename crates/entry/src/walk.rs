@@ -53,17 +53,16 @@ pub fn skim<'a, const N: usize, const M: usize>(
 ///
 /// Most of a message is its content, and what is wanted stands before or behind it: so the content is jumped
 /// over, from its beginning to the hit. That the hit is a key of the message, and not something that looks the
-/// same deeper inside or in another object, is made sure of: where it is not, and where a key is not found,
-/// this is [`skim`]. The one difference is that of a key that the message has twice either may count.
+/// same deeper inside or in another object, is made sure of: where it is not, and where a key of the message is not
+/// found, this is [`skim`]. The one difference is that of a key that the message has twice either may count.
 pub fn skim_around<'a, const N: usize, const M: usize>(
     line: &'a [u8],
     hit: usize,
     keys: [&str; N],
     message_keys: [&str; M],
 ) -> Option<Skimmed<'a, N, M>> {
-    let whole = |(found, in_message): &Skimmed<'a, N, M>| {
-        found.iter().all(Option::is_some) && in_message.iter().all(Option::is_some)
-    };
+    // Nothing of the line itself is jumped over, so what was not found there is not there.
+    let whole = |(_, in_message): &Skimmed<'a, N, M>| in_message.iter().all(Option::is_some);
     let jumped = skim_quickly(line, Some(hit), &keys, &message_keys).filter(whole);
     jumped.or_else(|| skim(line, keys, message_keys))
 }

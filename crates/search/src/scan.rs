@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use threadline_entry::LeftOut;
+
 use crate::fork::Forks;
 use crate::piece::TextKind;
 use crate::query::Query;
@@ -79,6 +81,15 @@ pub enum Trouble {
         line_no: u64,
         /// How long it is, in bytes.
         length: usize,
+    },
+    /// A line that is too long to be searched.
+    LeftOut {
+        /// The log.
+        path: PathBuf,
+        /// The line.
+        line_no: u64,
+        /// How long it is, in bytes.
+        length: u64,
     },
     /// The log is not there any more.
     Gone(PathBuf),
@@ -214,7 +225,8 @@ impl<'a> Scan<'a> {
         );
         match scanned {
             Ok(scanned) => {
-                scanned.huge_lines.iter().map(|(line_no, length)| huge(path, *line_no, *length)).collect()
+                let huge = scanned.huge_lines.iter().map(|(line_no, length)| huge(path, *line_no, *length));
+                huge.chain(scanned.left_out.iter().map(|line| left_out(path, line))).collect()
             }
             Err(error) => vec![unreadable(path, &error)],
         }
@@ -345,6 +357,10 @@ fn lock(board: &Mutex<Board>) -> MutexGuard<'_, Board> {
 
 fn huge(path: &Path, line_no: u64, length: usize) -> Trouble {
     Trouble::Huge { path: path.to_owned(), line_no, length }
+}
+
+fn left_out(path: &Path, line: &LeftOut) -> Trouble {
+    Trouble::LeftOut { path: path.to_owned(), line_no: line.at.line_no, length: line.length }
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Trouble {

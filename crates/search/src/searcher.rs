@@ -6,7 +6,7 @@ use std::ops::{ControlFlow, Range};
 
 use memchr::memmem;
 use threadline_entry::lens::Envelope;
-use threadline_entry::{Block, Entry, Line, Lines, Millis, Position, parse_line};
+use threadline_entry::{Block, Entry, LeftOut, Line, Lines, Millis, Position, parse_line};
 
 use crate::call::{Call, Calls, command_of, path_of};
 use crate::needle::count_lines;
@@ -17,6 +17,9 @@ use crate::term::{Sheet, Term};
 
 /// A line as long as this is worth a word to the person.
 const HUGE_LINE: usize = 20 << 20;
+
+/// A longer line than this is not searched: memory has a limit.
+const LONGEST_LINE: usize = 32 << 20;
 
 /// Runs a query over logs, one after the other, in one buffer.
 pub struct Searcher<'q> {
@@ -32,6 +35,8 @@ pub struct Scanned {
     pub bytes: u64,
     /// Lines of more than 20 MB: their number and length.
     pub huge_lines: Vec<(u64, usize)>,
+    /// Lines of more than 32 MB, which were not searched.
+    pub left_out: Vec<LeftOut>,
 }
 
 /// Something that was found: a block of a message.
@@ -100,11 +105,13 @@ impl<'q> Searcher<'q> {
         open: impl Fn() -> io::Result<R>,
         mut sink: impl FnMut(&Found<'_>) -> ControlFlow<()>,
     ) -> io::Result<Scanned> {
-        let mut lines = Lines::new(Sips(open()?)).with_buffer(std::mem::take(&mut self.buffer));
+        let lines = Lines::new(Sips(open()?)).leaving_out_longer_than(LONGEST_LINE);
+        let mut lines = lines.with_buffer(std::mem::take(&mut self.buffer));
         // Lines are numbered only where something is found.
         lines.stop_numbering();
         let mut scanned = Scanned::default();
         let mut finder = Finder { calls: Calls::default(), line_no: Some(1), open };
+        let mut end = 0;
         let result = loop {
             let block = match lines.next_block() {
                 Ok(Some(block)) => block,
@@ -112,6 +119,11 @@ impl<'q> Searcher<'q> {
                 Err(error) => break Err(error),
             };
             scanned.bytes += block.bytes.len() as u64;
+            // Where something was left out before the block, its lines have to be counted.
+            if block.at.byte_offset != end {
+                finder.line_no = None;
+            }
+            end = block.at.byte_offset + block.bytes.len() as u64;
             // A line that long has a block for itself, or nearly so.
             if block.bytes.len() >= HUGE_LINE {
                 note_huge(finder.numbered(block), &mut scanned.huge_lines);
@@ -125,6 +137,10 @@ impl<'q> Searcher<'q> {
             }
             finder.line_no = cursor.end();
         };
+        scanned.left_out = lines.left_out().to_vec();
+        for line in &mut scanned.left_out {
+            line.at.line_no = count_before(&finder.open, line.at.byte_offset)?;
+        }
         self.buffer = lines.into_buffer();
         result.map(|()| scanned)
     }

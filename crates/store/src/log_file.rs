@@ -6,7 +6,7 @@ use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use crate::agent_file::{self, AgentFile};
 use crate::home::Store;
@@ -107,7 +107,21 @@ impl Store {
         listing
     }
 
-    /// The same by session, the last modified first.
+    /// The logs that were written to since a moment, by path.
+    ///
+    /// This asks less than [`logs`](Self::logs) does: the sub-agents of a session that was not written to since the day before
+    /// that moment are passed over, since what starts them and waits for them is the session. Opens none of them.
+    pub fn logs_since(&self, moment: SystemTime) -> Listing<LogFile> {
+        let mut listing = Listing::new();
+        let folders = self.project_folders(&mut listing);
+        for part in on_all_cores(&folders, |(_, folder)| in_project_since(folder, moment)) {
+            listing.append(part);
+        }
+        each_once(&mut listing.found);
+        listing
+    }
+
+    /// The same as [`logs`](Self::logs) by session, the last modified first.
     ///
     /// Where the place of a sub-agent's log does not tell the session (2.0.x), its first lines are read. If they do not
     /// tell either, it is a session of its own.
@@ -163,7 +177,7 @@ impl SessionFile {
 /// The session of a sub-agent's log is the one whose folder holds `subagents`.
 pub fn logs_below(folder: &Path) -> Listing<LogFile> {
     let mut listing = Listing::new();
-    walk(folder, &mut listing, &mut |path, metadata| {
+    walk(folder, MAX_DEPTH, &mut listing, &mut |path, metadata| {
         let (dir, session) = place_of(&path);
         LogFile::new(path, dir, session, metadata)
     });
@@ -195,27 +209,48 @@ fn is_uuid(text: &str) -> bool {
 
 /// The logs of a project's folder. What lies deeper belongs to the session that the folder there is named after.
 fn in_project(folder: &Path) -> Listing<LogFile> {
-    let dir: Arc<Path> = folder.into();
     let mut listing = Listing::new();
-    walk(folder, &mut listing, &mut |path, metadata| {
-        let first = path.strip_prefix(folder).ok().and_then(|below| below.components().next());
+    walk(folder, MAX_DEPTH, &mut listing, &mut placed_in(folder));
+    listing
+}
+
+fn in_project_since(folder: &Path, moment: SystemTime) -> Listing<LogFile> {
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    let mut place = placed_in(folder);
+    let mut listing = Listing::new();
+    walk(folder, 0, &mut listing, &mut place);
+    let day_before = moment.checked_sub(DAY).unwrap_or(SystemTime::UNIX_EPOCH);
+    let awake = listing.found.iter().filter(|log| log.modified >= day_before && log.session.is_some());
+    let beside: Vec<_> = awake.map(|log| log.path.with_extension("")).collect();
+    for dir in beside.into_iter().chain([folder.join("subagents")]) {
+        walk(&dir, MAX_DEPTH - 1, &mut listing, &mut place);
+    }
+    listing.found.retain(|log| log.modified >= moment);
+    listing
+}
+
+/// Makes logs of what lies in a project's folder.
+fn placed_in(folder: &Path) -> impl FnMut(PathBuf, Option<&Metadata>) -> LogFile {
+    let dir: Arc<Path> = folder.into();
+    move |path, metadata| {
+        let first = path.strip_prefix(&dir).ok().and_then(|below| below.components().next());
         let name = first.map(|first| first.as_os_str().to_string_lossy()).unwrap_or_default();
         let session = match name.strip_suffix(".jsonl") {
             Some(stem) => (!stem.starts_with("agent-")).then(|| stem.to_owned()),
             None => (name != "subagents").then(|| name.into_owned()),
         };
         LogFile::new(path, dir.clone(), session, metadata)
-    });
-    listing
+    }
 }
 
-/// Collects the logs below `folder`, what is reached through links last.
+/// Collects the logs in `folder` and `depth` levels below, what is reached through links last.
 fn walk(
     folder: &Path,
+    depth: usize,
     listing: &mut Listing<LogFile>,
     make: &mut impl FnMut(PathBuf, Option<&Metadata>) -> LogFile,
 ) {
-    let mut folders = vec![(folder.to_owned(), MAX_DEPTH)];
+    let mut folders = vec![(folder.to_owned(), depth)];
     let mut links = Vec::new();
     loop {
         while let Some((folder, depth)) = folders.pop() {

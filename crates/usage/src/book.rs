@@ -236,6 +236,23 @@ mod tests {
     }
 
     #[test]
+    fn every_price_has_a_source_and_what_is_not_confirmed_is_said() {
+        let book = Json::parse(EMBEDDED).unwrap();
+        let sources = book.get("sources").unwrap();
+        for price in book.get("prices").unwrap().items() {
+            let source = price.get("source").unwrap().as_str().unwrap();
+            assert!(sources.get(&source).is_some(), "{price:?}");
+        }
+        let page = include_str!("../../../docs/prices.md");
+        for doubt in book.get("unconfirmed").unwrap().items() {
+            assert!(
+                page.contains(&format!("- {}\n", doubt.as_str().unwrap())),
+                "{doubt:?} is not in docs/prices.md"
+            );
+        }
+    }
+
+    #[test]
     fn another_book_replaces_what_it_names() {
         let json = r#"{"prices":[{"model":"glm-4.6","input":0.6,"output":2.2,"write_5m":0,"write_1h":0,"read":0.11}]}"#;
         let book = Book::embedded().with(json).unwrap();

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use memchr::memmem;
 use threadline_entry::lens::{FromJson, Iteration, Lens, Moment};
 use threadline_entry::{Entry, Json, Millis, walk};
 
@@ -134,9 +135,10 @@ const LINE_KEYS: [&str; 7] =
 const MESSAGE_KEYS: [&str; 4] = ["id", "model", "stop_reason", "usage"];
 
 impl<'a> Top<'a> {
-    /// The values of a line; `None` if it must be looked at more slowly.
-    pub(crate) fn skim(line: &'a [u8]) -> Option<Self> {
-        let (values, message) = walk::skim(line, LINE_KEYS, MESSAGE_KEYS)?;
+    /// The values of a line in which `"usage"` stands at `hit`; `None` if it must be looked at more slowly.
+    pub(crate) fn skim(line: &'a [u8], hit: usize, stop_reason: &memmem::FinderRev<'_>) -> Option<Self> {
+        let hit = first_key(line, hit, stop_reason);
+        let (values, message) = walk::skim_around(line, hit, LINE_KEYS, MESSAGE_KEYS)?;
         let is_progress = values[0].is_some_and(|kind| kind.is_str("progress"));
         let data = is_progress.then(|| walk::skim(line, ["data"], [])).flatten();
         Some(Self { line: values, message, more: None, data: data.and_then(|([data], [])| data) })
@@ -221,38 +223,15 @@ impl<'a> Top<'a> {
     }
 }
 
-/// A moment. Claude Code writes `2026-02-18T02:00:41.425Z`, always; what differs is left to the lens.
-fn moment(json: Json<'_>) -> Option<Millis> {
-    quick_moment(json.raw().as_bytes()).or_else(|| Moment::from_json(json).map(|moment| moment.0))
+/// Where the first key behind the content stands, if that is near: Claude Code writes why the reply ended, and then `usage`.
+fn first_key(line: &[u8], usage: usize, stop_reason: &memmem::FinderRev<'_>) -> usize {
+    const NEAR: usize = 128;
+    let from = usage.saturating_sub(NEAR);
+    stop_reason.rfind(&line[from..usage]).map_or(usage, |at| from + at)
 }
 
-fn quick_moment(quoted: &[u8]) -> Option<Millis> {
-    let text: &[u8; 26] = quoted.try_into().ok()?;
-    for (at, mark) in
-        [(0, b'"'), (5, b'-'), (8, b'-'), (11, b'T'), (14, b':'), (17, b':'), (20, b'.'), (24, b'Z')]
-    {
-        if text[at] != mark {
-            return None;
-        }
-    }
-    let number = |from: usize, to: usize| {
-        text[from..to]
-            .iter()
-            .try_fold(0, |sum, digit| digit.is_ascii_digit().then(|| sum * 10 + Millis::from(digit - b'0')))
-    };
-    let (year, month, day) = (number(1, 5)?, number(6, 8)?, number(9, 11)?);
-    let (hour, minute, second, milli) = (number(12, 14)?, number(15, 17)?, number(18, 20)?, number(21, 24)?);
-    if !(1..=12).contains(&month) || !(1..=28).contains(&day) || hour > 23 || minute > 59 || second > 59 {
-        return None;
-    }
-    // Days since 1970 of a date in the Gregorian calendar, whose years are taken to begin in March.
-    let year = year - Millis::from(month <= 2);
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let days =
-        era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468;
-    Some(((days * 24 + hour) * 60 + minute) * 60_000 + second * 1000 + milli)
+fn moment(json: Json<'_>) -> Option<Millis> {
+    Moment::from_json(json).map(|moment| moment.0)
 }
 
 /// A text that is not empty.
@@ -354,36 +333,5 @@ fn is_under_reporting(version: &str) -> bool {
     match (parts.next(), parts.next(), parts.next()) {
         (Some(Ok(major)), Some(Ok(minor)), Some(Ok(patch))) => (major, minor, patch) <= (2, 1, 58),
         _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_moment_is_read_quickly_and_rightly() {
-        for year in [1970, 1999, 2000, 2024, 2026, 2100] {
-            for month in 1..=12 {
-                for (day, time) in [(1, "00:00:00.000"), (28, "23:59:59.999"), (15, "12:34:56.789")] {
-                    let text = format!("\"{year}-{month:02}-{day:02}T{time}Z\"");
-                    let slow = Moment::from_json(Json::parse(&text).unwrap()).unwrap().0;
-                    assert_eq!(quick_moment(text.as_bytes()), Some(slow), "{text}");
-                }
-            }
-        }
-        // What is not quick to read is read all the same, or is no moment.
-        for (text, expected) in [
-            ("\"2026-01-31T10:00:00.000Z\"", true),
-            ("\"2026-01-01T10:00:00Z\"", true),
-            ("\"2026-01-01T10:00:00.000+02:00\"", true),
-            ("\"2026-02-30T10:00:00.000Z\"", false),
-            ("\"2026-01-01 10:00\"", false),
-            ("1767261600000", false),
-            ("null", false),
-        ] {
-            assert_eq!(quick_moment(text.as_bytes()), None, "{text}");
-            assert_eq!(moment(Json::parse(text).unwrap()).is_some(), expected, "{text}");
-        }
     }
 }

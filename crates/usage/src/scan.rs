@@ -62,6 +62,7 @@ pub struct Scan {
     out: Scanned,
     index: FxHashMap<Key, u32>,
     usage: memmem::Finder<'static>,
+    stop_reason: memmem::FinderRev<'static>,
 }
 
 /// What a log holds of calls, to be given to a [`Ledger`](crate::Ledger).
@@ -174,6 +175,7 @@ impl Scan {
             out: Scanned { source, ..Scanned::default() },
             index: FxHashMap::default(),
             usage: memmem::Finder::new("\"usage\""),
+            stop_reason: memmem::FinderRev::new("\"stop_reason\""),
         }
     }
 
@@ -184,14 +186,14 @@ impl Scan {
         }
         let finder = self.usage.clone();
         let mut counted = (0, block.at.line_no);
-        for (mut line, _) in block.hits(&finder) {
+        for (mut line, hit) in block.hits(&finder) {
             if self.wants.records {
                 let start = (line.at.byte_offset - block.at.byte_offset) as usize;
                 counted.1 += memchr_iter(b'\n', &block.bytes[counted.0..start]).count() as u64;
                 counted.0 = start;
                 line.at.line_no = counted.1;
             }
-            self.line(&line);
+            self.line(&line, hit);
         }
         if self.wants.accounts {
             for (line, _) in block.hits(&memmem::Finder::new("\"cost-state\"")) {
@@ -245,9 +247,9 @@ impl Scan {
         }
     }
 
-    /// Reads a line that may tell of a call.
-    fn line(&mut self, line: &Line<'_>) {
-        if let Some(top) = Top::skim(line.bytes) {
+    /// Reads a line that may tell of a call: `"usage"` stands at `hit`.
+    fn line(&mut self, line: &Line<'_>, hit: usize) {
+        if let Some(top) = Top::skim(line.bytes, hit, &self.stop_reason) {
             return self.seen(top.see(), line);
         }
         // Odd lines are looked at with all care: several objects on one line, a byte order mark, no UTF-8.

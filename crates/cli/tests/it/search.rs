@@ -244,15 +244,34 @@ fn a_log_that_grows_while_it_is_searched_is_read_as_far_as_it_goes() {
 #[test]
 fn a_huge_line_is_searched_and_reported() {
     let home = home();
-    let huge = format!("u1 user \"{} slow end\"", "x".repeat(50 << 20));
+    let huge = format!("u1 user \"{} slow end\"", "x".repeat(25 << 20));
     home.session("cccccccc-0000-4000-8000-000000000003", &huge);
     let run = at_home(&home, &["search", "-c", "slow"]);
     assert_eq!((run.code, run.out.lines().count()), (0, 3), "{}", run.err);
     assert!(
-        run.err.contains("cccccccc-0000-4000-8000-000000000003.jsonl: line 1 is 52.4 MB long"),
+        run.err.contains("cccccccc-0000-4000-8000-000000000003.jsonl: line 1 is 26.2 MB long"),
         "{}",
         run.err
     );
+}
+
+#[test]
+fn a_line_beyond_all_measure_is_left_out_and_the_rest_is_answered() {
+    let home = home();
+    let path = home.session("cccccccc-0000-4000-8000-000000000003", "u1 user \"slow start\"");
+    let mut log = std::fs::read(&path).unwrap();
+    log.resize(log.len() + (70 << 20), b'x');
+    log.push(b'\n');
+    log.extend(threadline_testkit::log("u2 user \"slow end\""));
+    std::fs::write(&path, log).unwrap();
+    let run = at_home(&home, &["search", "slow", "session:cccccccc", "--json"]);
+    assert_eq!(run.code, 2, "{}", run.err);
+    let lines: Vec<_> = run.json_lines().iter().map(|hit| hit["line"].as_u64().unwrap()).collect();
+    assert_eq!(lines, [1, 3]);
+    assert!(run.err.contains("000003.jsonl: line 2 is 73.4 MB long, and was left out"), "{}", run.err);
+    let run = at_home(&home, &["usage", "--json"]);
+    assert!(run.err.contains("is 73.4 MB long, and was left out"), "{}", run.err);
+    assert_eq!(run.code, 2, "{}", run.err);
 }
 
 #[test]

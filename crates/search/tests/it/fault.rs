@@ -68,13 +68,13 @@ fn a_line_that_is_still_being_written_is_no_hit_yet() {
 
 #[test]
 fn a_huge_line_is_searched_and_named() {
-    let huge = format!("u3 user \"{} slow end\"\n", "x".repeat(50 << 20));
+    let huge = format!("u3 user \"{} slow end\"\n", "x".repeat(25 << 20));
     let log = log(&format!("{TALK}{huge}u4 user \"slow four\"\n"));
     let (lines, scanned) = lines_of(|| Ok(&log[..]));
     assert_eq!(lines, [1, 2, 3, 4]);
     let [(line_no, length)] = scanned.unwrap().huge_lines[..] else { panic!("one line is huge") };
     assert_eq!(line_no, 3);
-    assert!(length > 50 << 20);
+    assert!(length > 25 << 20);
 }
 
 #[test]

@@ -105,6 +105,39 @@ fn a_link_that_leads_nowhere_is_listed_so_that_it_can_be_told() {
 }
 
 #[test]
+fn what_lay_still_is_passed_over() {
+    let dir = home();
+    let day = Duration::from_secs(24 * 3600);
+    let today = SystemTime::UNIX_EPOCH + 20_000 * day;
+    let at = |path: &str| dir.path().join("projects").join(path);
+    let date = |path: &str, when: SystemTime| {
+        let file = fs_err::File::options().write(true).open(at(path)).unwrap();
+        file.into_file().set_modified(when).unwrap();
+    };
+    let store = Store::open([dir.path().to_owned()]);
+    let hour = Duration::from_secs(3600);
+    for log in store.logs().found {
+        date(log.path.strip_prefix(at("")).unwrap().to_str().unwrap(), today - 3 * day);
+    }
+    let names = || {
+        let found = store.logs_since(today).found;
+        found
+            .iter()
+            .map(|log| log.path.file_stem().unwrap().to_string_lossy().into_owned())
+            .collect::<Vec<_>>()
+    };
+    assert!(names().is_empty());
+    date("-p/b.jsonl", today);
+    date("-p/agent-1234567.jsonl", today + hour);
+    date("-p/subagents/agent-old.jsonl", today + hour);
+    assert_eq!(names(), ["agent-1234567", "b", "agent-old"]);
+    // An agent that runs over midnight, while its session waits.
+    date("-p/a.jsonl", today - hour);
+    date("-p/a/subagents/workflows/wf_9/agent-a9.jsonl", today + hour);
+    assert_eq!(names(), ["agent-a9", "agent-1234567", "b", "agent-old"]);
+}
+
+#[test]
 fn what_lies_below_any_folder_is_told_by_its_path() {
     let dir = home();
     let logs = logs_below(dir.path()).found;

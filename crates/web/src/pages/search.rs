@@ -185,6 +185,9 @@ fn open(log: &Path) -> io::Result<Box<dyn Read>> {
 fn words(trouble: &Trouble) -> Option<String> {
     match trouble {
         Trouble::Unread(path, error) => Some(format!("cannot read {}: {error}", path.display())),
+        Trouble::LeftOut { path, line_no, .. } => {
+            Some(format!("{}: line {line_no} is too long, and was left out", path.display()))
+        }
         Trouble::Huge { .. } | Trouble::Gone(_) => None,
     }
 }

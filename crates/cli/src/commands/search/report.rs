@@ -80,7 +80,7 @@ impl<'a> Report<'a> {
             Event::Copy => self.n_copies += 1,
             Event::End(session) => return self.end(session),
             Event::Trouble(trouble) => {
-                self.incomplete |= matches!(trouble, Trouble::Unread(..));
+                self.incomplete |= matches!(trouble, Trouble::Unread(..) | Trouble::LeftOut { .. });
                 self.troubles.push(trouble);
             }
         }
@@ -383,6 +383,10 @@ fn told(trouble: &Trouble) -> String {
     match trouble {
         Trouble::Huge { path, line_no, length } => {
             format!("{}: line {line_no} is {} long", path.display(), threadline_term::bytes(*length as u64))
+        }
+        Trouble::LeftOut { path, line_no, length } => {
+            let length = threadline_term::bytes(*length);
+            format!("{}: line {line_no} is {length} long, and was left out", path.display())
         }
         Trouble::Gone(path) => format!("{} is gone", path.display()),
         Trouble::Unread(path, error) => format!("cannot read {}: {error}", path.display()),

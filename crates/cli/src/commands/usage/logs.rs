@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use threadline_entry::Lines;
+use threadline_entry::{LeftOut, Lines};
 use threadline_store::{Listing, LogFile, SessionFile};
 use threadline_usage::{Calls, Ledger, Scan, Source, Wants};
 
@@ -51,6 +51,7 @@ impl Logs {
         self.found.sort_by(|a, b| b.size.cmp(&a.size).then_with(|| a.path.cmp(&b.path)));
         let ledger = Mutex::new(Ledger::default());
         let failed = Mutex::new(Vec::new());
+        let long = Mutex::new(Vec::new());
         let next = AtomicUsize::new(0);
         let progress = ui.progress("reading log", self.found.len());
         rayon::broadcast(|_| {
@@ -58,7 +59,10 @@ impl Logs {
             while let Some(log) = self.found.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let scanned = scan(log, wants, &mut buffer);
                 match scanned {
-                    Ok(scan) => locked(&ledger).absorb(scan.finish()),
+                    Ok((scan, left_out)) => {
+                        locked(&ledger).absorb(scan.finish());
+                        locked(&long).extend(left_out.into_iter().map(|line| (log.path.clone(), line)));
+                    }
                     Err(error) => locked(&failed).push((log.path.clone(), error)),
                 }
                 progress.step();
@@ -74,6 +78,9 @@ impl Logs {
                 _ => self.unread.push(format!("cannot read {}: {error}", path.display())),
             }
         }
+        let mut long = long.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        long.sort_by(|(a, x), (b, y)| a.cmp(b).then_with(|| x.at.cmp(&y.at)));
+        self.unread.extend(long.iter().map(|(path, line)| left_out(path, line)));
         let ledger = ledger.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         Read { calls: ledger.settle(), unread: self.unread, gone }
     }
@@ -87,21 +94,31 @@ pub(super) struct Read {
     pub(super) gone: Vec<PathBuf>,
 }
 
+/// What is said of a line that is too long to be read.
+fn left_out(path: &Path, line: &LeftOut) -> String {
+    let (at, length) = (line.at.byte_offset, threadline_term::bytes(line.length));
+    format!("{}: the line at byte {at} is {length} long, and was left out", path.display())
+}
+
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Reads one log in stretches, into a buffer that serves all of them.
-fn scan(log: &LogFile, wants: Wants, buffer: &mut Vec<u8>) -> io::Result<Scan> {
+/// A line that is longer than this tells of no call; memory has a limit, too.
+const LONGEST_LINE: usize = 32 << 20;
+
+/// Reads one log in stretches, into a buffer that serves all of them. Also tells of lines that were left out.
+fn scan(log: &LogFile, wants: Wants, buffer: &mut Vec<u8>) -> io::Result<(Scan, Vec<LeftOut>)> {
     let mut scan = Scan::new(source_of(log), wants);
-    let mut lines = Lines::new(File::open(&log.path)?).with_buffer(std::mem::take(buffer));
+    let lines = Lines::new(File::open(&log.path)?).leaving_out_longer_than(LONGEST_LINE);
+    let mut lines = lines.with_buffer(std::mem::take(buffer));
     if !wants.records {
         lines.stop_numbering();
     }
     let result = loop {
         match lines.next_block() {
             Ok(Some(block)) => scan.block(&block),
-            Ok(None) => break Ok(scan),
+            Ok(None) => break Ok((scan, lines.left_out().to_vec())),
             Err(error) => break Err(error),
         }
     };

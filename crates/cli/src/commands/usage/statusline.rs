@@ -38,9 +38,8 @@ pub(super) fn run(cx: &Context, args: &StatuslineArgs) -> Result<Outcome, Comman
         now.to_zoned(zone.clone()).start_of_day().map_err(|error| CommandError::new(error.to_string()))?;
     let midnight = midnight.timestamp().as_millisecond();
 
-    let mut logs = Logs::from(cx.store.logs());
     let day = SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(midnight).unwrap_or(0));
-    logs.found.retain(|log| log.modified >= day);
+    let mut logs = Logs::from(cx.store.logs_since(day));
     let transcript = text_at(&status, "/transcript_path").map(Path::new).filter(|path| path.is_file());
     if let Some(path) = transcript {
         logs.append(Logs::of_session(&SessionFile::at(path)));
