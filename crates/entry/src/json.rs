@@ -260,28 +260,7 @@ pub(crate) fn skip_white(bytes: &[u8], mut pos: usize) -> usize {
 pub(crate) fn skip_value(bytes: &[u8], pos: usize) -> usize {
     match bytes.get(pos) {
         Some(b'"') => skip_string(bytes, pos),
-        Some(b'{' | b'[') => {
-            let mut depth = 0usize;
-            let mut at = pos;
-            while let Some(&byte) = bytes.get(at) {
-                match byte {
-                    b'"' => {
-                        at = skip_string(bytes, at);
-                        continue;
-                    }
-                    b'{' | b'[' => depth += 1,
-                    b'}' | b']' => {
-                        depth -= 1;
-                        if depth == 0 {
-                            return at + 1;
-                        }
-                    }
-                    _ => {}
-                }
-                at += 1;
-            }
-            bytes.len()
-        }
+        Some(b'{' | b'[') => marks::end_of_container(bytes, pos),
         _ => {
             let mut at = pos + 1;
             while let Some(byte) = bytes.get(at) {

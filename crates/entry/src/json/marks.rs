@@ -297,6 +297,77 @@ impl<'a> Quotes<'a> {
     }
 }
 
+/// The end of the object or array that begins at `start`, in text that is known to be valid.
+pub(super) fn end_of_container(bytes: &[u8], start: usize) -> usize {
+    match vectors() {
+        Some(level) => dispatch!(level, simd => end_by(bytes, start, |block| bracket_marks(simd, block))),
+        None => end_by(bytes, start, plain_bracket_marks),
+    }
+}
+
+/// Where brackets, quotes and backslashes stand in 64 bytes.
+struct BracketMarks {
+    opening: u64,
+    closing: u64,
+    quotes: u64,
+    backslashes: u64,
+}
+
+#[inline(always)]
+fn bracket_marks<S: Simd>(simd: S, block: &[u8; 64]) -> BracketMarks {
+    let bytes = u8x64::from_slice(simd, block);
+    // One bit is all that `[` and `{` differ by, and `]` and `}`.
+    let folded = bytes | 0x20;
+    BracketMarks {
+        opening: folded.simd_eq(b'{').to_bitmask(),
+        closing: folded.simd_eq(b'}').to_bitmask(),
+        quotes: bytes.simd_eq(b'"').to_bitmask(),
+        backslashes: bytes.simd_eq(b'\\').to_bitmask(),
+    }
+}
+
+fn plain_bracket_marks(block: &[u8; 64]) -> BracketMarks {
+    let bits = |is: fn(u8) -> bool| block.iter().rev().fold(0, |bits, &byte| bits << 1 | u64::from(is(byte)));
+    let (quotes, backslashes) = marks(block);
+    let opening = bits(|byte| matches!(byte, b'{' | b'['));
+    BracketMarks { opening, closing: bits(|byte| matches!(byte, b'}' | b']')), quotes, backslashes }
+}
+
+#[inline(always)]
+fn end_by(bytes: &[u8], start: usize, marks: impl Fn(&[u8; 64]) -> BracketMarks) -> usize {
+    let mut depth = 0;
+    let (mut carry, mut in_string) = (0, 0);
+    for (i, block) in blocks(&bytes[start..]).enumerate() {
+        let BracketMarks { opening, closing, mut quotes, backslashes } = marks(&block);
+        if backslashes | carry != 0 {
+            quotes &= !escaped(backslashes, &mut carry);
+        }
+        // From each quote on all bits change, so that they are set within strings.
+        let mut inside = quotes;
+        for shift in [1, 2, 4, 8, 16, 32] {
+            inside ^= inside << shift;
+        }
+        inside ^= in_string;
+        in_string = 0u64.wrapping_sub(inside >> 63);
+        let (opening, mut closing) = (opening & !inside, closing & !inside);
+        if depth <= closing.count_ones() {
+            let mut closed = 0;
+            while closing != 0 {
+                let before = (1 << closing.trailing_zeros()) - 1;
+                closed += 1;
+                if depth + (opening & before).count_ones() <= closed {
+                    return start + i * 64 + closing.trailing_zeros() as usize + 1;
+                }
+                closing &= closing - 1;
+            }
+            depth = (depth + opening.count_ones()).saturating_sub(closed);
+        } else {
+            depth = depth + opening.count_ones() - closing.count_ones();
+        }
+    }
+    bytes.len()
+}
+
 /// The places of the bits that are set.
 #[inline(always)]
 fn each_bit(words: &[u64]) -> impl Iterator<Item = usize> {
@@ -406,6 +477,54 @@ pub(super) mod tests {
         quotes
     }
 
+    /// The end of a container, found one byte at a time.
+    fn end_plainly(bytes: &[u8], start: usize) -> usize {
+        let (mut depth, mut in_string, mut at) = (0, false, start);
+        while at < bytes.len() {
+            match bytes[at] {
+                b'\\' if in_string => at += 1,
+                b'"' => in_string = !in_string,
+                b'{' | b'[' if !in_string => depth += 1,
+                b'}' | b']' if !in_string => {
+                    depth -= 1;
+                    if depth == 0 {
+                        return at + 1;
+                    }
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        bytes.len()
+    }
+
+    /// JSON with long strings full of brackets, quotes and backslashes.
+    fn any_container() -> impl Strategy<Value = String> {
+        let pieces = prop::sample::select(vec![
+            "a",
+            "{",
+            "}]",
+            "\\\\",
+            "\\\"",
+            "\\n",
+            ",",
+            "\u{e9}",
+            "long stretches of nothing much",
+        ]);
+        let string =
+            prop::collection::vec(pieces, 0..40).prop_map(|pieces| format!("\"{}\"", pieces.concat()));
+        let leaf = prop_oneof![string, Just("12.5".to_owned()), Just("null".to_owned())];
+        leaf.prop_recursive(5, 60, 6, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(|items| format!("[{}]", items.join(","))),
+                prop::collection::vec(inner, 0..6).prop_map(|items| {
+                    let members: Vec<_> = items.iter().map(|item| format!("\"k}}\\\"\":{item}")).collect();
+                    format!("{{{}}}", members.join(" , "))
+                }),
+            ]
+        })
+    }
+
     fn all(bytes: &[u8]) -> Vec<usize> {
         let mut quotes = Quotes::new(bytes);
         std::iter::from_fn(|| quotes.pop()).collect()
@@ -418,6 +537,19 @@ pub(super) mod tests {
         ) {
             for found in in_each_way(|| all(&bytes)) {
                 prop_assert_eq!(found, plainly(&bytes));
+            }
+        }
+
+        #[test]
+        fn containers_end_where_they_end(inner in any_container(), before in "[a-z ]{0,70}", behind in "[\\]},\"a ]{0,70}") {
+            let text = format!("{before}[{inner}]{behind}");
+            let expected = end_plainly(text.as_bytes(), before.len());
+            prop_assert_eq!(expected, text.len() - behind.len());
+            prop_assert_eq!(in_each_way(|| end_of_container(text.as_bytes(), before.len())), [expected; 3]);
+            // What is torn has no end, and nothing else happens.
+            for cut in before.len() + 1..expected {
+                let torn = &text.as_bytes()[..cut];
+                prop_assert_eq!(in_each_way(|| end_of_container(torn, before.len())), [cut; 3]);
             }
         }
 
