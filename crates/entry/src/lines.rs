@@ -70,7 +70,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Leaves out lines of more than `longest` bytes, so that memory has a limit whatever is in the file: no more than
+    /// Leaves out lines of `longest` bytes or more, so that memory has a limit whatever is in the file: no more than
     /// twice that. [`Lines::left_out`] names them.
     #[must_use]
     pub fn leaving_out_longer_than(mut self, longest: usize) -> Self {
@@ -114,7 +114,7 @@ impl<R: Read> Lines<R> {
                 break searched + hit;
             }
             let pending = self.end - self.start;
-            if pending > self.longest {
+            if pending >= self.longest {
                 self.leave_out()?;
                 searched = self.start;
                 continue;
@@ -143,7 +143,7 @@ impl<R: Read> Lines<R> {
                 break searched + hit + 1;
             }
             let pending = self.end - self.start;
-            if pending > self.longest {
+            if pending >= self.longest {
                 self.leave_out()?;
                 searched = self.start;
                 continue;
