@@ -206,7 +206,8 @@ impl<R: Read> Lines<R> {
         }
         // Room for a chunk, or for as much as is pending again, so that a huge line costs no more than twice itself.
         if self.buffer.len() < pending + CHUNK / 2 {
-            self.buffer.resize(pending + pending.max(CHUNK), 0);
+            let most = self.longest.saturating_add(CHUNK).max(pending + CHUNK);
+            self.buffer.resize((pending + pending.max(CHUNK)).min(most), 0);
         }
         while self.end < self.buffer.len() {
             match self.reader.read(&mut self.buffer[self.end..]) {
