@@ -267,14 +267,14 @@ fn calls_last(content: &mut [ReplayBlock<'_>]) {
     content.sort_by_key(|block| block.is("tool_use"));
 }
 
-/// Leaves out replies of nothing but thinking, unless the reply holds more elsewhere.
+/// Leaves out replies of nothing at all, and those of nothing but thinking unless the reply holds more elsewhere.
 fn drop_thoughts(drafts: &mut Vec<Draft<'_>>) {
     let replies = drafts.iter().filter(|draft| draft.role == Role::Assistant);
     let spoken = replies.filter(|draft| !draft.content.iter().all(ReplayBlock::is_thinking));
     let spoken: FxHashSet<String> = spoken.map(|draft| draft.id.clone().into_owned()).collect();
     drafts.retain(|draft| {
         let silent = draft.role == Role::Assistant && draft.content.iter().all(ReplayBlock::is_thinking);
-        !silent || spoken.contains(&*draft.id)
+        !silent || !draft.content.is_empty() && spoken.contains(&*draft.id)
     });
 }
 

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::render::{names, session, turns};
+use crate::render::{names, replay, session, turns};
 
 /// Each reply: its lines, its blocks, its output tokens.
 fn replies(notation: &str) -> String {
@@ -114,4 +114,25 @@ a3 <- u2  reply  m2 text "On."
       [u2 a3]
       m2  text
     "#);
+}
+
+#[test]
+fn a_line_of_nothing_is_no_message_wherever_its_reply_goes_on() {
+    assert_snapshot!(
+        replay(
+            r#"
+            u1        user "one"
+            a1 <- u1  reply m1 []
+            u2 <- a1  user "go"
+            a2 <- u2  reply m1 text "second"
+            u3 <- a2  user "more"
+            a3 <- u3  reply m1 []
+            "#
+        ),
+        @r"
+    user: text one, text go
+    assistant: text second
+    user: text more
+    "
+    );
 }

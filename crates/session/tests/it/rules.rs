@@ -39,7 +39,11 @@ fn each_fault_is_told() {
     for (fault, replaced, by) in [
         ("line 1: the line is a second beginning (rule 1)", "u2 <- y1  user", "u2        user"),
         ("line 2: what the line continues does not stand before it (rule 2)", "a1 <- u1", "a1 <- ?x"),
-        ("line 7: another line has the same uuid (rule 2)", "a4 <- r2  reply", "u1 <- r2  reply"),
+        (
+            "line 7: another line has the same uuid (rule 2)",
+            "text \"One file.\"",
+            "text \"One file.\" +{\"uuid\":\"u1\"}",
+        ),
         (
             "line 3: the line is not later than the one that it continues (rule 3)",
             r#"{"command":"ls"}"#,
