@@ -64,8 +64,9 @@ const openIn = piece => [...piece.querySelectorAll('.i[id] > details[open]')].ma
 async function redraw(piece) {
   const open = new Set(openIn(piece));
   let answer;
-  try { answer = await fetch(address('part', { name: piece.dataset.p })); } catch { return; }
-  if (!answer.ok) return;
+  try { answer = await fetch(address('part', { name: piece.dataset.p })); } catch (error) { delete piece.dataset.v; throw error; }
+  // A part that is no longer there goes away with the next change.
+  if (!answer.ok) { delete piece.dataset.v; return; }
   const html = await answer.text();
   piece.innerHTML = html;
   piece.classList.add('drawn');
@@ -158,15 +159,21 @@ async function apply(change) {
   main.dataset.line = index.last;
 }
 
-// One change after the other.
+// One change after the other. Where one fails, everything is told anew: a page that missed something would stay behind.
 let queue = Promise.resolve();
-let quiet = 0;
+let quiet = 0, heard = null;
+function again(source) {
+  if (source !== heard) return;
+  source.close();
+  heard = null;
+  setTimeout(connect, 500);
+}
 function connect() {
-  const source = new EventSource(address('live', {}));
+  const source = heard = new EventSource(address('live', {}));
   source.addEventListener('change', event => {
     const change = JSON.parse(event.data);
     const live = $('live');
-    queue = queue.then(() => apply(change)).catch(() => {});
+    queue = queue.then(() => source === heard && apply(change)).catch(() => again(source));
     if (live && change.last > index.last) {
       live.hidden = false;
       clearTimeout(quiet);

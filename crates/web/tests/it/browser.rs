@@ -42,6 +42,9 @@ if (left) { left.scrollIntoView(); return false; }
 return true;
 "#;
 
+/// How much of a page is below what is seen.
+const LEFT_TO_READ: &str = "return document.documentElement.scrollHeight - innerHeight - scrollY";
+
 fn no_complaints(browser: &Browser) {
     let said = browser.console();
     assert!(said.is_empty(), "{said:#?}");
@@ -82,15 +85,17 @@ fn a_page_that_was_open_while_a_session_was_written_ends_equal_to_a_fresh_one() 
     let home = TestHome::new();
     let id = session_uuid("live");
     let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
-    // Some of it is there before.
-    let (before, after) = lines.split_at(lines.len() / 8 + 1);
+    // Enough of it is there before that its end is out of sight.
+    let (before, after) = lines.split_at(lines.len() / 2);
     let path = home.file(format!("projects/-p/{id}.jsonl"), before.concat());
     let served = Served::new(&home);
     browser.open(&served.url(&format!("/s/{id}")));
+    browser.resize(1400, 500);
     browser.wait("return document.getElementById('main')?.dataset.line");
     // The reader is somewhere in the middle of what there is, and opened something.
     browser.run("document.querySelector('#parts details')?.setAttribute('open', ''); scrollTo(0, 60);");
     let held = browser.run("return scrollY").as_f64().unwrap();
+    assert!(browser.run(LEFT_TO_READ).as_f64().unwrap() > 500.0, "whoever is at the end follows it");
     let mut file = File::options().append(true).open(&path).unwrap();
     for (i, line) in after.iter().enumerate() {
         let cut = [line.len() / 2, line.len().saturating_sub(1), line.len()][i % 3];
@@ -103,6 +108,7 @@ fn a_page_that_was_open_while_a_session_was_written_ends_equal_to_a_fresh_one() 
     }
     browser.wait(&format!("return document.getElementById('main').dataset.line === '{}'", lines.len()));
     assert_eq!(browser.run("return scrollY").as_f64().unwrap(), held, "what was being read moved");
+    assert!(browser.run(LEFT_TO_READ).as_f64().unwrap() > 500.0, "it grew below");
     browser.run("for (const open of document.querySelectorAll('#parts details[open]')) open.open = false;");
     browser.wait(DRAW_ALL);
     browser.run("scrollTo(0, 0)");
