@@ -146,7 +146,9 @@ impl Running {
             let errors =
                 said.lines().filter(|line| line.contains("Socket errors") || line.contains("Non-2xx"));
             failed += errors.map(numbers).sum::<f64>();
-            failed += f64::from(!said.contains("Requests/sec"));
+            // `1234 requests in 3.00s, 5.67MB read`
+            let answered = said.lines().find_map(|line| line.trim().split_once(" requests in "));
+            failed += f64::from(answered.is_none_or(|(count, _)| matches!(count, "0" | "")));
             if let Some(line) = said.lines().find(|line| line.contains("Requests/sec")) {
                 println!("  {}: {}", path.split(['?', '-']).next().unwrap_or_default(), line.trim());
             }

@@ -13,7 +13,7 @@ use threadline_usage::Totals;
 
 use crate::outline::{OutlineLine, outline};
 use crate::transcript::{
-    AgentView, Body, Item, Teller, Telling, Tokens, Transcript, TurnView, anchor, facts, findings,
+    AgentView, Body, Item, Teller, Telling, Tokens, Transcript, TurnView, anchor, facts,
 };
 
 /// Where everything of a conversation stands.
@@ -67,13 +67,12 @@ pub struct BranchLayout {
 }
 
 /// Lays out the conversation of a session, or of one of its sub-agents; as it went, or as it would be if it had ended
-/// at `leaf`.
+/// at `leaf`. What is wrong with it is not looked for, which takes longer than the rest: [`crate::findings`] does that.
 pub fn layout(telling: Telling<'_>, agent: Option<usize>, leaf: Option<usize>) -> Layout {
     let session = telling.family.session(agent);
     let met = RefCell::default();
     let teller = Teller { telling, agent, depth: 0, met: &met };
-    let mut layout =
-        Layout { told: Transcript { findings: findings(session), ..facts(session) }, ..Layout::default() };
+    let mut layout = Layout { told: facts(session), ..Layout::default() };
     let mut thread = leaf.map_or_else(|| session.thread(), |leaf| session.thread_to(leaf));
     teller.add_beside(&mut thread);
     teller.each_turn_of(&session.turns_of(&thread), &|_, _| true, &mut |turn, mut told| {

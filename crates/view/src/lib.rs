@@ -37,6 +37,6 @@ pub use threadline_session::{Input, Outcome, Round};
 pub use threadline_usage::{Explained, Money, Totals, Verdict, Window};
 pub use transcript::{
     AgentView, Attached, Body, BranchView, CallView, Item, Kept, Telling, Timing, Tokens, Transcript,
-    TurnView, anchor, each_turn, transcript,
+    TurnView, anchor, each_turn, findings, transcript,
 };
 pub use usage_board::{DayUse, UsageBoard};

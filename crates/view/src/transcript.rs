@@ -355,7 +355,7 @@ pub(crate) fn facts(session: &Session) -> Transcript {
 }
 
 /// What is wrong with a session.
-pub(crate) fn findings(session: &Session) -> Vec<Finding> {
+pub fn findings(session: &Session) -> Vec<Finding> {
     let mut findings = session.findings();
     findings.retain(|finding| finding.severity > Severity::Note);
     findings

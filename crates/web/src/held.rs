@@ -7,13 +7,19 @@ use std::sync::Arc;
 use threadline_session::{Agent, Family, Session, Spawn};
 use threadline_store::{AgentFile, SessionFile};
 use threadline_usage::Book;
-use threadline_view::{Item, Layout, Spending, Telling, items, layout};
+use threadline_view::{Finding, Item, Layout, Spending, Telling, findings, items, layout};
 
 use crate::log::{Log, Seen};
 use crate::plan::{Plan, Span};
 
 /// A line that is longer than this is shown with its long texts cut; its own page has all of it.
 const LONGEST: usize = 16 << 20;
+
+/// In a log that is longer than this, nobody waits for what is wrong with it, nor for what was added to its cost.
+#[cfg(not(test))]
+const LATER: u64 = 8 << 20;
+#[cfg(test)]
+const LATER: u64 = 64 << 10;
 
 /// What of a session is looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -32,6 +38,12 @@ pub(crate) struct Held {
     agents: Vec<Logged>,
     family: Family,
     spending: Spending,
+    /// Whether `spending` is of all there is.
+    counted: bool,
+    /// What is wrong with the session.
+    odd: Vec<Finding>,
+    /// Whether `odd` is of all there is.
+    checked: bool,
     book: Arc<Book>,
     plans: HashMap<Look, Arc<Plan>>,
     /// Counts what was seen of it, so that who looks knows whether there is more.
@@ -74,6 +86,9 @@ impl Held {
             agents: Vec::new(),
             family: Family::default(),
             spending: Spending::default(),
+            counted: false,
+            odd: Vec::new(),
+            checked: false,
             book,
             plans: HashMap::new(),
             version: 1,
@@ -83,6 +98,7 @@ impl Held {
         let mut agents = Vec::new();
         held.look_for_agents(&mut agents);
         held.join(session, agents);
+        held.count();
         Ok(held)
     }
 
@@ -146,14 +162,40 @@ impl Held {
         }
     }
 
-    /// Joins the session with its sub-agents, and counts what they cost.
+    /// Joins the session with its sub-agents. What takes long in a large one is left for [`Held::settle`].
     fn join(&mut self, main: Session, mut agents: Vec<Agent>) {
         for (agent, logged) in agents.iter_mut().zip(&self.agents) {
             agent.spawn.clone_from(&logged.spawn);
         }
-        self.family = Family::new(main, agents);
-        self.spending = Spending::of(&self.family, &self.book);
         self.plans.clear();
+        self.family = Family::new(main, agents);
+        (self.counted, self.checked) = (false, false);
+        if self.main.bytes() <= LATER {
+            self.settle();
+        }
+    }
+
+    /// Counts what all of it cost, if that is not known.
+    pub(crate) fn count(&mut self) {
+        if !std::mem::replace(&mut self.counted, true) {
+            let (family, book) = (&self.family, &self.book);
+            // Everybody asks for the conversation next.
+            (self.spending, _) = rayon::join(|| Spending::of(family, book), || family.main.thread());
+            self.version += 1;
+            self.plans.clear();
+        }
+    }
+
+    /// Makes up for what was left for later: what all of it cost, and what is wrong with it.
+    pub(crate) fn settle(&mut self) {
+        self.count();
+        if !std::mem::replace(&mut self.checked, true) {
+            let odd = findings(&self.family.main);
+            if std::mem::replace(&mut self.odd, odd) != self.odd {
+                self.version += 1;
+                self.plans.clear();
+            }
+        }
     }
 
     /// About how much memory it takes.
@@ -180,7 +222,8 @@ impl Held {
             None => None,
         };
         let telling = Telling { spending: Some(&self.spending), ..Telling::new(&self.family) };
-        let layout = layout(telling, agent, leaf);
+        let mut layout = layout(telling, agent, leaf);
+        layout.told.findings = if agent.is_none() { self.odd.clone() } else { findings(session) };
         let plan = Arc::new(Plan::new(layout, session, self.log(agent)));
         self.plans.insert(look.clone(), Arc::clone(&plan));
         Ok(plan)

@@ -65,7 +65,7 @@ impl Server {
         let guard = Guard::new(options.host, port, options.token);
         let runtime = Builder::new_multi_thread()
             .worker_threads(2)
-            .max_blocking_threads(32)
+            .max_blocking_threads(BLOCKING)
             .thread_name("serve")
             .enable_all()
             .build()?;
@@ -122,6 +122,9 @@ impl Server {
         served
     }
 }
+
+/// So many pages are made at a time; the others wait.
+const BLOCKING: usize = 8;
 
 /// How long answers may take that were begun before the server was stopped.
 const GRACE: Duration = Duration::from_millis(1500);

@@ -25,25 +25,38 @@ pub(crate) struct Shelf {
     slots: Mutex<VecDeque<(String, Slot, usize)>>,
     /// Who holds this reads a large log.
     reading: Mutex<()>,
+    /// Where sessions are read and laid out. An allocator keeps much of what a thread freed for that thread, so these
+    /// are few. Nothing that runs here waits for a lock: a thread that waits for its other half takes up other work.
+    pool: Option<rayon::ThreadPool>,
 }
 
 impl Shelf {
     pub(crate) fn new(book: Book) -> Self {
-        Self { book: Arc::new(book), slots: Mutex::default(), reading: Mutex::default() }
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).thread_name(|_| "shelf".to_owned());
+        // Without threads of its own, it uses those of whoever asks.
+        let pool = pool.build().ok();
+        Self { book: Arc::new(book), slots: Mutex::default(), reading: Mutex::default(), pool }
+    }
+
+    fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        match &self.pool {
+            Some(pool) => pool.install(work),
+            None => work(),
+        }
     }
 
     /// Lets `look` see a session as it is now.
-    pub(crate) fn with<T>(
+    pub(crate) fn with<T: Send>(
         &self,
         store: &Store,
         id: &str,
-        look: impl FnOnce(&mut Held) -> Result<T, Problem>,
+        look: impl FnOnce(&mut Held) -> Result<T, Problem> + Send,
     ) -> Result<T, Problem> {
         let slot = self.slot(id);
         let mut guard = lock(&slot);
         match &mut *guard {
             Some(held) => {
-                held.refresh()?;
+                self.run(|| held.refresh())?;
                 if held.gone {
                     *guard = None;
                     drop(guard);
@@ -61,7 +74,7 @@ impl Shelf {
             },
         }
         let Some(held) = &mut *guard else { return Err(no_such_session()) };
-        let answer = look(held);
+        let answer = self.run(|| look(held));
         let weight = held.weight();
         drop(guard);
         self.weigh(id, weight);
@@ -70,9 +83,11 @@ impl Shelf {
 
     fn open(&self, store: &Store, id: &str) -> Result<Held, Problem> {
         let file = store.session(id).ok_or_else(no_such_session)?;
-        let large = std::fs::metadata(&file.path)?.len() > LARGE;
-        let _reading = large.then(|| lock(&self.reading));
-        Ok(Held::open(file, Arc::clone(&self.book))?)
+        let length = std::fs::metadata(&file.path)?.len();
+        let _reading = (length > LARGE).then(|| lock(&self.reading));
+        // There is room for it before it is read.
+        self.weigh(id, usize::try_from(length).map_or(BUDGET, |length| length.min(BUDGET)));
+        Ok(self.run(|| Held::open(file, Arc::clone(&self.book)))?)
     }
 
     /// The session's place, which is made if there is none, and is now the last looked at.

@@ -21,6 +21,9 @@ const EVERY: Duration = Duration::from_millis(1000);
 /// Changes that come within this time are told at once.
 const TOGETHER: Duration = Duration::from_millis(25);
 
+/// After so many changes, what was left for later is made up for.
+const SETTLED: u32 = 50;
+
 /// The sessions that somebody follows.
 #[derive(Default)]
 pub(crate) struct Watches(Mutex<HashMap<String, Weak<Watch>>>);
@@ -56,10 +59,16 @@ impl Watches {
 async fn look(state: State, id: String, tell: watch::Sender<u64>, alive: Weak<()>) {
     let poke = Arc::new(Notify::new());
     let mut watcher = None;
+    let (mut busy, mut quiet) = (0, false);
     while alive.strong_count() > 0 && !*state.ending.borrow() {
         let (state, id) = (state.clone(), id.clone());
         let seen = tokio::task::spawn_blocking(move || {
-            state.shelf.with(&state.store, &id, |held| Ok((held.version, held.file.path.clone())))
+            state.shelf.with(&state.store, &id, |held| {
+                if quiet {
+                    held.settle();
+                }
+                Ok((held.version, held.file.path.clone()))
+            })
         });
         match seen.await {
             Ok(Ok((version, path))) => {
@@ -74,9 +83,14 @@ async fn look(state: State, id: String, tell: watch::Sender<u64>, alive: Weak<()
             }
         }
         tokio::select! {
-            () = poke.notified() => tokio::time::sleep(TOGETHER).await,
-            () = tokio::time::sleep(EVERY) => {}
+            () = poke.notified() => {
+                busy += 1;
+                tokio::time::sleep(TOGETHER).await;
+            }
+            () = tokio::time::sleep(EVERY) => busy = 0,
         }
+        // Where it is written without a pause, it is settled now and then.
+        quiet = busy % SETTLED == 0;
     }
 }
 

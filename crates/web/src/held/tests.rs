@@ -105,6 +105,8 @@ fn assert_same(path: &Path) {
     assert_eq!(plan.layout.told.spent, expected.spent, "{path:?}");
     assert_eq!(plan.layout.told.title, expected.title, "{path:?}");
     assert_eq!(plan.layout.told.agents.len(), expected.agents.len(), "{path:?}");
+    held.settle();
+    let plan = held.plan(&Look::default()).unwrap();
     let sound = |finding: &&threadline_view::Finding| finding.code != threadline_entry::Code::HugeLine;
     let codes = |findings: &[threadline_view::Finding]| {
         findings.iter().filter(sound).map(|f| (f.code, f.at)).collect::<Vec<_>>()
@@ -166,7 +168,9 @@ fn a_session_that_grows_line_by_line_ends_as_one_that_was_read_whole() {
         for piece in [&line[..cut], &line[cut..]] {
             file.write_all(piece).unwrap();
             held.refresh().unwrap();
+            held.settle();
             let mut fresh = Held::open(SessionFile::at(&path), Arc::clone(&book)).unwrap();
+            fresh.settle();
             assert_eq!(shown(&mut held), shown(&mut fresh), "line {}", i + 1);
             let (plan, other) = (held.plan(&Look::default()).unwrap(), fresh.plan(&Look::default()).unwrap());
             assert_eq!(
@@ -208,6 +212,43 @@ fn of_a_log_that_is_too_long_the_end_is_held() {
     assert_eq!(held.plan(&Look::default()).unwrap().layout.turns.last().unwrap().turn.anchor, "m1000");
     assert!(held.log_of(&Look::default()).unwrap().raw(1000, 100).unwrap().is_some());
     assert!(held.log_of(&Look::default()).unwrap().raw(1, 100).unwrap().is_none());
+}
+
+#[test]
+fn nobody_waits_for_what_takes_long_in_a_large_log_and_it_is_made_up_for() {
+    let home = TestHome::new();
+    let long = "x".repeat(40_000);
+    let call = |n: usize| {
+        format!(
+            "a{n} <- ?u{n} reply m{n} tool t{n} Bash {{\"command\":\"{long}\"}} usage={{\"output_tokens\":1000}}\n"
+        )
+    };
+    let path =
+        home.session("large", &format!("u1 user \"begin\"\n{}u2 <- a1 user \"on\"\n{}", call(1), call(2)));
+    let mut held = Held::open(SessionFile::at(&path), Arc::new(Book::embedded())).unwrap();
+    let told = |held: &mut Held| {
+        let told = &held.plan(&Look::default()).unwrap().layout.told;
+        (told.findings.len(), told.spent.clone())
+    };
+    let (found, first) = told(&mut held);
+    assert_eq!(found, 0);
+    let version = held.version;
+    held.settle();
+    let (found, same) = told(&mut held);
+    assert!(found > 0 && same == first && held.version > version, "{found} {same:?}");
+    // What is appended is there at once; what it cost is counted later.
+    let more = threadline_testkit::log_of("large", &format!("u3 <- ?a2 user \"more\"\n{}", call(3)));
+    File::options().append(true).open(&path).unwrap().write_all(&more).unwrap();
+    held.refresh().unwrap();
+    assert_eq!(held.plan(&Look::default()).unwrap().layout.turns.len(), 3);
+    assert_eq!(told(&mut held), (found, first.clone()));
+    let version = held.version;
+    held.settle();
+    assert!(held.version > version);
+    let now = told(&mut held);
+    let mut fresh = Held::open(SessionFile::at(&path), Arc::new(Book::embedded())).unwrap();
+    fresh.settle();
+    assert!(now == told(&mut fresh) && now.1 != first, "{now:?}");
 }
 
 #[test]

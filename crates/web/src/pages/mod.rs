@@ -93,7 +93,14 @@ fn list(frame: &Frame<'_>, content: &Markup) -> Answer {
 async fn run(state: State, page: Page, ask: Ask) -> Response {
     let form = ask.form;
     let _leaving = Leaving(Arc::clone(&ask.gone));
-    let done = tokio::task::spawn_blocking(move || page(&state, &ask)).await;
+    let done = tokio::task::spawn_blocking(move || {
+        // Who waited in a queue may have left.
+        if ask.gone.load(Ordering::Relaxed) {
+            return Err(Problem::failed("Nobody waits for this page"));
+        }
+        page(&state, &ask)
+    })
+    .await;
     match done {
         Ok(Ok(answer)) => answer.into_response(),
         Ok(Err(problem)) => problem.answer(form),

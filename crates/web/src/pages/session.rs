@@ -63,6 +63,7 @@ fn html(state: &State, ask: &Ask, look: &Look) -> Result<Answer, Problem> {
     let id = ask.part(0);
     let at = ask.get("at").and_then(line_of);
     let (plan, told, drawn, facts) = state.shelf.with(&state.store, id, |held| {
+        held.count();
         let plan = held.plan(look)?;
         let from = at.map_or(0, |line| plan.part_at(line));
         let drawn = first_parts(held, look, &plan, from)?;

@@ -16,7 +16,10 @@ const DEPTH: usize = 32;
 
 pub(crate) fn page(state: &State, ask: &Ask, look: &Look) -> Result<Answer, Problem> {
     let (id, look, form) = (ask.part(0).to_owned(), look.clone(), ask.form);
-    let plan = state.shelf.with(&state.store, &id, |held| Ok(held.plan(&look)?))?;
+    let plan = state.shelf.with(&state.store, &id, |held| {
+        held.settle();
+        Ok(held.plan(&look)?)
+    })?;
     let state = state.clone();
     let turns = plan.layout.turns.len();
     let mut next = 0;
