@@ -1,6 +1,8 @@
 //! Turns, and what happened in them.
 
-use threadline_view::{Attached, Body, CallView, Card, Input, Item, Outcome, Totals, TurnView};
+use threadline_view::{
+    Attached, Body, CallView, Card, Input, Item, Outcome, Totals, TurnView, short_model, short_tool,
+};
 
 use crate::markup::Markup;
 use crate::page::Images;
@@ -275,15 +277,6 @@ pub(crate) fn spent_words(spent: &Totals) -> String {
     }
 }
 
-/// `opus-4-5` for `claude-opus-4-5-20251101`.
-fn short_model(model: &str) -> &str {
-    let short = model.strip_prefix("claude-").unwrap_or(model);
-    match short.rsplit_once('-') {
-        Some((name, day)) if day.len() == 8 && day.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => short,
-    }
-}
-
 /// Adds everything of a turn but its head.
 fn items(sheet: &mut Sheet<'_>, out: &mut Markup, turn: &TurnView, head: Option<usize>, place: Place<'_>) {
     let rest: Vec<&Item> =
@@ -520,7 +513,7 @@ fn call_item(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, call: &CallVi
     }
     out.lit(" data-t=\"").num(number as u64).lit("\">");
     let mut summary = Markup::new();
-    summary.lit("<span class=\"tool\">").text(short_name(&call.name)).lit("</span><span class=\"subject\">");
+    summary.lit("<span class=\"tool\">").text(short_tool(&call.name)).lit("</span><span class=\"subject\">");
     summary.text(&words::first_words(words::path(&call.subject, sheet.cwd.as_deref()), 240)).lit("</span>");
     if bad {
         summary.lit("<span class=\"outcome\">").text(call.outcome.name()).lit("</span>");
@@ -546,14 +539,6 @@ fn call_item(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, call: &CallVi
     body.lit("</div>");
     sheet.fold(out, Some(&name), &summary, &body);
     close_item(out, item, place);
-}
-
-/// The name of a tool, without the ceremony that MCP puts before it.
-fn short_name(name: &str) -> &str {
-    match name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
-        Some((_, tool)) if !tool.is_empty() => tool,
-        _ => name,
-    }
 }
 
 fn compaction(

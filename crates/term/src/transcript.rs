@@ -5,6 +5,7 @@ use std::fmt::Write;
 use jiff::tz::TimeZone;
 use threadline_view::{
     AgentView, Body, BranchView, CallView, Input, Item, Level, Outcome, Totals, Transcript, TurnView,
+    short_model, short_tool,
 };
 use unicode_width::UnicodeWidthStr;
 
@@ -352,7 +353,7 @@ impl<'a> Writer<'a> {
     fn call(&mut self, call: &CallView, indent: usize) {
         let failed = call.outcome != Outcome::Ok;
         let mark = if failed { self.page.paint(Label::Error, "✗") } else { "▸".to_owned() };
-        let name = self.page.paint(Label::Tool, &visible(short_name(&call.name)));
+        let name = self.page.paint(Label::Tool, &visible(short_tool(&call.name)));
         let mut about = Vec::new();
         if failed {
             let gist = if call.gist.is_empty() { call.outcome.name() } else { &call.gist };
@@ -365,7 +366,7 @@ impl<'a> Writer<'a> {
                 .filter(|millis| *millis > 99)
                 .map(|millis| self.page.paint(Label::Dim, &duration(millis))),
         );
-        let room = self.page.room(indent + short_name(&call.name).len() + call.gist.len().min(60) + 14);
+        let room = self.page.room(indent + short_tool(&call.name).len() + call.gist.len().min(60) + 14);
         let subject = cut(&one_line(&call.subject), room.max(24));
         let gap = if subject.is_empty() { "" } else { "  " };
         self.line(
@@ -422,23 +423,6 @@ impl<'a> Writer<'a> {
         for turn in &branch.turns {
             self.turn(turn, 2);
         }
-    }
-}
-
-/// The name of a tool, without the ceremony that MCP puts before it.
-fn short_name(name: &str) -> &str {
-    match name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
-        Some((_, tool)) if !tool.is_empty() => tool,
-        _ => name,
-    }
-}
-
-/// A model's name without what all of them have in common, and without its date.
-fn short_model(model: &str) -> &str {
-    let name = model.strip_prefix("claude-").unwrap_or(model);
-    match name.rsplit_once('-') {
-        Some((name, date)) if date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => name,
     }
 }
 

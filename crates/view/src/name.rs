@@ -1,0 +1,31 @@
+//! Names in short, as people say them.
+
+/// The name of a tool, without the ceremony that MCP puts before it.
+pub fn short_tool(name: &str) -> &str {
+    match name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
+        Some((_, tool)) if !tool.is_empty() => tool,
+        _ => name,
+    }
+}
+
+/// A model's name without what all of them have in common, and without its date: `opus-4-5`.
+pub fn short_model(model: &str) -> &str {
+    let name = model.strip_prefix("claude-").unwrap_or(model);
+    match name.rsplit_once('-') {
+        Some((name, date)) if date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lose_what_says_nothing() {
+        let models = ["claude-opus-4-5-20251101", "claude-opus-4-5", "gpt-9", "claude-20251101"];
+        assert_eq!(models.map(short_model), ["opus-4-5", "opus-4-5", "gpt-9", "20251101"]);
+        let tools = ["mcp__loom__weave", "mcp__loom__", "mcp__loom", "Bash"];
+        assert_eq!(tools.map(short_tool), ["weave", "mcp__loom__", "mcp__loom", "Bash"]);
+    }
+}
