@@ -6,7 +6,8 @@ use std::path::{Component, Path, PathBuf};
 use similar::{ChangeTag, TextDiff};
 use threadline_session::{At, Basis, FileContent, FileHistory, FileText};
 use threadline_store::{self as store, FileDigest, SessionFile, Snapshot, Step};
-use threadline_term::{Label, Page, bytes, visible};
+use threadline_term::{Label, Page, visible};
+use threadline_view::figure::bytes;
 
 use crate::commands::carry_out;
 use crate::context::Context;

@@ -1,11 +1,13 @@
 //! Cards: the whole of a tool call, below the line that sums it up.
 
-use threadline_view::{AgentView, CallView, Card, Change, CommandCard, Hunk, Outcome, Question, Todo};
+use threadline_view::{
+    AgentView, CallView, Card, Change, CommandCard, Hunk, Outcome, Question, Todo, figure,
+};
 
-use crate::item::{self, Place};
 use crate::markup::Markup;
 use crate::sheet::{Sheet, left_out};
-use crate::{prose, words};
+use crate::turn::{self, Place};
+use crate::{picture, prose, words};
 
 /// Adds the body of a call that has this name.
 pub(crate) fn body(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView, name: &str) {
@@ -43,7 +45,7 @@ pub(crate) fn body(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView, nam
         }
         sheet.output(out, &call.result);
     }
-    item::attached(sheet, out, &call.files, &[]);
+    picture::attached(sheet, out, &call.files, &[]);
 }
 
 fn card(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView) {
@@ -321,14 +323,14 @@ pub(crate) fn work(sheet: &mut Sheet<'_>, out: &mut Markup, agent: &AgentView, c
     body.lit("<div class=\"agent\">");
     let place = Place { agent: Some(&agent.id), turns: "", goes_on: false };
     for turn in &agent.turns {
-        item::turn(sheet, &mut body, turn, place);
+        turn::turn(sheet, &mut body, turn, place);
     }
     body.lit("</div>");
     let calls: usize = threadline_view::outline(&agent.turns).iter().map(|line| line.calls).sum();
     let mut summary = Markup::new();
     summary.lit("<span class=\"tool\">Work</span><span class=\"subject\">");
     summary.text(agent.description.as_deref().or(agent.agent_type.as_deref()).unwrap_or(&agent.id));
-    summary.lit("</span><span class=\"gist\">").text(&words::plural(calls, "call"));
+    summary.lit("</span><span class=\"gist\">").text(&figure::plural(calls as u64, "call"));
     if agent.spent.calls > 0 {
         summary.lit(" · ").text(&agent.spent.short_cost());
     }

@@ -1,6 +1,6 @@
 //! A small chart: how the context grew and what each turn cost, turn by turn.
 
-use threadline_view::TurnLayout;
+use threadline_view::{TurnLayout, figure};
 
 use crate::markup::Markup;
 use crate::words;
@@ -28,9 +28,10 @@ pub(crate) fn growth(turns: &[TurnLayout]) -> Markup {
     out.lit("<div class=\"growth\">");
     if most > 0 {
         let cut = if bars.iter().any(|bar| bar.compacted) { "; amber where it was compacted" } else { "" };
-        let label = format!("context, up to {} tokens{cut}", words::count(most));
-        let heights =
-            bars.iter().map(|bar| (bar.context as f64 / most as f64, words::count(bar.context) + " tokens"));
+        let label = format!("context, up to {} tokens{cut}", figure::short_count(most));
+        let heights = bars
+            .iter()
+            .map(|bar| (bar.context as f64 / most as f64, figure::short_count(bar.context) + " tokens"));
         row(&mut out, &bars, "g-context", &label, heights);
     }
     if dearest > 0.0 {

@@ -2,6 +2,8 @@
 
 use jiff::tz::TimeZone;
 
+use threadline_view::figure;
+
 use crate::asset;
 use crate::markup::Markup;
 use crate::words;
@@ -39,10 +41,10 @@ pub fn index(sessions: &[Listed], zone: &TimeZone) -> Markup {
             None => projects.push((&session.project, vec![session])),
         }
     }
-    let count = projects.iter().map(|(_, sessions)| sessions.len()).sum();
-    out.text(&words::plural(count, "session"))
+    let count: usize = projects.iter().map(|(_, sessions)| sessions.len()).sum();
+    out.text(&figure::plural(count as u64, "session"))
         .lit(" <span>·</span> ")
-        .text(&words::plural(projects.len(), "project"));
+        .text(&figure::plural(projects.len() as u64, "project"));
     out.lit("</p></header>\n");
     for (project, sessions) in projects {
         out.lit("<section class=\"project\"><h2>").text(project).lit("</h2>\n<ul>");
@@ -72,5 +74,5 @@ fn row(out: &mut Markup, session: &Listed, zone: &TimeZone) {
     if let Some(branch) = &session.git_branch {
         out.text(branch).lit(" <span>·</span> ");
     }
-    out.text(&words::size(session.size)).lit("</p></li>\n");
+    out.text(&figure::bytes(session.size)).lit("</p></li>\n");
 }

@@ -18,11 +18,13 @@ mod lists;
 mod markup;
 mod pack;
 mod page;
+mod picture;
 mod prose;
 mod raw;
 mod served;
 mod sheet;
 mod site;
+mod turn;
 mod words;
 
 pub use index::{Listed, index};

@@ -3,15 +3,15 @@
 use std::io::{self, Write};
 
 use jiff::tz::TimeZone;
-use threadline_view::{Money, OutlineLine, Transcript, TurnView, outline};
+use threadline_view::{Money, OutlineLine, Transcript, TurnView, figure, outline};
 
 use crate::asset;
 use crate::card;
-use crate::item::{self, Place};
 use crate::markup::Markup;
 use crate::pack::{self, Pack};
 use crate::raw::RawLines;
 use crate::sheet::Sheet;
+use crate::turn::{self, Place};
 use crate::words;
 
 /// How to draw.
@@ -56,7 +56,7 @@ pub(crate) const OUTLINE_STRETCH: usize = 100;
 /// One turn, as a piece of a page.
 pub fn turn(turn: &TurnView, cwd: Option<&str>, options: &Options) -> Markup {
     let mut out = Markup::new();
-    item::turn(&mut Sheet::new(options, cwd), &mut out, turn, Place::MAIN);
+    turn::turn(&mut Sheet::new(options, cwd), &mut out, turn, Place::MAIN);
     out
 }
 
@@ -113,14 +113,14 @@ impl<'a> Page<'a> {
             self.span = Some((self.span.map_or(start, |(first, _)| first), end));
         }
         if self.sheet.pack.is_none() {
-            item::turn(&mut self.sheet, &mut self.turns, turn, Place::MAIN);
+            turn::turn(&mut self.sheet, &mut self.turns, turn, Place::MAIN);
             if self.turns.len() > self.sheet.options.plain_up_to {
                 self.sheet.pack = Some(Pack::new('\0'));
                 self.turns.lit("<noscript><p class=\"note\">From here on a script draws what this large session holds.</p></noscript>");
             }
             return;
         }
-        item::turn(&mut self.sheet, &mut self.stretch, turn, Place::MAIN);
+        turn::turn(&mut self.sheet, &mut self.stretch, turn, Place::MAIN);
         for item in &turn.items {
             self.lines = (self.lines.0.min(item.line_no), self.lines.1.max(item.line_no));
         }
@@ -264,16 +264,16 @@ pub(crate) fn opening(
     }
     facts.extend(transcript.cwd.clone());
     facts.extend(transcript.git_branch.clone().map(|branch| format!("branch {branch}")));
-    facts.push(words::plural(lines.len(), "turn"));
+    facts.push(figure::plural(lines.len() as u64, "turn"));
     let sum = |figure: fn(&OutlineLine) -> usize| lines.iter().map(figure).sum::<usize>();
     let (calls, errors) = (sum(|line| line.calls), sum(|line| line.errors));
     if calls > 0 {
-        facts.push(words::plural(calls, "tool call"));
+        facts.push(figure::plural(calls as u64, "tool call"));
     }
     if sum(|line| line.edits) > 0 {
         facts.push(format!(
             "{}, +{} −{}",
-            words::plural(sum(|line| line.edits), "edit"),
+            figure::plural(sum(|line| line.edits) as u64, "edit"),
             sum(|l| l.lines.0),
             sum(|l| l.lines.1)
         ));
@@ -281,7 +281,7 @@ pub(crate) fn opening(
     let output: u64 = lines.iter().map(|line| line.tokens.output).sum();
     let input: u64 = lines.iter().map(|line| line.tokens.context()).sum();
     if output + input > 0 {
-        facts.push(format!("{} tokens in, {} out", words::count(input), words::count(output)));
+        facts.push(format!("{} tokens in, {} out", figure::short_count(input), figure::short_count(output)));
     }
     if transcript.spent.calls > 0 {
         facts.push(transcript.spent.short_cost());
@@ -299,12 +299,13 @@ pub(crate) fn opening(
     }
     if errors > 0 {
         out.lit("<p class=\"wrong\">")
-            .text(&words::plural(errors, "thing"))
+            .text(&figure::plural(errors as u64, "thing"))
             .lit(" went wrong on the way</p>");
     }
     if !transcript.findings.is_empty() {
         out.lit("<details class=\"findings\"><summary><span class=\"outcome\">");
-        out.text(&words::plural(transcript.findings.len(), "fault")).lit(" in the log</span></summary><ul>");
+        out.text(&figure::plural(transcript.findings.len() as u64, "fault"))
+            .lit(" in the log</span></summary><ul>");
         for finding in transcript.findings.iter().take(200) {
             out.lit("<li>");
             if let Some(at) = finding.at {
@@ -369,7 +370,7 @@ fn branches(sheet: &mut Sheet<'_>, out: &mut Markup, transcript: &Transcript) {
             "<details class=\"branch\"><summary><span class=\"tool\">Branch</span><span class=\"subject\">",
         );
         out.text(&words::first_words(first, 160)).lit("</span><span class=\"gist\">");
-        out.text(&words::plural(branch.turns.len(), "turn")).lit("</span></summary>");
+        out.text(&figure::plural(branch.turns.len() as u64, "turn")).lit("</span></summary>");
         if let Some(fork) = &branch.fork {
             out.lit("<p class=\"note\">left the conversation at <a href=\"#")
                 .text(fork)
@@ -379,7 +380,7 @@ fn branches(sheet: &mut Sheet<'_>, out: &mut Markup, transcript: &Transcript) {
         }
         let (mut body, mut lines) = (Markup::new(), (u64::MAX, 0));
         for turn in &branch.turns {
-            item::turn(sheet, &mut body, turn, Place::BRANCH);
+            turn::turn(sheet, &mut body, turn, Place::BRANCH);
             for item in &turn.items {
                 lines = (lines.0.min(item.line_no), lines.1.max(item.line_no));
             }

@@ -4,13 +4,13 @@
 //! holds the first ones and a place for each of the others; `page.js` asks for these when they come near, and `live.js`
 //! when the session grows. Without a script, each place is a link to a page that begins there.
 
-use threadline_view::{FileChange, Layout, OutlineLine, TurnView};
+use threadline_view::{FileChange, Layout, OutlineLine, TurnView, figure};
 
-use crate::item::{self, Place};
 use crate::markup::Markup;
 use crate::page::{DIALOGS, OUTLINE_STRETCH, Options, bars, opening, outline_line, strays, title};
 use crate::sheet::Sheet;
 use crate::site::{Frame, Tab, site_head};
+use crate::turn::{self, Place};
 use crate::{card, chart, words};
 
 /// A part of a conversation: some turns, or a piece of a long one.
@@ -77,7 +77,7 @@ pub fn part(turns: &[PartTurn], layout: &Layout, options: &Options) -> Markup {
     let mut out = Markup::new();
     for found in turns {
         let place = if found.goes_on { Place::MORE } else { Place::MAIN };
-        item::turn(&mut sheet, &mut out, &found.turn, place);
+        turn::turn(&mut sheet, &mut out, &found.turn, place);
     }
     out
 }
@@ -88,7 +88,7 @@ pub fn inside(turns: &[TurnView], agent: &str, cwd: Option<&str>, options: &Opti
     let mut out = Markup::new();
     out.lit("<div class=\"agent\">");
     for turn in turns {
-        item::turn(&mut sheet, &mut out, turn, Place { agent: Some(agent), turns: "", goes_on: false });
+        turn::turn(&mut sheet, &mut out, turn, Place { agent: Some(agent), turns: "", goes_on: false });
     }
     out.lit("</div>");
     out
@@ -183,7 +183,7 @@ fn served_opening(served: &Served<'_>) -> Markup {
         out.lit("<p class=\"note torn\">").text(note).lit("</p>");
     }
     out.lit("<p class=\"facts doors\"><span id=\"live\" class=\"live\" hidden>live</span>");
-    out.text(&words::size(served.size))
+    out.text(&figure::bytes(served.size))
         .lit(" <span>·</span> <a href=\"")
         .text(at)
         .lit("/changes\">net changes</a> <span>·</span> <a href=\"");
@@ -201,7 +201,7 @@ fn served_opening(served: &Served<'_>) -> Markup {
             out.lit("<li><a href=\"").text(at).lit("?branch=").text(&branch.anchor).lit("\">");
             let title = words::first_words(&branch.title, 100);
             out.text(if title.is_empty() { "no prompt" } else { &title }).lit("</a> <span class=\"note\">");
-            out.text(&words::plural(branch.turns, "turn"));
+            out.text(&figure::plural(branch.turns as u64, "turn"));
             if let Some(fork) = &branch.fork {
                 out.lit(", left at <a href=\"#").text(fork).lit("\">").text(fork).lit("</a>");
             }
@@ -264,7 +264,7 @@ pub fn changes_page(changes: &[FileChange], title: &str, cwd: Option<&str>, opti
         .text(at)
         .lit("\">");
     body.text(&words::first_words(title, 120)).lit("</a> <span>·</span> ");
-    body.text(&words::plural(changes.len(), "file")).lit(" <span>·</span> <a href=\"").text(at);
+    body.text(&figure::plural(changes.len() as u64, "file")).lit(" <span>·</span> <a href=\"").text(at);
     body.lit("/changes.md\">as a patch</a></p></header>\n");
     if changes.is_empty() {
         body.lit("<p class=\"note\">No tool changed a file for good.</p>");
@@ -277,7 +277,7 @@ pub fn changes_page(changes: &[FileChange], title: &str, cwd: Option<&str>, opti
             .text(words::path(&file.path, cwd))
             .lit("</h2><p class=\"facts\">");
         body.text(&if file.before.is_none() { "new".to_owned() } else { format!("+{added} −{removed}") });
-        body.lit(" <span>·</span> ").text(&words::plural(file.edits, "edit")).lit("</p>");
+        body.lit(" <span>·</span> ").text(&figure::plural(file.edits as u64, "edit")).lit("</p>");
         for note in &file.notes {
             body.lit("<p class=\"note\">").text(note).lit("</p>");
         }

@@ -2,6 +2,8 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use threadline_view::figure;
+
 use crate::markup::Markup;
 use crate::pack::Pack;
 use crate::page::Options;
@@ -135,7 +137,7 @@ impl<'a> Sheet<'a> {
 pub(crate) fn left_out(out: &mut Markup, bytes: usize) {
     if bytes > 0 {
         out.lit("<p class=\"note\">")
-            .text(&words::size(bytes as u64))
+            .text(&figure::bytes(bytes as u64))
             .lit(" more were left out of this page</p>");
     }
 }

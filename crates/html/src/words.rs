@@ -1,49 +1,11 @@
-//! Figures for people: counts, times and sizes, rounded to what a reader needs.
+//! Moments, money and excerpts, as a reader needs them.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use threadline_view::figure::{count, plural};
 use threadline_view::{Money, Totals};
 
 use crate::markup::Markup;
-
-/// `48k` for 48,211.
-pub(crate) fn count(number: u64) -> String {
-    match number {
-        0..1000 => number.to_string(),
-        1000..10_000 => format!("{:.1}k", number as f64 / 1e3),
-        10_000..1_000_000 => format!("{:.0}k", number as f64 / 1e3),
-        _ => format!("{:.1}M", number as f64 / 1e6),
-    }
-}
-
-/// `1 line`, `3 lines`.
-pub(crate) fn plural(number: usize, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
-}
-
-/// `1.2 MB` for 1,200,000.
-pub(crate) fn size(bytes: u64) -> String {
-    match bytes {
-        0..1000 => format!("{bytes} B"),
-        1000..1_000_000 => format!("{:.0} kB", bytes as f64 / 1e3),
-        _ => format!("{:.1} MB", bytes as f64 / 1e6),
-    }
-}
-
-/// `4.2 s`, `3 min 5 s`, `2 h 10 min`.
-pub(crate) fn duration(millis: i64) -> String {
-    let seconds = millis / 1000;
-    match millis {
-        ..0 => String::new(),
-        0..1000 => format!("{millis} ms"),
-        1000..60_000 => format!("{:.1} s", millis as f64 / 1e3),
-        60_000..3_600_000 => match seconds % 60 {
-            0 => format!("{} min", seconds / 60),
-            rest => format!("{} min {rest} s", seconds / 60),
-        },
-        _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
-    }
-}
 
 /// A moment in the reader's zone, and the same for machines.
 pub(crate) fn moment(millis: i64, zone: &TimeZone, format: &str) -> Option<(String, String)> {
@@ -93,24 +55,6 @@ pub fn url(text: &str) -> String {
     text.bytes().map(part).collect()
 }
 
-/// `12,345` for 12345.
-pub(crate) fn exact(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (n, digit) in digits.char_indices() {
-        if n > 0 && (digits.len() - n).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// `1 session`, `3,000 sessions`.
-pub(crate) fn many(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", exact(number), if number == 1 { "" } else { "s" })
-}
-
 /// What some calls cost; `≥` where it was more, and a dash where none of them has a price.
 pub(crate) fn cost(totals: &Totals) -> String {
     match totals.calls > 0 && totals.unpriced_calls == totals.calls && totals.cost == Money::ZERO {
@@ -125,17 +69,7 @@ pub(crate) fn money(amount: Money) -> String {
     let short = amount.short();
     let (sign, rest) = short.split_once('$').unwrap_or(("", &short));
     let (whole, cents) = rest.split_once('.').unwrap_or((rest, "00"));
-    format!("{sign}${}.{cents}", whole.parse().map_or_else(|_| whole.to_owned(), exact))
-}
-
-/// A model without its maker's name.
-pub(crate) fn model(name: &str) -> &str {
-    name.strip_prefix("claude-").unwrap_or(name)
-}
-
-/// A tool of a server by the tool's own name.
-pub(crate) fn tool(name: &str) -> &str {
-    name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")).map_or(name, |(_, tool)| tool)
+    format!("{sign}${}.{cents}", whole.parse().map_or_else(|_| whole.to_owned(), count))
 }
 
 /// The day of a moment.
@@ -157,8 +91,8 @@ pub(crate) fn day(day: Date, today: Option<Date>) -> String {
 pub(crate) fn ago(at: i64, now: i64, zone: &TimeZone) -> String {
     match (now - at) / 1000 {
         ..60 => "just now".to_owned(),
-        seconds @ 60..3600 => format!("{} ago", many(seconds as u64 / 60, "minute")),
-        seconds @ 3600..86_400 => format!("{} ago", many(seconds as u64 / 3600, "hour")),
+        seconds @ 60..3600 => format!("{} ago", plural(seconds as u64 / 60, "minute")),
+        seconds @ 3600..86_400 => format!("{} ago", plural(seconds as u64 / 3600, "hour")),
         _ => {
             let year = |at| date(at, zone).map(Date::year);
             let format = if year(at) == year(now) { "%-d %b" } else { "%-d %b %Y" };
@@ -209,12 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_short() {
-        assert_eq!([count(7), count(1234), count(48_211), count(2_345_678)], ["7", "1.2k", "48k", "2.3M"]);
-        assert_eq!(
-            [duration(250), duration(4200), duration(185_000), duration(7_800_000)],
-            ["250 ms", "4.2 s", "3 min 5 s", "2 h 10 min"]
-        );
+    fn texts_are_short() {
         assert_eq!(path("/home/ada/loom/src/a.rs", Some("/home/ada/loom")), "src/a.rs");
         assert_eq!(path("/home/ada/loomer/a.rs", Some("/home/ada/loom")), "/home/ada/loomer/a.rs");
         assert_eq!(clip("织机", Some(4)), ("织", 3));
@@ -237,19 +166,10 @@ mod tests {
     }
 
     #[test]
-    fn figures_have_their_marks() {
-        assert_eq!(
-            [exact(0), exact(999), exact(12_345), exact(1_000_000)],
-            ["0", "999", "12,345", "1,000,000"]
-        );
-        assert_eq!([many(1, "turn"), many(3000, "turn")], ["1 turn", "3,000 turns"]);
+    fn money_has_its_marks() {
         let dollars = |amount| money(Money::from_f64(amount).unwrap());
         assert_eq!([dollars(1234.5), dollars(0.004), dollars(-3.0)], ["$1,234.50", "$0.0040", "-$3.00"]);
         assert_eq!(cost(&Totals { calls: 1, unpriced_calls: 1, ..Totals::default() }), "–");
-        assert_eq!(
-            [tool("mcp__files__read"), tool("Bash"), model("claude-opus-5")],
-            ["read", "Bash", "opus-5"]
-        );
         assert_eq!(markdown("a [b](c)\n*d*"), "a \\[b\\](c) \\*d\\*");
     }
 }

@@ -1,10 +1,11 @@
 //! The outline as a table: a line a turn.
 
 use threadline_view::OutlineLine;
+use threadline_view::figure::{duration, short_count};
 
 use crate::page::{Label, Page, cut};
 use crate::table::{Align, Column, table};
-use crate::{duration, short_count, visible};
+use crate::visible;
 
 /// A turn's title is no longer than this, however wide the page is.
 const TITLE: usize = 80;

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use jiff::tz::TimeZone;
+use threadline_view::figure::{bytes, count, duration, plural, short_count};
 use threadline_view::{
     AgentView, Body, BranchView, CallView, Input, Item, Level, Outcome, Totals, Transcript, TurnView,
     short_model, short_tool,
@@ -11,7 +12,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::card::card_lines;
 use crate::page::{Label, Page, cut};
-use crate::{count, duration, markdown, short_count, visible};
+use crate::{markdown, visible};
 
 /// How to write a transcript.
 #[derive(Clone, Debug)]
@@ -142,7 +143,7 @@ impl<'a> Writer<'a> {
             self.branch(branch);
         }
         if !transcript.findings.is_empty() {
-            let text = format!("{} (threadline check)", plural(transcript.findings.len(), "finding"));
+            let text = format!("{} (threadline check)", plural(transcript.findings.len() as u64, "finding"));
             self.gap();
             self.line(0, Some(Label::Warning), &text);
         }
@@ -154,10 +155,10 @@ impl<'a> Writer<'a> {
         let parts = [&transcript.id, &transcript.cwd, &transcript.git_branch, &transcript.version];
         let mut about: Vec<String> =
             parts.into_iter().flatten().map(|part| visible(part).into_owned()).collect();
-        about.push(plural(transcript.n_turns, "turn"));
+        about.push(plural(transcript.n_turns as u64, "turn"));
         about.extend(cost(&transcript.spent));
         if transcript.n_branches > 0 {
-            about.push(format!("{} left behind", plural(transcript.n_branches, "branch")));
+            about.push(format!("{} left behind", plural(transcript.n_branches as u64, "branch")));
         }
         let _ = writeln!(self.out, "{title}");
         for line in self.page.wrap(&about.join(" · "), 0) {
@@ -266,7 +267,7 @@ impl<'a> Writer<'a> {
                     let text = format!(
                         "  [{}, {}]",
                         visible(&file.media_type),
-                        crate::bytes(file.data.len() as u64 / 4 * 3)
+                        bytes(file.data.len() as u64 / 4 * 3)
                     );
                     self.line(indent, Some(Label::Dim), &text);
                 }
@@ -283,7 +284,7 @@ impl<'a> Writer<'a> {
                 let tokens = |tokens: &Option<u64>| tokens.map_or("?".to_owned(), count);
                 let trigger = visible(trigger.as_deref().unwrap_or("compaction")).into_owned();
                 let (before, after) = (tokens(before), tokens(after));
-                let dropped = plural(*dropped, "line");
+                let dropped = plural(*dropped as u64, "line");
                 let text =
                     format!("══ compacted ({trigger}): {before} → {after} tokens, {dropped} summed up");
                 self.gap();
@@ -398,7 +399,11 @@ impl<'a> Writer<'a> {
             }
         }
         if lines.len() > limit {
-            self.line(indent, Some(Label::Dim), &format!("… {} more", plural(lines.len() - limit, "line")));
+            self.line(
+                indent,
+                Some(Label::Dim),
+                &format!("… {} more", plural((lines.len() - limit) as u64, "line")),
+            );
         }
     }
 
@@ -428,12 +433,4 @@ impl<'a> Writer<'a> {
 
 fn one_line(text: &str) -> String {
     visible(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
-}
-
-pub(crate) fn plural(count: usize, noun: &str) -> String {
-    match (count, noun) {
-        (1, noun) => format!("1 {noun}"),
-        (n, "branch") => format!("{n} branches"),
-        (n, noun) => format!("{n} {noun}s"),
-    }
 }

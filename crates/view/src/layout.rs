@@ -12,9 +12,9 @@ use threadline_session::{Session, Thread};
 use threadline_usage::Totals;
 
 use crate::outline::{OutlineLine, outline};
-use crate::transcript::{
-    AgentView, Body, Item, Teller, Telling, Tokens, Transcript, TurnView, anchor, facts,
-};
+use crate::teller::Teller;
+use crate::telling::{Telling, facts};
+use crate::transcript::{AgentView, Body, Item, Tokens, Transcript, TurnView, anchor};
 
 /// Where everything of a conversation stands.
 #[derive(Clone, Debug, Default)]

@@ -9,6 +9,7 @@
 mod card;
 mod changes;
 mod diff;
+pub mod figure;
 mod filter;
 mod inventory;
 mod layout;
@@ -18,6 +19,8 @@ mod outline;
 mod selection;
 mod session_card;
 mod spending;
+mod teller;
+mod telling;
 mod transcript;
 mod usage_board;
 pub mod wire;
@@ -34,11 +37,11 @@ pub use outline::{OutlineLine, outline};
 pub use selection::{Choices, Chosen, PAGE, Selection, SortBy, When};
 pub use session_card::{Figures, SessionCard, Tally};
 pub use spending::Spending;
+pub use telling::{Kept, Telling, each_turn, findings, transcript};
 pub use threadline_entry::{Finding, Severity};
 pub use threadline_session::{Input, Outcome, Round};
 pub use threadline_usage::{Explained, Money, Totals, Verdict, Window};
 pub use transcript::{
-    AgentView, Attached, Body, BranchView, CallView, Item, Kept, Telling, Timing, Tokens, Transcript,
-    TurnView, anchor, each_turn, findings, transcript,
+    AgentView, Attached, Body, BranchView, CallView, Item, Timing, Tokens, Transcript, TurnView, anchor,
 };
 pub use usage_board::{DayUse, UsageBoard};

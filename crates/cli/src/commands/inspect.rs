@@ -3,7 +3,8 @@ use std::path::Path;
 
 use rayon::prelude::*;
 use threadline_session::Session;
-use threadline_term::{Align, Column, Label, bytes, count, table, visible};
+use threadline_term::{Align, Column, Label, table, visible};
+use threadline_view::figure::{bytes, count};
 use threadline_view::{Counts, Drift, Inventory, wire};
 
 use crate::context::Context;

@@ -2,7 +2,8 @@ use std::io::Write;
 use std::time::SystemTime;
 
 use threadline_store::{Glance, SessionFile};
-use threadline_term::{Align, Column, bytes, table, visible};
+use threadline_term::{Align, Column, table, visible};
+use threadline_view::figure::bytes;
 use threadline_view::wire::ListedSession;
 
 use crate::context::Context;

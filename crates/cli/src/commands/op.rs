@@ -150,7 +150,7 @@ fn show(cx: &Context, args: &OneArgs) -> Result<Outcome, CommandError> {
             "remove" => Label::Removed,
             _ => Label::Warning,
         };
-        let size = |size: Option<u64>| size.map_or_else(|| "–".to_owned(), threadline_term::bytes);
+        let size = |size: Option<u64>| size.map_or_else(|| "–".to_owned(), threadline_view::figure::bytes);
         let sizes = format!("{} → {}", size(file.bytes_before), size(file.bytes_after));
         let action = page.paint(label, &format!("{:<8}", file.action));
         writeln!(answer, "  {action} {}  {}", visible(&file.path), page.paint(Label::Dim, &sizes))?;

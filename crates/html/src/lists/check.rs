@@ -1,6 +1,6 @@
 //! Check: what is wrong with a session, and what a repair would do.
 
-use threadline_view::{Finding, Severity};
+use threadline_view::{Finding, Severity, figure};
 
 use super::foot::foot;
 use super::link;
@@ -28,10 +28,10 @@ pub fn check(page: &CheckPage<'_>) -> Markup {
     let here = link::session(page.id);
     out.lit("<main id=\"main\" tabindex=\"-1\" class=\"check\">\n<header class=\"opening\"><h1>What is wrong</h1><p class=\"facts\"><a href=\"");
     out.text(&here).lit("\">").text(&words::first_words(page.title, 160)).lit("</a> <span>·</span> ");
-    out.text(&words::many(of(Severity::Error), "error"))
+    out.text(&figure::plural(of(Severity::Error), "error"))
         .lit(" <span>·</span> ")
-        .text(&words::many(of(Severity::Warning), "warning"));
-    out.lit(" <span>·</span> ").text(&words::many(of(Severity::Note), "note")).lit("</p></header>\n");
+        .text(&figure::plural(of(Severity::Warning), "warning"));
+    out.lit(" <span>·</span> ").text(&figure::plural(of(Severity::Note), "note")).lit("</p></header>\n");
     if all().all(|finding| finding.severity == Severity::Note) {
         out.lit("<div class=\"nothing\"><p>Nothing is wrong with this session.</p></div>\n");
     }
@@ -53,7 +53,7 @@ fn log(out: &mut Markup, here: &str, (agent, path): (Option<&str>, &str), findin
     list(out, here, agent, rest);
     let count = notes.clone().count() as u64;
     if count > 0 {
-        out.lit("<details class=\"figures\"><summary>").text(&words::many(count, "note"));
+        out.lit("<details class=\"figures\"><summary>").text(&figure::plural(count, "note"));
         out.lit(", worth knowing; they harm nothing</summary>");
         list(out, here, agent, notes);
         out.lit("</details>");

@@ -1,7 +1,7 @@
 //! The side of home: projects to go to, and filters.
 
 use jiff::civil::Date;
-use threadline_view::SortBy;
+use threadline_view::{SortBy, figure};
 
 use super::home::{HomePage, with};
 use super::link;
@@ -67,7 +67,7 @@ fn item(out: &mut Markup, href: &str, (name, title): (&str, &str), count: usize,
     if current {
         out.lit(" aria-current=\"true\"");
     }
-    out.lit("><span>").text(name).lit("</span> <b>").text(&words::exact(count as u64)).lit("</b></a></li>");
+    out.lit("><span>").text(name).lit("</span> <b>").text(&figure::count(count as u64)).lit("</b></a></li>");
 }
 
 fn switch(out: &mut Markup, name: &'static str, label: &'static str, count: usize, on: bool) {
@@ -75,7 +75,7 @@ fn switch(out: &mut Markup, name: &'static str, label: &'static str, count: usiz
     if on {
         out.lit(" checked");
     }
-    out.lit("> ").lit(label).lit(" <b>").text(&words::exact(count as u64)).lit("</b></label>");
+    out.lit("> ").lit(label).lit(" <b>").text(&figure::count(count as u64)).lit("</b></label>");
 }
 
 fn select(

@@ -1,7 +1,7 @@
 //! Why a figure is what it is: every record that tells of a call, counted or not.
 
 use jiff::tz::TimeZone;
-use threadline_view::{Explained, Money, Verdict};
+use threadline_view::{Explained, Money, Verdict, figure, short_model};
 
 use super::foot::foot;
 use super::link;
@@ -34,8 +34,8 @@ pub fn explain(page: &ExplainPage<'_>) -> Markup {
     for (key, value) in page.asked.iter().filter(|(key, _)| key != "page") {
         out.text(key).lit(" <b>").text(value).lit("</b> <span>·</span> ");
     }
-    out.text(&words::many(counted as u64, "record")).lit(" counted <span>·</span> ");
-    out.text(&words::exact((records.len() - counted) as u64))
+    out.text(&figure::plural(counted as u64, "record")).lit(" counted <span>·</span> ");
+    out.text(&figure::count((records.len() - counted) as u64))
         .lit(" not <span>·</span> ")
         .text(&words::money(cost));
     out.lit("</p><p class=\"facts\"><a href=\"")
@@ -109,10 +109,10 @@ fn line(out: &mut Markup, record: &Explained, zone: &TimeZone) {
         out.text(&shown);
     }
     out.lit("</td><td title=\"").text(record.message_id.as_deref().unwrap_or_default()).lit("\">");
-    out.text(words::model(record.model.as_deref().unwrap_or("–"))).lit("</td>");
+    out.text(short_model(record.model.as_deref().unwrap_or("–"))).lit("</td>");
     let tokens = record.tokens;
     for figure in [tokens.input, tokens.output, tokens.cache_read, tokens.cache_write()] {
-        out.lit("<td class=\"n\">").text(&words::exact(figure)).lit("</td>");
+        out.lit("<td class=\"n\">").text(&figure::count(figure)).lit("</td>");
     }
     out.lit("<td class=\"n\">");
     match (counted, record.cost) {

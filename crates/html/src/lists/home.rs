@@ -1,7 +1,9 @@
 //! Home: the sessions of all projects, as a table of contents.
 
 use jiff::tz::TimeZone;
-use threadline_view::{Choices, Chosen, Figures, Selection, SessionCard, SortBy};
+use threadline_view::{
+    Choices, Chosen, Figures, Selection, SessionCard, SortBy, figure, short_model, short_tool,
+};
 
 use super::chooser::chooser;
 use super::foot::foot;
@@ -105,9 +107,9 @@ fn status(out: &mut Markup, page: &HomePage<'_>) {
     let Chosen { total, .. } = page.chosen;
     out.lit("<div class=\"status\"><p id=\"count\">");
     if page.selection.is_narrowed() {
-        out.text(&words::exact(*total as u64)).lit(" of ");
+        out.text(&figure::count(*total as u64)).lit(" of ");
     }
-    out.text(&words::many(page.total as u64, "session"));
+    out.text(&figure::plural(page.total as u64, "session"));
     if page.choices.live > 0 {
         out.lit(" <span>·</span> <span class=\"now\">")
             .num(page.choices.live as u64)
@@ -116,7 +118,7 @@ fn status(out: &mut Markup, page: &HomePage<'_>) {
     if page.choices.unread > 0 {
         let read = page.total - page.choices.unread;
         out.lit(" <span>·</span> <span class=\"counting\">")
-            .text(&words::exact(read as u64))
+            .text(&figure::count(read as u64))
             .lit(" counted so far</span>");
     }
     out.lit("</p>");
@@ -210,7 +212,7 @@ fn row(out: &mut Markup, page: &HomePage<'_>, card: &SessionCard, by_day: bool) 
     facts(out, page, card);
     out.lit("</td>");
     let figures = card.figures.as_ref();
-    number(out, "turns", figures.map(|figures| (words::exact(figures.tally.turns), None)));
+    number(out, "turns", figures.map(|figures| (figure::count(figures.tally.turns), None)));
     number(out, "tokens", figures.map(tokens));
     number(out, "cost", figures.map(cost));
     out.lit("<td class=\"n f-when\">");
@@ -244,12 +246,12 @@ fn tokens(figures: &Figures) -> (String, Option<String>) {
     let tokens = figures.totals.tokens;
     let told = format!(
         "{} in, {} out, {} read from the cache, {} written to it",
-        words::exact(tokens.input),
-        words::exact(tokens.output),
-        words::exact(tokens.cache_read),
-        words::exact(tokens.cache_write())
+        figure::count(tokens.input),
+        figure::count(tokens.output),
+        figure::count(tokens.cache_read),
+        figure::count(tokens.cache_write())
     );
-    (words::count(tokens.total()), Some(told))
+    (figure::short_count(tokens.total()), Some(told))
 }
 
 fn cost(figures: &Figures) -> (String, Option<String>) {
@@ -283,7 +285,7 @@ fn facts(out: &mut Markup, page: &HomePage<'_>, card: &SessionCard) {
     if let Some(figures) = &card.figures {
         if let Some((model, rest)) = figures.models.split_first() {
             out.lit("<span class=\"model\" title=\"").text(&figures.models.join(", ")).lit("\">");
-            out.text(words::model(model));
+            out.text(short_model(model));
             if !rest.is_empty() {
                 out.lit(" +").num(rest.len() as u64);
             }
@@ -293,11 +295,11 @@ fn facts(out: &mut Markup, page: &HomePage<'_>, card: &SessionCard) {
         let errors = figures.tally.errors;
         if errors > 0 {
             out.lit("<a class=\"bad\" href=\"").text(&link::session(&card.id)).lit("?only=bad\">");
-            out.text(&words::many(errors, "error")).lit("</a>");
+            out.text(&figure::plural(errors, "error")).lit("</a>");
         }
     }
     if card.agents > 0 {
-        out.lit("<span>").text(&words::many(card.agents as u64, "sub-agent")).lit("</span>");
+        out.lit("<span>").text(&figure::plural(card.agents as u64, "sub-agent")).lit("</span>");
     }
     out.lit("</p>");
 }
@@ -312,8 +314,8 @@ fn tools(out: &mut Markup, tools: &[(String, u64)]) {
     let told: Vec<String> = tools.iter().map(|(name, count)| format!("{name} {count}")).collect();
     out.lit("<span class=\"used\" title=\"").text(&told.join(", ")).lit("\">");
     for (n, (name, count)) in tools.iter().take(TOOLS).enumerate() {
-        out.lit(if n > 0 { ", " } else { "" }).text(&words::first_words(words::tool(name), 28)).lit(" <b>");
-        out.text(&words::count(*count)).lit("</b>");
+        out.lit(if n > 0 { ", " } else { "" }).text(&words::first_words(short_tool(name), 28)).lit(" <b>");
+        out.text(&figure::short_count(*count)).lit("</b>");
     }
     if tools.len() > TOOLS {
         out.lit(", +").num((tools.len() - TOOLS) as u64);
@@ -326,7 +328,7 @@ fn nothing(out: &mut Markup, page: &HomePage<'_>) {
     if page.total > 0 {
         out.lit("<p>No session is like that.</p>");
         if page.choices.unread > 0 && page.selection.needs_figures() {
-            out.lit("<p class=\"quiet\">").text(&words::many(page.choices.unread as u64, "session"));
+            out.lit("<p class=\"quiet\">").text(&figure::plural(page.choices.unread as u64, "session"));
             out.lit(" still to be read; they appear here as they are.</p>");
         }
     } else {
@@ -357,7 +359,7 @@ fn pages(out: &mut Markup, page: &HomePage<'_>) {
 pub fn home_markdown(page: &HomePage<'_>) -> String {
     use std::fmt::Write;
     let mut out =
-        format!("# Sessions\n\n{} of {}\n", page.chosen.total, words::many(page.total as u64, "session"));
+        format!("# Sessions\n\n{} of {}\n", page.chosen.total, figure::plural(page.total as u64, "session"));
     let mut last = None;
     for card in &page.chosen.cards {
         if last != Some(&card.project) {
@@ -368,11 +370,11 @@ pub fn home_markdown(page: &HomePage<'_>) -> String {
         let _ = write!(out, "- [{title}]({})", link::session(&card.id));
         let mut facts: Vec<String> = card.branch.iter().map(|branch| words::markdown(branch)).collect();
         if let Some(figures) = &card.figures {
-            facts.push(words::many(figures.tally.turns, "turn"));
-            facts.push(format!("{} tokens", words::count(figures.totals.tokens.total())));
+            facts.push(figure::plural(figures.tally.turns, "turn"));
+            facts.push(format!("{} tokens", figure::short_count(figures.totals.tokens.total())));
             facts.push(words::cost(&figures.totals));
             if figures.tally.errors > 0 {
-                facts.push(words::many(figures.tally.errors, "error"));
+                facts.push(figure::plural(figures.tally.errors, "error"));
             }
         }
         if card.live {

@@ -1,6 +1,6 @@
 //! Figures of usage, in words and in tables.
 
-use threadline_view::Totals;
+use threadline_view::{Totals, figure};
 
 use crate::markup::Markup;
 use crate::words;
@@ -20,8 +20,8 @@ pub(super) fn figures(totals: &Totals) -> String {
     format!(
         "{}, {}, {} tokens",
         words::cost(totals),
-        words::many(totals.calls, "call"),
-        words::count(totals.tokens.total())
+        figure::plural(totals.calls, "call"),
+        figure::short_count(totals.tokens.total())
     )
 }
 
@@ -29,7 +29,7 @@ pub(super) fn figures(totals: &Totals) -> String {
 pub(super) fn dollars(value: f64) -> String {
     match value {
         _ if value == 0.0 => "$0".to_owned(),
-        _ if value >= 1.0 && value.fract().abs() < 1e-9 => format!("${}", words::exact(value as u64)),
+        _ if value >= 1.0 && value.fract().abs() < 1e-9 => format!("${}", figure::count(value as u64)),
         _ if value < 0.01 => format!("${value:.4}"),
         _ => format!("${value:.2}"),
     }
@@ -60,7 +60,7 @@ pub(super) fn table<'a>(
     let folded = rows > FOLDED;
     if folded {
         out.lit("<details class=\"figures\"><summary>Table of ")
-            .text(&words::many(rows as u64, name))
+            .text(&figure::plural(rows as u64, name))
             .lit("</summary>");
     }
     out.lit("<div class=\"table\"><table class=\"numbers\"><thead><tr><th scope=\"col\">")
@@ -91,7 +91,7 @@ pub(super) fn table<'a>(
 fn cells(out: &mut Markup, totals: &Totals, why: Option<&str>, more: Option<&str>) {
     let tokens = totals.tokens;
     let counts = [totals.calls, tokens.input, tokens.output, tokens.cache_read, tokens.cache_write()];
-    let shown = counts.map(words::exact).into_iter().chain([words::cost(totals)]);
+    let shown = counts.map(figure::count).into_iter().chain([words::cost(totals)]);
     for (n, figure) in shown.enumerate() {
         out.lit("<td class=\"n\"");
         if n == 5 {

@@ -6,6 +6,8 @@ use jiff::tz::TimeZone;
 
 use super::foot::foot;
 use super::link;
+use threadline_view::{figure, short_tool};
+
 use crate::markup::Markup;
 use crate::words;
 
@@ -97,9 +99,9 @@ pub fn search_results(page: &SearchPage<'_>) -> Markup {
         0 => out.lit("Nothing was found."),
         _ => out
             .lit(if page.stopped { "The first " } else { "" })
-            .text(&words::many(finds as u64, "find"))
+            .text(&figure::plural(finds as u64, "find"))
             .lit(" in ")
-            .text(&words::many(sessions as u64, "session")),
+            .text(&figure::plural(sessions as u64, "session")),
     };
     out.lit("</p>\n");
     for session in page.sessions {
@@ -145,7 +147,7 @@ fn found(out: &mut Markup, page: &SearchPage<'_>, session: &FoundSession) {
             .text(&to(page.query, session, block))
             .lit("\"><span class=\"kind\">");
         match &block.tool {
-            Some(tool) => out.text(words::tool(tool)),
+            Some(tool) => out.text(short_tool(tool)),
             None => out.lit(block.kind),
         };
         out.lit("</span> <span class=\"piece-of\">");
@@ -156,7 +158,7 @@ fn found(out: &mut Markup, page: &SearchPage<'_>, session: &FoundSession) {
         }
         if block.copies > 0 {
             out.lit(" <span class=\"quiet\">also in ")
-                .text(&words::many(block.copies as u64, "other session"))
+                .text(&figure::plural(block.copies as u64, "other session"))
                 .lit("</span>");
         }
         out.lit("</li>\n");
@@ -166,7 +168,7 @@ fn found(out: &mut Markup, page: &SearchPage<'_>, session: &FoundSession) {
     if more > 0 {
         let narrower = format!("{} session:{}", page.query, session.id);
         out.lit("<p class=\"quiet\"><a href=\"").text(&link::href("/search", [("q", &*narrower)])).lit("\">");
-        out.text(&words::exact(more as u64)).lit(" more in this session</a></p>");
+        out.text(&figure::count(more as u64)).lit(" more in this session</a></p>");
     }
     out.lit("</section>\n");
 }

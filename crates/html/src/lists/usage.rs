@@ -5,7 +5,7 @@ use std::fmt::Write;
 use jiff::ToSpan;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use threadline_view::{DayUse, Money, Totals, UsageBoard, Window};
+use threadline_view::{DayUse, Money, Totals, UsageBoard, Window, figure, short_model};
 
 use super::chart::{self, Bar, Cell, Column, Columns, SERIES};
 use super::foot::foot;
@@ -70,7 +70,7 @@ pub fn usage(page: &UsagePage<'_>) -> Markup {
         out.lit("</header><div class=\"nothing\"><p>No model was asked here.</p>");
         if page.unread > 0 {
             out.lit("<p class=\"quiet counting\">")
-                .text(&words::many(page.unread as u64, "log"))
+                .text(&figure::plural(page.unread as u64, "log"))
                 .lit(" still to be read.</p>");
         }
         out.lit("</div>");
@@ -136,10 +136,10 @@ fn sums(out: &mut Markup, page: &UsagePage<'_>) {
     let tokens = total.tokens;
     let exact = format!(
         "{} in, {} out, {} read from the cache, {} written to it",
-        words::exact(tokens.input),
-        words::exact(tokens.output),
-        words::exact(tokens.cache_read),
-        words::exact(tokens.cache_write())
+        figure::count(tokens.input),
+        figure::count(tokens.output),
+        figure::count(tokens.cache_read),
+        figure::count(tokens.cache_write())
     );
     let days = page.board.days.len() as u64;
     let a_day =
@@ -147,9 +147,9 @@ fn sums(out: &mut Markup, page: &UsagePage<'_>) {
     out.lit("<dl class=\"sums\">");
     for (name, shown, title) in [
         ("cost", words::cost(total), format!("${}", total.cost)),
-        ("a day with calls", words::money(a_day), format!("over {}", words::many(days, "day"))),
-        ("calls of models", words::exact(total.calls), "each counted once".to_owned()),
-        ("tokens", words::count(tokens.total()), exact),
+        ("a day with calls", words::money(a_day), format!("over {}", figure::plural(days, "day"))),
+        ("calls of models", figure::count(total.calls), "each counted once".to_owned()),
+        ("tokens", figure::short_count(tokens.total()), exact),
         ("from the cache", percent(cache_share(total)), "the share of what models were given".to_owned()),
     ] {
         out.lit("<div><dt>")
@@ -163,7 +163,7 @@ fn sums(out: &mut Markup, page: &UsagePage<'_>) {
     out.lit("</dl>\n");
     if page.unread > 0 {
         out.lit("<p class=\"counting\">")
-            .text(&words::many(page.unread as u64, "log"))
+            .text(&figure::plural(page.unread as u64, "log"))
             .lit(" still to be read</p>");
     }
 }
@@ -215,14 +215,14 @@ fn by_day(out: &mut Markup, page: &UsagePage<'_>) {
                 for (model, totals) in &used.models {
                     parts.push(((*model).min(SERIES.len() - 1), value(totals)));
                     let name = board.models.get(*model).map_or("", |(name, _)| name);
-                    let _ = write!(title, "\n{}: {}", words::model(name), words::cost(totals));
+                    let _ = write!(title, "\n{}: {}", short_model(name), words::cost(totals));
                 }
             }
             let href = used.map(|_| page.sessions(&[("since", &date), ("until", &date)]));
             Column { label: label(*day, days.len()), href, title, parts }
         })
         .collect();
-    let scale = |value: f64| if by_cost { dollars(value) } else { words::count(value as u64) };
+    let scale = |value: f64| if by_cost { dollars(value) } else { figure::short_count(value as u64) };
     let name = "Cost a day, stacked by model";
     chart::columns(out, &Columns { name, columns: &columns, scale: &scale, top: None });
     told_less(out, board.days.len(), &days);
@@ -260,7 +260,7 @@ fn told_less(out: &mut Markup, all: usize, days: &[(Date, Option<&DayUse>)]) {
     let drawn = days.iter().filter(|(_, used)| used.is_some()).count();
     if drawn < all {
         out.lit("<p class=\"note\">Drawn are the last ").num(DRAWN as u64).lit(" days; the table has all ");
-        out.text(&words::exact(all as u64)).lit(" days with calls.</p>");
+        out.text(&figure::count(all as u64)).lit(" days with calls.</p>");
     }
 }
 
@@ -274,7 +274,7 @@ fn legend(out: &mut Markup, page: &UsagePage<'_>, value: &dyn Fn(&Totals) -> f64
         out.lit("\" width=\"10\" height=\"10\"/></svg><a href=\"")
             .text(&page.sessions(&[("model", model)]))
             .lit("\">");
-        out.text(words::model(model))
+        out.text(short_model(model))
             .lit("</a> <a class=\"num\" href=\"")
             .text(&page.why(&[("model", model)]))
             .lit("\">");
@@ -344,7 +344,7 @@ fn projects(out: &mut Markup, page: &UsagePage<'_>) {
             href: Some(page.sessions(&[("project", project)])),
             title: format!("{project}: {}", figures(totals)),
             value: if by_cost { totals.cost.to_f64() } else { totals.tokens.total() as f64 },
-            shown: if by_cost { words::cost(totals) } else { words::count(totals.tokens.total()) },
+            shown: if by_cost { words::cost(totals) } else { figure::short_count(totals.tokens.total()) },
         })
         .collect();
     chart::bars(out, "Cost by project", &bars);

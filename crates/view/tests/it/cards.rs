@@ -175,7 +175,7 @@ fn plans_and_agents() {
     Plan("# Plan: weave\n\nSteps")
     "##);
     insta::assert_snapshot!(card("Agent", r#"{"description":"look","prompt":"Look.","subagent_type":"Explore"}"#, r#"[text "Found."] {"status":"completed","agentId":"a1","content":[{"type":"text","text":"Found."}],"totalToolUseCount":12,"totalTokens":48211}"#), @r#"
-    Agent | look | 12 calls · 48.2k tokens | ok
+    Agent | look | 12 calls · 48k tokens | ok
     Agent { description: "look", agent_type: "Explore", prompt: "Look.", answer: "Found.", background: false }
     "#);
 }

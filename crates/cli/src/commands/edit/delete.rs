@@ -2,7 +2,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use threadline_store::{Action, SessionFile, Step};
-use threadline_term::{Label, bytes, count, visible};
+use threadline_term::{Label, visible};
+use threadline_view::figure::{bytes, count};
 use threadline_view::wire::EditObject;
 
 use super::job::Job;

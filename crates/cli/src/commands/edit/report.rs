@@ -6,7 +6,8 @@ use std::path::Path;
 
 use threadline_edit::{ChangeKind, Plan, SideFile, Target};
 use threadline_entry::{Entry, Kind};
-use threadline_term::{Align, Column, Label, Page, bytes, count, short_count, table, visible};
+use threadline_term::{Align, Column, Label, Page, table, visible};
+use threadline_view::figure::{bytes, count, short_count};
 use threadline_view::wire::{EditObject, FindingObject};
 
 use crate::context::Context;

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use threadline_search::{Event, Hit, LogHit, Searched, Trouble};
 use threadline_store::glance;
-use threadline_term::{Label, Page, count, visible};
+use threadline_term::{Label, Page, visible};
+use threadline_view::figure::count;
 use threadline_view::wire::HitObject;
 
 use crate::context::Context;
@@ -382,10 +383,14 @@ fn mark(line: &str, ranges: &[Range<usize>], page: Page) -> String {
 fn told(trouble: &Trouble) -> String {
     match trouble {
         Trouble::Huge { path, line_no, length } => {
-            format!("{}: line {line_no} is {} long", path.display(), threadline_term::bytes(*length as u64))
+            format!(
+                "{}: line {line_no} is {} long",
+                path.display(),
+                threadline_view::figure::bytes(*length as u64)
+            )
         }
         Trouble::LeftOut { path, line_no, length } => {
-            let length = threadline_term::bytes(*length);
+            let length = threadline_view::figure::bytes(*length);
             format!("{}: line {line_no} is {length} long, and was left out", path.display())
         }
         Trouble::Gone(path) => format!("{} is gone", path.display()),

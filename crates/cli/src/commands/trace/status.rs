@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use threadline_term::{Align, Column, bytes, table, visible};
+use threadline_term::{Align, Column, table, visible};
 use threadline_trace::{Diary, State, States};
+use threadline_view::figure::bytes;
 
 use super::setup::state_root;
 use crate::context::Context;

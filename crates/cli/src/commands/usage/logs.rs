@@ -96,7 +96,7 @@ pub(super) struct Read {
 
 /// What is said of a line that is too long to be read.
 fn left_out(path: &Path, line: &LeftOut) -> String {
-    let (at, length) = (line.at.byte_offset, threadline_term::bytes(line.length));
+    let (at, length) = (line.at.byte_offset, threadline_view::figure::bytes(line.length));
     format!("{}: the line at byte {at} is {length} long, and was left out", path.display())
 }
 

@@ -6,11 +6,12 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use threadline_term::{Align, Column, Label, count, table, visible};
+use threadline_term::{Align, Column, Label, table, visible};
 use threadline_usage::{
     Book, By, Calls, Explained, Group, GroupKey, Groups, Money, Totals, Verdict, Window, reconcile, reset_of,
     windows,
 };
+use threadline_view::figure::count;
 use threadline_view::wire::{GroupObject, RecordObject, WindowObject, exact};
 
 use super::Read;

@@ -84,7 +84,7 @@ fn context(status: &Value, last: Option<u64>) -> Option<String> {
         (None, Some(used), Some(size)) if size > 0 => {
             Some(format!("{:.0}%", used as f64 / size as f64 * 100.0))
         }
-        (None, Some(used), _) => Some(format!("{} tokens", threadline_term::short_count(used))),
+        (None, Some(used), _) => Some(format!("{} tokens", threadline_view::figure::short_count(used))),
         _ => None,
     }
 }

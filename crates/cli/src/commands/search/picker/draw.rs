@@ -5,7 +5,8 @@ use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
-use threadline_term::{count, visible};
+use threadline_term::visible;
+use threadline_view::figure::count;
 
 use super::{Look, Picker, Row, Status};
 

@@ -8,8 +8,8 @@ use threadline_entry::lens::{
 use threadline_entry::{Entry, Kind};
 use threadline_session::{Compaction, Input, Session};
 
-use super::{Attached, Body};
 use crate::card::text_of;
+use crate::transcript::{Attached, Body};
 
 /// The image or document that a block holds.
 pub(super) fn file_of(block: Block<'_>) -> Option<Attached> {

@@ -1,0 +1,45 @@
+//! What came with a text: pictures, documents, what the editor told.
+
+use threadline_view::{Attached, figure};
+
+use crate::markup::Markup;
+use crate::page::Images;
+use crate::sheet::Sheet;
+use crate::words;
+
+/// What came with a text: the editor's context, images, documents.
+pub(crate) fn attached(sheet: &Sheet<'_>, out: &mut Markup, files: &[Attached], context: &[String]) {
+    for about in context {
+        out.lit("<p class=\"note context\">").text(&words::first_words(about, 400)).lit("</p>");
+    }
+    for file in files {
+        picture(sheet, out, file);
+    }
+}
+
+/// The images that a browser shows and that cannot do anything.
+const PICTURES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+fn picture(sheet: &Sheet<'_>, out: &mut Markup, file: &Attached) {
+    let data = file.data.trim();
+    let is_base64 = data.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte));
+    let kind = PICTURES.iter().find(|kind| **kind == file.media_type);
+    match kind.filter(|_| is_base64 && !data.is_empty() && sheet.options.images == Images::Inline) {
+        Some(kind) => {
+            out.lit("<figure><img alt=\"\" loading=\"lazy\" src=\"data:")
+                .lit(kind)
+                .lit(";base64,")
+                .text(data);
+            out.lit("\"></figure>");
+        }
+        None => {
+            out.lit("<p class=\"note\">").text(&file.media_type);
+            if is_base64 {
+                out.lit(", ").text(&figure::bytes(data.len() as u64 * 3 / 4));
+            } else {
+                out.lit(", <code>").text(&words::first_words(data, 200)).lit("</code>");
+            }
+            out.lit(", not shown</p>");
+        }
+    }
+}

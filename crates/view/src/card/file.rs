@@ -1,0 +1,102 @@
+//! Files that were read, written and changed.
+
+use std::borrow::Cow;
+
+use threadline_entry::Json;
+use threadline_entry::lens::{
+    EditResult, List, MultiEditResult, NotebookEditResult, PatchHunk, ReadResult, WriteResult,
+};
+
+use super::{Call, Card, Told};
+use crate::diff::{Hunk, hunks};
+use crate::figure::plural;
+
+impl Call<'_> {
+    pub(super) fn read(&self) -> Told {
+        let path = self.string("file_path");
+        let file = self.of::<ReadResult<'_>>().and_then(|result| result.file());
+        let text = file.and_then(|file| file.content()).map_or_else(|| self.text.to_owned(), Cow::into_owned);
+        let lines = file.and_then(|file| file.num_lines()).unwrap_or_else(|| text.lines().count() as u64);
+        let total_lines = file.and_then(|file| file.total_lines());
+        let gist = match (self.failed, total_lines) {
+            (true, _) => String::new(),
+            (_, Some(total)) if total > lines => format!("{} of {}", plural(lines, "line"), total),
+            _ if file.is_some_and(|file| file.base64().is_some()) => "image".to_owned(),
+            _ => plural(lines, "line"),
+        };
+        let start_line = file.and_then(|file| file.start_line()).unwrap_or(1);
+        Told { subject: path.clone(), card: Card::File { path, text, start_line, total_lines }, gist }
+    }
+
+    pub(super) fn write(&self) -> Told {
+        let path = self.string("file_path");
+        let content = self.string("content");
+        let result = self.of::<WriteResult<'_>>();
+        let original = result.and_then(|result| result.original_file());
+        let created = result.is_none_or(|result| result.kind().is_none_or(|kind| kind == "create"))
+            && original.is_none();
+        let hunks =
+            match result.and_then(|result| result.structured_patch()).filter(|patch| !patch.is_empty()) {
+                Some(patch) => noted(patch),
+                None => hunks(original.as_deref().unwrap_or_default(), &content),
+            };
+        let by_hand = result.and_then(|result| result.user_modified()).unwrap_or(false);
+        self.diff(path, created, hunks, by_hand)
+    }
+
+    pub(super) fn edit(&self) -> Told {
+        let path = self.string("file_path");
+        let edit = self.of::<EditResult<'_>>();
+        let several = self.of::<MultiEditResult<'_>>();
+        let patch = edit.and_then(|result| result.structured_patch());
+        let patch = patch.or_else(|| several.and_then(|result| result.structured_patch()));
+        let found = match patch.filter(|patch| !patch.is_empty()) {
+            Some(patch) => noted(patch),
+            // Without a result there is only what was asked for, at no known place.
+            None => {
+                let edits = self.input.and_then(|input| input.get("edits"));
+                let asked = edits.map_or_else(
+                    || self.input.into_iter().collect(),
+                    |edits| edits.items().collect::<Vec<_>>(),
+                );
+                asked.into_iter().flat_map(proposed).collect()
+            }
+        };
+        let by_hand = edit.and_then(|result| result.user_modified()).unwrap_or(false);
+        self.diff(path, false, found, by_hand)
+    }
+
+    pub(super) fn notebook(&self) -> Told {
+        let path = self.string("notebook_path");
+        let result = self.of::<NotebookEditResult<'_>>();
+        let source = result.and_then(|result| result.new_source());
+        let source = source.map_or_else(|| self.string("new_source"), Cow::into_owned);
+        let removed = self.string("edit_mode") == "delete";
+        let hunks = if removed { Vec::new() } else { hunks("", &source) };
+        self.diff(path, false, hunks, false)
+    }
+
+    pub(super) fn diff(&self, path: String, created: bool, hunks: Vec<Hunk>, by_hand: bool) -> Told {
+        let (added, removed) = Hunk::counts(&hunks);
+        let gist = match (self.failed, created) {
+            (true, _) => String::new(),
+            (_, true) => format!("new, {}", plural(added as u64, "line")),
+            _ => format!("+{added} −{removed}"),
+        };
+        Told { subject: path.clone(), card: Card::Diff { path, created, hunks, by_hand }, gist }
+    }
+}
+
+fn noted(patch: List<'_, PatchHunk<'_>>) -> Vec<Hunk> {
+    patch.iter().map(Hunk::noted).collect()
+}
+
+/// The hunks of an edit that was asked for; where it would have been is not known.
+fn proposed(edit: Json<'_>) -> Vec<Hunk> {
+    let text = |key: &str| edit.get(key).and_then(Json::as_str).unwrap_or_default();
+    let mut found = hunks(&text("old_string"), &text("new_string"));
+    for hunk in &mut found {
+        (hunk.old_start, hunk.new_start) = (0, 0);
+    }
+    found
+}

@@ -1,0 +1,87 @@
+//! What was said to other agents and to the person: briefs, messages, plans, questions.
+
+use std::borrow::Cow;
+
+use threadline_entry::Json;
+use threadline_entry::lens::{AgentResult, AskUserQuestionResult, PlanResult, SendMessageResult};
+
+use super::{Call, Card, Question, Told, first_line};
+use crate::figure::{plural, short_count};
+
+impl Call<'_> {
+    pub(super) fn agent(&self) -> Told {
+        let result = self.of::<AgentResult<'_>>();
+        let answer = result.and_then(|result| result.content()).map(|content| content.text().into_owned());
+        let background = result.and_then(|result| result.is_async()).unwrap_or(false);
+        let mut gist = Vec::new();
+        if let Some(calls) = result.and_then(|result| result.total_tool_use_count()) {
+            gist.push(plural(calls, "call"));
+        }
+        if let Some(tokens) = result.and_then(|result| result.total_tokens()) {
+            gist.push(format!("{} tokens", short_count(tokens)));
+        }
+        if background {
+            gist.push("in the background".to_owned());
+        }
+        let description = self.string("description");
+        let card = Card::Agent {
+            description: description.clone(),
+            agent_type: self.string("subagent_type"),
+            prompt: self.string("prompt"),
+            answer: answer.unwrap_or_else(|| self.text.to_owned()),
+            background,
+        };
+        Told { card, subject: description, gist: gist.join(" · ") }
+    }
+
+    pub(super) fn plan(&self) -> Told {
+        let noted = self.of::<PlanResult<'_>>().and_then(|result| result.plan());
+        let plan = noted.map_or_else(|| self.string("plan"), Cow::into_owned);
+        let subject = first_line(plan.trim_start_matches(['#', ' ', '\n'])).to_owned();
+        let gist = match (self.name, self.failed) {
+            ("EnterPlanMode", _) => String::new(),
+            (_, true) => "kept planning".to_owned(),
+            _ => "approved".to_owned(),
+        };
+        Told { card: Card::Plan(plan), subject, gist }
+    }
+
+    pub(super) fn questions(&self) -> Told {
+        let answers = self.of::<AskUserQuestionResult<'_>>().and_then(|result| result.answers());
+        let asked = self.input.and_then(|input| input.get("questions"));
+        let questions: Vec<Question> = asked
+            .into_iter()
+            .flat_map(Json::items)
+            .map(|question| {
+                let text = question.get("question").and_then(Json::as_str).unwrap_or_default().into_owned();
+                let options = question.get("options").into_iter().flat_map(Json::items);
+                let label = |option: Json<'_>| {
+                    option.as_str().or_else(|| option.get("label")?.as_str()).map(Cow::into_owned)
+                };
+                let answer =
+                    answers.and_then(|answers| answers.get(&text)).map(|answer| match answer.as_str() {
+                        Some(answer) => answer.into_owned(),
+                        None => answer.raw().to_owned(),
+                    });
+                Question { options: options.filter_map(label).collect(), answer, text }
+            })
+            .collect();
+        let gist: Vec<&str> = questions.iter().filter_map(|question| question.answer.as_deref()).collect();
+        let gist = gist.join("; ");
+        let subject = questions.first().map(|question| question.text.clone()).unwrap_or_default();
+        Told { card: Card::Questions(questions), subject, gist }
+    }
+
+    pub(super) fn message(&self) -> Told {
+        let to = ["to", "recipient", "target_agent_id"]
+            .into_iter()
+            .map(|key| self.string(key))
+            .find(|to| !to.is_empty());
+        let text =
+            ["message", "content"].into_iter().map(|key| self.string(key)).find(|text| !text.is_empty());
+        let sent = self.of::<SendMessageResult<'_>>().and_then(|result| result.success());
+        let gist = if sent == Some(false) { "not sent".to_owned() } else { String::new() };
+        let to = to.unwrap_or_default();
+        Told { subject: to.clone(), card: Card::Message { to, text: text.unwrap_or_default() }, gist }
+    }
+}

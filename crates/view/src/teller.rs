@@ -1,0 +1,348 @@
+//! Tells what happened in one session of a family, entry by entry.
+
+mod line;
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+
+use rustc_hash::FxHashSet;
+use threadline_entry::lens::{Block, FrameLink, PrLink};
+use threadline_entry::{Entry, Json, Kind, Millis};
+use threadline_session::{Agent, Compaction, Input, Outcome, Session, Thread, ToolCall, Turn};
+use threadline_usage::Totals;
+
+use self::line::{attached, compacted, editor_context, event, file_of, progress, untagged};
+use crate::card::Call;
+use crate::telling::Telling;
+use crate::transcript::{AgentView, Body, CallView, Item, Timing, Tokens, TurnView, anchor};
+
+/// Sub-agents start sub-agents; nobody reads further down than this.
+const DEPTH: usize = 100;
+
+/// Tells what happened in one session of a family.
+#[derive(Clone, Copy)]
+pub(crate) struct Teller<'f> {
+    pub(crate) telling: Telling<'f>,
+    pub(crate) agent: Option<usize>,
+    pub(crate) depth: usize,
+    /// The agents that were told of.
+    pub(crate) met: &'f RefCell<FxHashSet<usize>>,
+}
+
+impl<'f> Teller<'f> {
+    fn session(&self) -> &'f Session {
+        self.telling.family.session(self.agent)
+    }
+
+    /// What the calls cost that begin on this line.
+    fn spent_on(&self, entry: &Entry) -> Option<&'f Totals> {
+        let spending = self.telling.spending.filter(|_| entry.kind() == Kind::Assistant)?;
+        spending.on(self.telling.family, self.agent, entry.at().line_no)
+    }
+
+    /// The agents that nothing told of: first those that nobody started, then what is left.
+    pub(crate) fn strays(&self) -> Vec<AgentView> {
+        let agents = &self.telling.family.agents;
+        let mut order: Vec<usize> = (0..agents.len()).collect();
+        order.sort_by_key(|&agent| agents[agent].spawn.is_some());
+        let untold = |agent: &usize| !self.met.borrow().contains(agent);
+        let mut found: Vec<(usize, AgentView)> = Vec::new();
+        for agent in order {
+            if untold(&agent) {
+                found.push((agent, self.agent(agent)));
+            }
+        }
+        found.sort_by_key(|(agent, _)| *agent);
+        found.into_iter().map(|(_, told)| told).collect()
+    }
+
+    /// The active conversation, with the lines around it that are worth telling.
+    pub(crate) fn thread(&self) -> Thread {
+        let mut thread = self.session().thread();
+        self.add_beside(&mut thread);
+        thread
+    }
+
+    /// Adds the lines around a conversation that are worth telling.
+    pub(crate) fn add_beside(&self, thread: &mut Thread) {
+        let session = self.session();
+        let beside =
+            (0..session.entries().len()).filter(|&idx| !session.in_tree(idx) && is_told(session, idx));
+        thread.entries.extend(beside);
+        thread.entries.sort_unstable();
+    }
+
+    pub(crate) fn turns_of(&self, thread: &Thread) -> Vec<TurnView> {
+        let mut turns = Vec::new();
+        self.each_turn_of(&self.session().turns_of(thread), &|_, _| true, &mut |_, turn| turns.push(turn));
+        turns
+    }
+
+    pub(crate) fn each_turn_of(
+        &self,
+        turns: &[Turn],
+        wanted: &dyn Fn(usize, usize) -> bool,
+        sink: &mut dyn FnMut(&Turn, TurnView),
+    ) {
+        let session = self.session();
+        let compactions = session.compactions();
+        let mut before = None;
+        for turn in turns {
+            if wanted(turn.number, turns.len()) {
+                sink(turn, self.turn(turn, &compactions, before));
+            }
+            before = turn.span(session).map(|(_, end)| end);
+        }
+    }
+
+    fn turn(&self, turn: &Turn, compactions: &[Compaction], before: Option<Millis>) -> TurnView {
+        let session = self.session();
+        let mut tokens = Tokens::default();
+        let mut models: Vec<String> = Vec::new();
+        for reply in turn.replies(session).into_iter().map(|reply| &session.replies()[reply]) {
+            tokens.add(reply.usage(session));
+            if let Some(model) =
+                reply.model.as_ref().filter(|model| !model.starts_with('<') && !models.contains(model))
+            {
+                models.push(model.clone());
+            }
+        }
+        let first = turn.prompt.or(turn.entries.first().copied());
+        let span = turn.span(session);
+        let items: Vec<Item> = turn.entries.iter().flat_map(|&idx| self.items(idx, compactions)).collect();
+        let (mut spent, mut spent_by_agents) = (Totals::default(), Totals::default());
+        for totals in turn.entries.iter().filter_map(|&idx| self.spent_on(&session.entries()[idx])) {
+            spent += totals;
+        }
+        for item in &items {
+            if let Body::Call(call) = &item.body {
+                call.agents.iter().for_each(|agent| spent_by_agents += &agent.spent);
+            }
+        }
+        spent += &spent_by_agents;
+        TurnView {
+            number: turn.number,
+            anchor: anchor(first.map_or(0, |idx| session.entries()[idx].at().line_no), 0),
+            timing: timing(session, turn, span, before),
+            span,
+            models,
+            tokens,
+            spent,
+            spent_by_agents,
+            open: turn.is_open(session),
+            round: turn.round,
+            items,
+        }
+    }
+
+    /// What one line tells. What its call cost is told by the first item.
+    pub(crate) fn items(&self, entry_idx: usize, compactions: &[Compaction]) -> Vec<Item> {
+        let mut items = self.items_of(entry_idx, compactions);
+        if let Some(item) = items.first_mut() {
+            let spent = self.spent_on(&self.session().entries()[entry_idx]);
+            item.spent = spent.map(|spent| Box::new(spent.clone()));
+        }
+        items
+    }
+
+    fn items_of(&self, entry_idx: usize, compactions: &[Compaction]) -> Vec<Item> {
+        let session = self.session();
+        let entry = &session.entries()[entry_idx];
+        let item = |block_idx: usize, body: Body| Item {
+            anchor: anchor(entry.at().line_no, block_idx),
+            line_no: entry.at().line_no,
+            at: session.timestamp(entry_idx),
+            spent: None,
+            body,
+        };
+        let one = |body: Option<Body>| body.map(|body| item(0, body)).into_iter().collect();
+        match entry.kind() {
+            Kind::Assistant => {
+                let content = entry.message().and_then(|message| message.content());
+                if entry.flag("isApiErrorMessage") {
+                    let text = content.map(|content| content.text().into_owned()).unwrap_or_default();
+                    return one(Some(Body::Trouble { label: "API error".to_owned(), text }));
+                }
+                // Foreign writers put a reply's text where its blocks should be.
+                if let Some(text) = content.and_then(|content| content.as_str()) {
+                    return one(Some(Body::Text(text.into_owned())));
+                }
+                let blocks = content.into_iter().flat_map(|content| content.blocks()).enumerate();
+                blocks.filter_map(|(i, block)| Some(item(i, self.said(entry_idx, block)?))).collect()
+            }
+            Kind::User => one(self.asked(entry_idx)),
+            Kind::Attachment => one(attached(session, entry_idx)),
+            Kind::System => {
+                let compaction = compactions.iter().find(|compaction| compaction.boundary == entry_idx);
+                one(compaction.map(|compaction| compacted(session, compaction)).or_else(|| event(entry)))
+            }
+            Kind::Progress => one(progress(entry)),
+            Kind::PrLink => one(entry.lens().and_then(|link: PrLink<'_>| {
+                let label = format!(
+                    "{} #{}",
+                    link.pr_repository().unwrap_or_default(),
+                    link.pr_number().unwrap_or(0)
+                );
+                Some(Body::Link { label: format!("pull request {label}"), url: link.pr_url()?.into_owned() })
+            })),
+            Kind::FrameLink => one(entry.lens().and_then(|link: FrameLink<'_>| {
+                let label = link.title().or_else(|| link.path()).unwrap_or_default().into_owned();
+                Some(Body::Link { label, url: link.frame_url()?.into_owned() })
+            })),
+            Kind::Unknown | Kind::Untyped | Kind::Bad => {
+                let kind = entry.type_name().map(Cow::into_owned);
+                one(Some(Body::Unknown { kind, raw: entry.text().to_owned() }))
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// A block of a reply.
+    fn said(&self, entry_idx: usize, block: Block<'f>) -> Option<Body> {
+        let session = self.session();
+        Some(match &*block.kind()? {
+            "text" => Body::Text(block.text()?.into_owned()),
+            "thinking" => Body::Thinking(block.thinking().unwrap_or_default().into_owned()),
+            "redacted_thinking" => Body::Thinking(String::new()),
+            "tool_use" => {
+                let call = session.tool_call_on(entry_idx, &block.id()?)?;
+                Body::Call(Box::new(self.call(call, block)))
+            }
+            "fallback" => {
+                let model = |json: Option<Json<'_>>| {
+                    let name = json.and_then(|json| json.as_str().or_else(|| json.get("model")?.as_str()));
+                    name.unwrap_or_default().into_owned()
+                };
+                let text = format!("{} → {}", model(block.from()), model(block.to()));
+                Body::Trouble { label: "model switched".to_owned(), text }
+            }
+            kind => Body::Event { label: kind.to_owned(), text: String::new() },
+        })
+    }
+
+    fn call(&self, call: &ToolCall, block: Block<'f>) -> CallView {
+        let session = self.session();
+        let result = call.result(session);
+        let content = result.and_then(|block| block.content());
+        let text = content.map(|content| content.text().into_owned()).unwrap_or_default();
+        let outcome = call.outcome(session);
+        let data = call.results.first().and_then(|at| session.entries()[at.entry_idx].tool_use_result());
+        let failed = outcome != Outcome::Ok;
+        let input = block.input();
+        let mut told =
+            Call { name: &call.name, input, data, text: &text, failed, kept: self.telling.kept }.told();
+        if let Some(inside) =
+            session.entries()[call.entry_idx].get("cwd").and_then(|cwd| below(&told.subject, &cwd.as_str()?))
+        {
+            told.subject = inside;
+        }
+        let agents = if self.depth < DEPTH {
+            let spawned = self.telling.family.spawned_by(self.agent, &call.id);
+            spawned.map(|agent| self.agent(agent)).collect()
+        } else {
+            Vec::new()
+        };
+        CallView {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            subject: told.subject,
+            gist: told.gist,
+            card: told.card,
+            input: input.map(|input| input.raw().to_owned()).unwrap_or_default(),
+            outcome,
+            duration: call.duration(session),
+            files: content.into_iter().flat_map(|content| content.blocks()).filter_map(file_of).collect(),
+            result: text,
+            agents,
+        }
+    }
+
+    fn agent(&self, idx: usize) -> AgentView {
+        self.met.borrow_mut().insert(idx);
+        let agent: &Agent = &self.telling.family.agents[idx];
+        let below = Teller { agent: Some(idx), depth: self.depth + 1, ..*self };
+        let turns = below.turns_of(&below.thread());
+        let mut spent = Totals::default();
+        for totals in agent.session.entries().iter().filter_map(|entry| below.spent_on(entry)) {
+            spent += totals;
+        }
+        turns.iter().for_each(|turn| spent += &turn.spent_by_agents);
+        AgentView {
+            id: agent.id.clone(),
+            agent_type: agent.agent_type.clone(),
+            description: agent.description.clone(),
+            kind: agent.kind,
+            spent,
+            turns,
+        }
+    }
+
+    /// A user line. Results are told with their calls, and summaries with their compaction.
+    fn asked(&self, entry_idx: usize) -> Option<Body> {
+        let session = self.session();
+        let entry = &session.entries()[entry_idx];
+        let input = session.input(entry_idx)?;
+        let content = entry.message()?.content()?;
+        if input == Input::CompactSummary {
+            return None;
+        }
+        let files = content.blocks().filter_map(file_of).collect();
+        let mut context = Vec::new();
+        let texts = content.blocks().filter(|block| block.is("text")).filter_map(Block::text);
+        let mut text = content.as_str().map(Cow::into_owned).unwrap_or_default();
+        for part in texts {
+            if let Some(about) = editor_context(&part) {
+                context.push(about.to_owned());
+                continue;
+            }
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&part);
+        }
+        if input == Input::ToolResult {
+            // Text beside a result is the person's.
+            return (!text.is_empty()).then_some(Body::Input {
+                input: Input::Prompt,
+                text,
+                files: Vec::new(),
+                context,
+            });
+        }
+        Some(Body::Input { input, text: untagged(input, text), files, context })
+    }
+}
+
+/// A path without the working directory that it lies in.
+fn below(path: &str, cwd: &str) -> Option<String> {
+    let inside = path.strip_prefix(cwd)?.strip_prefix(['/', '\\'])?;
+    (!inside.is_empty()).then(|| inside.to_owned())
+}
+
+/// Whether a line outside the tree is worth telling.
+fn is_told(session: &Session, idx: usize) -> bool {
+    let entry = &session.entries()[idx];
+    matches!(entry.kind(), Kind::PrLink | Kind::FrameLink | Kind::Unknown | Kind::Untyped | Kind::Bad)
+}
+
+/// Tools that ran side by side take their time once.
+fn timing(session: &Session, turn: &Turn, span: Option<(Millis, Millis)>, before: Option<Millis>) -> Timing {
+    let calls = turn.tool_calls(session).into_iter().map(|call| &session.tool_calls()[call]);
+    let mut ran: Vec<(Millis, Millis)> = calls
+        .filter_map(|call| {
+            Some((session.timestamp(call.entry_idx)?, session.timestamp(call.results.first()?.entry_idx)?))
+        })
+        .collect();
+    ran.sort_unstable();
+    let (mut tools, mut until) = (0, Millis::MIN);
+    for (start, end) in ran {
+        tools += (end - start.max(until)).max(0);
+        until = until.max(end);
+    }
+    let Some((start, end)) = span else { return Timing { tools, ..Timing::default() } };
+    Timing {
+        tools,
+        model: (end - start - tools).max(0),
+        waiting: before.map_or(0, |before| (start - before).max(0)),
+    }
+}

@@ -1,0 +1,123 @@
+//! What a conversation is told from, and how: whole, or turn by turn.
+
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::ops::ControlFlow;
+
+use threadline_entry::{Finding, Severity};
+use threadline_session::{Branch, Family, Session, Thread};
+
+use crate::spending::Spending;
+use crate::teller::Teller;
+use crate::transcript::{BranchView, Transcript, TurnView, anchor};
+
+/// Reads output that was kept in a file of its own, given the path that the log names.
+pub type Kept<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// What a conversation is told from.
+#[derive(Clone, Copy)]
+pub struct Telling<'a> {
+    /// The session and its sub-agents.
+    pub family: &'a Family,
+    /// How to read output that was kept in a file of its own.
+    pub kept: Kept<'a>,
+    /// What its calls cost, if that is to be told.
+    pub spending: Option<&'a Spending>,
+}
+
+/// The conversation of a session, without what it cost. See [`Telling::transcript`].
+pub fn transcript(family: &Family, kept: Kept<'_>) -> Transcript {
+    Telling { family, kept, spending: None }.transcript()
+}
+
+/// A conversation turn by turn, without what it cost. See [`Telling::each_turn`].
+pub fn each_turn(family: &Family, kept: Kept<'_>, sink: &mut dyn FnMut(&Transcript, TurnView)) -> Transcript {
+    Telling { family, kept, spending: None }.each_turn(sink)
+}
+
+impl<'a> Telling<'a> {
+    /// A telling that reads no files and names no cost.
+    pub fn new(family: &'a Family) -> Self {
+        Self { family, kept: &|_| None, spending: None }
+    }
+
+    /// The conversation of a session and, inside the calls that started them, those of its sub-agents.
+    pub fn transcript(self) -> Transcript {
+        let mut turns = Vec::new();
+        let told = self.each_turn(&mut |_, turn| turns.push(turn));
+        Transcript { turns, ..told }
+    }
+
+    /// What there is to say of the session before a turn is told.
+    pub fn head(self) -> Transcript {
+        let session = &self.family.main;
+        Transcript {
+            spent: self.spending.map(|spending| spending.total().clone()).unwrap_or_default(),
+            ..facts(session)
+        }
+    }
+
+    /// Tells a conversation turn by turn, so that a large one need not be in memory twice.
+    ///
+    /// Each turn goes to `sink` with the [head](Self::head); what else there is to say of the session comes back.
+    pub fn each_turn(self, sink: &mut dyn FnMut(&Transcript, TurnView)) -> Transcript {
+        self.some_turns(&|_, _| true, &mut |told, turn| {
+            sink(told, turn);
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// Tells the turns that `wanted` says yes to, given a turn's number and how many there are, until `sink` breaks off;
+    /// then nothing else is told either.
+    pub fn some_turns(
+        self,
+        wanted: &dyn Fn(usize, usize) -> bool,
+        sink: &mut dyn FnMut(&Transcript, TurnView) -> ControlFlow<()>,
+    ) -> Transcript {
+        let session = &self.family.main;
+        let met = RefCell::default();
+        let teller = Teller { telling: self, agent: None, depth: 0, met: &met };
+        let thread = teller.thread();
+        let turns = session.turns_of(&thread);
+        let branches = session.branches_beside(&thread);
+        let mut told = self.head();
+        (told.n_turns, told.n_branches) = (turns.len(), branches.len());
+        let ended = Cell::new(false);
+        let wanted = |number: usize, count: usize| !ended.get() && wanted(number, count);
+        teller.each_turn_of(&turns, &wanted, &mut |_, turn| ended.set(sink(&told, turn).is_break()));
+        if ended.get() {
+            return told;
+        }
+        let branch = |branch: Branch| BranchView {
+            fork: branch.fork.map(|idx| anchor(session.entries()[idx].at().line_no, 0)),
+            turns: teller.turns_of(&Thread { leaf: branch.entries.last().copied(), entries: branch.entries }),
+        };
+        told.branches = branches.into_iter().map(branch).collect();
+        told.agents = teller.strays();
+        told.findings = findings(session);
+        told
+    }
+}
+
+/// What there is to say of a session besides what happened in it.
+pub(crate) fn facts(session: &Session) -> Transcript {
+    let last = |key: &str| {
+        let found = session.entries().iter().rev().find_map(|entry| entry.get(key)?.as_str());
+        found.filter(|text| !text.is_empty()).map(Cow::into_owned)
+    };
+    Transcript {
+        id: session.id().map(Cow::into_owned),
+        title: session.title().map(Cow::into_owned),
+        cwd: session.entries().iter().find_map(|entry| entry.get("cwd")?.as_str()).map(Cow::into_owned),
+        git_branch: last("gitBranch"),
+        version: last("version"),
+        ..Transcript::default()
+    }
+}
+
+/// What is wrong with a session.
+pub fn findings(session: &Session) -> Vec<Finding> {
+    let mut findings = session.findings();
+    findings.retain(|finding| finding.severity > Severity::Note);
+    findings
+}

@@ -1,0 +1,95 @@
+//! What the lines hold, in our JSON.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::SCHEMA;
+use crate::inventory::{Counts, Drift, Inventory};
+
+/// The answer of `inspect`.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct InventoryObject<'a> {
+    pub schema: u32,
+    pub files: u64,
+    pub bytes: u64,
+    pub lines: u64,
+    pub bad_lines: u64,
+    pub types: &'a Counts,
+    pub system_subtypes: &'a Counts,
+    pub progress_types: &'a Counts,
+    pub attachment_types: &'a Counts,
+    pub block_types: &'a Counts,
+    pub stop_reasons: &'a Counts,
+    pub models: &'a Counts,
+    pub tools: &'a Counts,
+    pub versions: &'a Counts,
+    pub messages: u64,
+    pub human_turns: u64,
+    pub tool_calls: u64,
+    pub tool_results: u64,
+    pub unanswered_calls: u64,
+    pub orphan_results: u64,
+    pub branches: u64,
+    pub compactions: u64,
+    pub sub_agents: u64,
+    pub unknown: UnknownObject<'a>,
+}
+
+/// What no lens knows.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct UnknownObject<'a> {
+    pub types: BTreeMap<&'a str, DriftObject<'a>>,
+    pub keys: BTreeMap<&'a str, DriftObject<'a>>,
+}
+
+/// How often something unknown was met, and in which versions.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct DriftObject<'a> {
+    pub count: u64,
+    pub versions: Vec<&'a str>,
+}
+
+impl<'a> From<&'a Inventory> for InventoryObject<'a> {
+    fn from(inventory: &'a Inventory) -> Self {
+        let drifts = |from: &'a BTreeMap<String, Drift>| {
+            let object = |drift: &'a Drift| DriftObject {
+                count: drift.count,
+                versions: drift.versions.iter().map(|v| &**v).collect(),
+            };
+            from.iter().map(|(name, drift)| (&**name, object(drift))).collect()
+        };
+        Self {
+            schema: SCHEMA,
+            files: inventory.files,
+            bytes: inventory.bytes,
+            lines: inventory.lines,
+            bad_lines: inventory.bad_lines,
+            types: &inventory.types,
+            system_subtypes: &inventory.system_subtypes,
+            progress_types: &inventory.progress_types,
+            attachment_types: &inventory.attachment_types,
+            block_types: &inventory.block_types,
+            stop_reasons: &inventory.stop_reasons,
+            models: &inventory.models,
+            tools: &inventory.tools,
+            versions: &inventory.versions,
+            messages: inventory.messages,
+            human_turns: inventory.human_turns,
+            tool_calls: inventory.tool_calls,
+            tool_results: inventory.tool_results,
+            unanswered_calls: inventory.unanswered_calls,
+            orphan_results: inventory.orphan_results,
+            branches: inventory.branches,
+            compactions: inventory.compactions,
+            sub_agents: inventory.agents.len() as u64,
+            unknown: UnknownObject {
+                types: drifts(&inventory.unknown_types),
+                keys: drifts(&inventory.unknown_keys),
+            },
+        }
+    }
+}

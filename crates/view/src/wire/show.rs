@@ -1,0 +1,288 @@
+//! A conversation in our JSON: the lines of `show`.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use threadline_entry::Millis;
+use threadline_usage::Totals;
+
+use super::{SCHEMA, moment};
+use crate::transcript::{AgentView, Body, CallView, Item, Timing, Tokens, Transcript, TurnView};
+
+/// One line of `show`: the session, a turn, or something that happened in one.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub enum ShowObject<'a> {
+    Session {
+        schema: u32,
+        id: Option<&'a str>,
+        title: Option<&'a str>,
+        cwd: Option<&'a str>,
+        git_branch: Option<&'a str>,
+        version: Option<&'a str>,
+        turns: usize,
+        branches: usize,
+        spent: Option<SpentObject<'a>>,
+    },
+    Branch {
+        number: usize,
+        fork: Option<&'a str>,
+    },
+    Agent {
+        id: &'a str,
+        parent: Option<&'a str>,
+        call: Option<&'a str>,
+        kind: &'static str,
+        agent_type: Option<&'a str>,
+        description: Option<&'a str>,
+        spent: Option<SpentObject<'a>>,
+    },
+    Turn {
+        agent: Option<&'a str>,
+        number: usize,
+        anchor: &'a str,
+        round: &'static str,
+        started_at: Option<String>,
+        ended_at: Option<String>,
+        models: &'a [String],
+        tokens: TokensObject,
+        spent: Option<SpentObject<'a>>,
+        spent_by_agents: Option<SpentObject<'a>>,
+        timing: TimingObject,
+        open: bool,
+    },
+    Item {
+        agent: Option<&'a str>,
+        turn: usize,
+        anchor: &'a str,
+        line: u64,
+        at: Option<String>,
+        kind: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        spent: Option<SpentObject<'a>>,
+        #[serde(flatten)]
+        body: BodyObject<'a>,
+    },
+}
+
+/// Token counts.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct TokensObject {
+    pub input: u64,
+    pub output: u64,
+    pub cache_read: u64,
+    pub cache_write: u64,
+}
+
+/// What calls cost.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct SpentObject<'a> {
+    pub calls: u64,
+    pub cost_usd: Option<Box<RawValue>>,
+    pub at_least: bool,
+    pub unpriced_models: Vec<&'a str>,
+}
+
+impl<'a> SpentObject<'a> {
+    /// What was spent, if anything was.
+    pub fn of(totals: &'a Totals) -> Option<Self> {
+        (totals.calls > 0).then(|| Self {
+            calls: totals.calls,
+            cost_usd: RawValue::from_string(totals.cost.to_string()).ok(),
+            at_least: totals.is_least(),
+            unpriced_models: totals.unpriced.iter().map(|name| &**name).collect(),
+        })
+    }
+}
+
+/// What the time of a turn went to.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct TimingObject {
+    pub model_ms: Millis,
+    pub tools_ms: Millis,
+    pub waiting_ms: Millis,
+}
+
+impl From<Timing> for TimingObject {
+    fn from(timing: Timing) -> Self {
+        Self { model_ms: timing.model, tools_ms: timing.tools, waiting_ms: timing.waiting }
+    }
+}
+
+/// What an item holds, by its `kind`.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub enum BodyObject<'a> {
+    Input {
+        input: &'static str,
+        text: &'a str,
+        images: usize,
+        context: &'a [String],
+    },
+    Text {
+        text: &'a str,
+    },
+    Call {
+        id: &'a str,
+        tool: &'a str,
+        subject: &'a str,
+        gist: &'a str,
+        input: Option<Box<RawValue>>,
+        outcome: &'static str,
+        duration_ms: Option<Millis>,
+        result: &'a str,
+        agents: Vec<&'a str>,
+    },
+    Compaction {
+        trigger: Option<&'a str>,
+        tokens_before: Option<u64>,
+        tokens_after: Option<u64>,
+        lines_dropped: usize,
+        summary: Option<&'a str>,
+    },
+    Event {
+        label: &'a str,
+        text: &'a str,
+    },
+    Link {
+        label: &'a str,
+        url: &'a str,
+    },
+    Unknown {
+        entry_type: Option<&'a str>,
+        raw: &'a str,
+    },
+}
+
+/// Calls `sink` with every line of `show --json`: the conversation with sub-agents behind the call that started them,
+/// then sub-agents that no call started, then the branches that it left.
+pub fn show<'a>(transcript: &'a Transcript, sink: &mut dyn FnMut(ShowObject<'a>)) {
+    sink(show_session(transcript, transcript.turns.len(), transcript.branches.len()));
+    show_turns(&transcript.turns, None, sink);
+    for agent in &transcript.agents {
+        show_agent(agent, None, None, sink);
+    }
+    for (i, branch) in transcript.branches.iter().enumerate() {
+        sink(ShowObject::Branch { number: i + 1, fork: branch.fork.as_deref() });
+        show_turns(&branch.turns, None, sink);
+    }
+}
+
+/// The first line of `show --json`, given how many turns and branches there are.
+pub fn show_session(transcript: &Transcript, turns: usize, branches: usize) -> ShowObject<'_> {
+    ShowObject::Session {
+        schema: SCHEMA,
+        id: transcript.id.as_deref(),
+        title: transcript.title.as_deref(),
+        cwd: transcript.cwd.as_deref(),
+        git_branch: transcript.git_branch.as_deref(),
+        version: transcript.version.as_deref(),
+        turns,
+        branches,
+        spent: SpentObject::of(&transcript.spent),
+    }
+}
+
+/// Calls `sink` with the lines of `show --json` that tell some turns, of the session or of a sub-agent.
+pub fn show_turns<'a>(turns: &'a [TurnView], agent: Option<&'a str>, sink: &mut dyn FnMut(ShowObject<'a>)) {
+    for turn in turns {
+        sink(ShowObject::Turn {
+            agent,
+            number: turn.number,
+            anchor: &turn.anchor,
+            round: turn.round.name(),
+            started_at: turn.span.map(|(start, _)| moment(start)),
+            ended_at: turn.span.map(|(_, end)| moment(end)),
+            models: &turn.models,
+            tokens: turn.tokens.into(),
+            spent: SpentObject::of(&turn.spent),
+            spent_by_agents: SpentObject::of(&turn.spent_by_agents),
+            timing: turn.timing.into(),
+            open: turn.open,
+        });
+        for item in &turn.items {
+            sink(item_object(item, turn.number, agent));
+            if let Body::Call(call) = &item.body {
+                for below in &call.agents {
+                    show_agent(below, agent, Some(&call.id), sink);
+                }
+            }
+        }
+    }
+}
+
+/// Calls `sink` with the lines of `show --json` that tell a sub-agent.
+pub fn show_agent<'a>(
+    agent: &'a AgentView,
+    parent: Option<&'a str>,
+    call: Option<&'a str>,
+    sink: &mut dyn FnMut(ShowObject<'a>),
+) {
+    sink(ShowObject::Agent {
+        id: &agent.id,
+        parent,
+        call,
+        kind: agent.kind.name(),
+        agent_type: agent.agent_type.as_deref(),
+        description: agent.description.as_deref(),
+        spent: SpentObject::of(&agent.spent),
+    });
+    show_turns(&agent.turns, Some(&agent.id), sink);
+}
+
+fn item_object<'a>(item: &'a Item, turn: usize, agent: Option<&'a str>) -> ShowObject<'a> {
+    let (kind, body) = match &item.body {
+        Body::Input { input, text, files, context } => {
+            ("input", BodyObject::Input { input: input.name(), text, images: files.len(), context })
+        }
+        Body::Text(text) => ("text", BodyObject::Text { text }),
+        Body::Thinking(text) => ("thinking", BodyObject::Text { text }),
+        Body::Call(call) => ("call", call_object(call)),
+        Body::Compaction { trigger, before, after, dropped, summary } => (
+            "compaction",
+            BodyObject::Compaction {
+                trigger: trigger.as_deref(),
+                tokens_before: *before,
+                tokens_after: *after,
+                lines_dropped: *dropped,
+                summary: summary.as_deref(),
+            },
+        ),
+        Body::Event { label, text } => ("event", BodyObject::Event { label, text }),
+        Body::Trouble { label, text } => ("trouble", BodyObject::Event { label, text }),
+        Body::Link { label, url } => ("link", BodyObject::Link { label, url }),
+        Body::Unknown { kind, raw } => ("unknown", BodyObject::Unknown { entry_type: kind.as_deref(), raw }),
+    };
+    let (anchor, line, at) = (&*item.anchor, item.line_no, item.at.map(moment));
+    let spent = item.spent.as_deref().and_then(SpentObject::of);
+    ShowObject::Item { agent, turn, anchor, line, at, kind, spent, body }
+}
+
+fn call_object(call: &CallView) -> BodyObject<'_> {
+    BodyObject::Call {
+        id: &call.id,
+        tool: &call.name,
+        subject: &call.subject,
+        gist: &call.gist,
+        input: RawValue::from_string(call.input.clone()).ok(),
+        outcome: call.outcome.name(),
+        duration_ms: call.duration,
+        result: &call.result,
+        agents: call.agents.iter().map(|agent| &*agent.id).collect(),
+    }
+}
+
+impl From<Tokens> for TokensObject {
+    fn from(tokens: Tokens) -> Self {
+        Self {
+            input: tokens.input,
+            output: tokens.output,
+            cache_read: tokens.cache_read,
+            cache_write: tokens.cache_write,
+        }
+    }
+}
