@@ -14,6 +14,7 @@ mod file_edit;
 mod file_history;
 mod input;
 mod lineage;
+mod name;
 mod replay;
 mod reply;
 mod rules;

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use threadline_entry::{Code, Entry, Finding, Json, Kind, Lines, Millis, parse_line};
 
 use crate::input::Input;
+use crate::name::{Name, Names};
 use crate::reply::Reply;
 use crate::thread::Thread;
 use crate::tool_call::{ResultAt, ToolCall};
@@ -19,9 +20,11 @@ pub struct Session {
     id: Option<String>,
     entries: Vec<Entry>,
     nodes: Vec<Node>,
-    by_uuid: FxHashMap<Box<str>, u32>,
-    /// Entries whose parent has not been written yet, by the parent's uuid.
-    waiting: FxHashMap<Box<str>, Vec<u32>>,
+    names: Names,
+    /// The first entry of each name.
+    by_name: Vec<Option<u32>>,
+    /// Entries whose parent has not been written yet, by the parent's name.
+    waiting: FxHashMap<Name, Vec<u32>>,
     pub(crate) replies: Vec<Reply>,
     reply_by_id: FxHashMap<Box<str>, u32>,
     pub(crate) calls: Vec<ToolCall>,
@@ -49,6 +52,9 @@ pub enum Parent {
 #[derive(Clone, Debug)]
 struct Node {
     parent: Parent,
+    /// Its own name, and that of its parent; of lines that can stand in a tree.
+    name: Option<Name>,
+    parent_name: Option<Name>,
     first_child: Option<u32>,
     last_child: Option<u32>,
     next_sibling: Option<u32>,
@@ -87,20 +93,23 @@ impl Session {
         self.odd.take();
         self.findings.extend(findings);
         let kind = entry.kind();
-        let uuid = entry.uuid().map(|uuid| Box::<str>::from(&*uuid));
-        let named = uuid.is_some() && is_tree_kind(kind, &entry);
-        let again = uuid.as_ref().filter(|_| named).and_then(|uuid| self.by_uuid.get(uuid).copied());
+        let is_tree = is_tree_kind(kind, &entry);
+        let name = entry.uuid().filter(|_| is_tree).map(|uuid| self.names.take(&uuid));
+        let parent_name = entry.parent_uuid().filter(|_| is_tree).map(|uuid| self.names.take(&uuid));
+        let again = name.and_then(|name| self.first_of(name));
         let is_copy = again.is_some_and(|first| says_the_same(&self.entries[first as usize], &entry));
-        let nameless = uuid.is_none() && matches!(kind, Kind::User | Kind::Assistant);
+        let nameless = name.is_none() && matches!(kind, Kind::User | Kind::Assistant);
         let mut node = Node {
             parent: Parent::Root,
+            name,
+            parent_name,
             first_child: None,
             last_child: None,
             next_sibling: None,
             reply: None,
             input: None,
             timestamp: entry.timestamp(),
-            in_tree: (named && !is_copy) || nameless,
+            in_tree: (name.is_some() && !is_copy) || nameless,
             sidechain: entry.flag("isSidechain"),
         };
         match kind {
@@ -109,8 +118,6 @@ impl Session {
             Kind::Attachment => node.input = Input::of_attachment(&entry),
             _ => {}
         }
-        let parent =
-            if node.in_tree { entry.parent_uuid().map(|uuid| Box::<str>::from(&*uuid)) } else { None };
         let at = entry.at();
         let in_tree = node.in_tree;
         self.entries.push(entry);
@@ -123,8 +130,8 @@ impl Session {
         if !in_tree {
             return;
         }
-        match parent {
-            Some(parent) => match self.by_uuid.get(&parent).copied() {
+        match parent_name {
+            Some(parent) => match self.first_of(parent) {
                 Some(parent) => self.link(idx, parent as usize),
                 None => {
                     self.nodes[idx].parent = Parent::Dangling;
@@ -134,9 +141,14 @@ impl Session {
             None if nameless => self.link_to_line_before(idx),
             None => {}
         }
-        if let Some(uuid) = uuid.filter(|_| again.is_none()) {
-            self.settle(idx, uuid);
+        if let Some(name) = name.filter(|_| again.is_none()) {
+            self.settle(idx, name);
         }
+    }
+
+    /// The first entry of a name.
+    fn first_of(&self, name: Name) -> Option<u32> {
+        self.by_name.get(name.idx()).copied().flatten()
     }
 
     /// Hangs an entry that names no parent below the line before it.
@@ -151,10 +163,13 @@ impl Session {
         }
     }
 
-    /// Enters an entry under its uuid, and links the entries that waited for it.
-    fn settle(&mut self, idx: usize, uuid: Box<str>) {
-        let waiting = self.waiting.remove(&uuid).unwrap_or_default();
-        self.by_uuid.insert(uuid, idx as u32);
+    /// Enters an entry under its name, and links the entries that waited for it.
+    fn settle(&mut self, idx: usize, name: Name) {
+        let waiting = self.waiting.remove(&name).unwrap_or_default();
+        if self.by_name.len() <= name.idx() {
+            self.by_name.resize(self.names.len(), None);
+        }
+        self.by_name[name.idx()] = Some(idx as u32);
         for child in waiting {
             let child = child as usize;
             if self.ancestors(idx).any(|above| above == child) {
@@ -304,12 +319,27 @@ impl Session {
 
     /// The entry with this uuid; of two, the first.
     pub fn find(&self, uuid: &str) -> Option<usize> {
-        self.by_uuid.get(uuid).map(|&idx| idx as usize)
+        self.names.get(uuid).and_then(|name| self.first_of(name)).map(|idx| idx as usize)
     }
 
     /// Every uuid in the tree.
     pub fn uuids(&self) -> impl Iterator<Item = &str> {
-        self.by_uuid.keys().map(|uuid| &**uuid)
+        self.names.iter().filter(|(_, name)| self.first_of(*name).is_some()).map(|(uuid, _)| uuid)
+    }
+
+    /// The names that the tree mentions.
+    pub(crate) fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// The name of an entry that can stand in the tree.
+    pub(crate) fn name(&self, entry_idx: usize) -> Option<Name> {
+        self.nodes[entry_idx].name
+    }
+
+    /// The name of what such an entry says it continues.
+    pub(crate) fn parent_name(&self, entry_idx: usize) -> Option<Name> {
+        self.nodes[entry_idx].parent_name
     }
 
     /// Whether the entry is part of the tree. A copy of an earlier line is not.

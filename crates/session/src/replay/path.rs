@@ -7,6 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::CompactBoundary;
 use threadline_entry::{Entry, Kind, Millis};
 
+use crate::name::Name;
 use crate::session::Session;
 
 /// A parent that was never written is stood in for by a line this much older at most.
@@ -16,9 +17,9 @@ const NEARBY: Millis = 5000;
 pub(super) struct Graph<'s> {
     session: &'s Session,
     items: Vec<Item>,
-    by_uuid: FxHashMap<Cow<'s, str>, usize>,
+    by_name: Vec<Option<u32>>,
     /// The leaf that the newest `last-prompt` line names.
-    last_prompt: Option<Cow<'s, str>>,
+    last_prompt: Option<Name>,
     /// Whether a compaction kept its tail, and that tail was hung below the summary.
     preserved: bool,
     /// Items by time, made when a parent is missing.
@@ -44,7 +45,7 @@ impl<'s> Graph<'s> {
         let mut graph = Self {
             session,
             items: Vec::new(),
-            by_uuid: FxHashMap::default(),
+            by_name: vec![None; session.names().len()],
             last_prompt: None,
             preserved: false,
             by_time: OnceCell::new(),
@@ -60,6 +61,11 @@ impl<'s> Graph<'s> {
 
     pub(super) fn timestamp(&self, item: usize) -> Option<Millis> {
         self.session.timestamp(self.items[item].entry_idx)
+    }
+
+    /// The item of a name.
+    fn item(&self, name: Name) -> Option<usize> {
+        self.by_name[name.idx()].map(|item| item as usize)
     }
 
     fn entry(&self, item: usize) -> &'s Entry {
@@ -81,20 +87,22 @@ impl<'s> Graph<'s> {
     /// Enters the lines. A uuid that comes again replaces the line in its place; `progress` lines are no
     /// items, only a way from their children to their parent.
     fn load(&mut self) {
-        let mut bridges: FxHashMap<Cow<'s, str>, Option<Cow<'s, str>>> = FxHashMap::default();
-        for (entry_idx, entry) in self.session.entries().iter().enumerate() {
+        let session = self.session;
+        // What stands above each `progress` line.
+        let mut bridges: Vec<Option<Option<Name>>> = vec![None; session.names().len()];
+        for (entry_idx, entry) in session.entries().iter().enumerate() {
             if entry.is_glued_behind() {
                 continue;
             }
             match entry.kind() {
                 Kind::Progress => {
-                    if let Some(uuid) = entry.uuid() {
-                        bridges.insert(uuid, entry.parent_uuid());
+                    if let Some(name) = session.name(entry_idx) {
+                        bridges[name.idx()] = Some(session.parent_name(entry_idx));
                     }
                 }
                 Kind::User | Kind::Assistant | Kind::Attachment | Kind::System => {
-                    let uuid = entry.uuid().unwrap_or_default();
-                    let item = *self.by_uuid.entry(uuid).or_insert(self.items.len());
+                    let name = session.name(entry_idx).unwrap_or(Name::EMPTY);
+                    let item = *self.by_name[name.idx()].get_or_insert(self.items.len() as u32) as usize;
                     if item == self.items.len() {
                         self.items.push(Item { entry_idx, up: Up::Root, dropped: false });
                     }
@@ -105,25 +113,25 @@ impl<'s> Graph<'s> {
                 }
                 Kind::LastPrompt => {
                     if let Some(leaf) = entry.get("leafUuid").and_then(|leaf| leaf.as_str()) {
-                        self.last_prompt = Some(leaf);
+                        self.last_prompt = session.names().get(&leaf);
                     }
                 }
                 _ => {}
             }
         }
         for item in 0..self.items.len() {
-            let mut parent = self.entry(item).parent_uuid();
-            let mut crossed: FxHashSet<Cow<'s, str>> = FxHashSet::default();
-            while let Some(uuid) = &parent
-                && !self.by_uuid.contains_key(uuid)
-                && let Some(above) = bridges.get(uuid)
-                && crossed.insert(uuid.clone())
+            let mut parent = session.parent_name(self.items[item].entry_idx);
+            let mut crossed: FxHashSet<Name> = FxHashSet::default();
+            while let Some(name) = parent
+                && self.by_name[name.idx()].is_none()
+                && let Some(above) = bridges[name.idx()]
+                && crossed.insert(name)
             {
-                parent = above.clone();
+                parent = above;
             }
             self.items[item].up = match parent {
                 None => Up::Root,
-                Some(uuid) => self.by_uuid.get(&uuid).map_or(Up::Missing, |&parent| Up::Item(parent)),
+                Some(name) => self.item(name).map_or(Up::Missing, Up::Item),
             };
         }
     }
@@ -165,7 +173,7 @@ impl<'s> Graph<'s> {
         &self,
         metadata: threadline_entry::lens::CompactMetadata<'s>,
     ) -> Option<(Option<usize>, Vec<usize>)> {
-        let find = |uuid: Cow<'_, str>| self.by_uuid.get(&*uuid).copied();
+        let find = |uuid: Cow<'_, str>| self.item(self.session.names().get(&uuid)?);
         if let Some(messages) = metadata.preserved_messages()
             && let Some(uuids) = messages.uuids().filter(|uuids| !uuids.is_empty())
         {
@@ -209,12 +217,12 @@ impl<'s> Graph<'s> {
 
     /// From an item up to its root, itself first. Ends where a parent is missing.
     fn up(&self, item: usize) -> impl Iterator<Item = usize> {
-        let mut seen = FxHashSet::default();
-        std::iter::successors(Some(item), |&item| match self.items[item].up {
+        let above = std::iter::successors(Some(item), |&item| match self.items[item].up {
             Up::Item(parent) if !self.items[parent].dropped => Some(parent),
             _ => None,
-        })
-        .take_while(move |&item| seen.insert(item))
+        });
+        // Parents may lead in a circle.
+        above.take(self.items.len())
     }
 
     /// The nearest line at or above an item that somebody spoke.
@@ -245,7 +253,7 @@ impl<'s> Graph<'s> {
             spoken
         };
         let Some(latest) = main.into_iter().rev().find(|&item| speaks(item)) else { return Some(tip) };
-        let named = self.last_prompt.as_ref().and_then(|uuid| self.by_uuid.get(uuid).copied());
+        let named = self.last_prompt.and_then(|name| self.item(name));
         let named = named.filter(|&item| !self.items[item].dropped && self.talk(item).is_some());
         let leaf = named.filter(|&item| self.up(tip).all(|above| above != item)).unwrap_or(latest);
         self.talk(leaf).is_some_and(|talk| !self.is_sidechain(talk)).then_some(leaf)
@@ -263,7 +271,7 @@ impl<'s> Graph<'s> {
         let ends = self.live().filter(|item| !parents.contains(item) && !self.is_sidechain(*item));
         let ends: Vec<(usize, usize)> = ends.filter_map(|item| Some((self.talk(item)?, item))).collect();
         let &(talk, end) = ends.iter().max()?;
-        let named = self.last_prompt.as_ref().and_then(|uuid| self.by_uuid.get(uuid).copied());
+        let named = self.last_prompt.and_then(|name| self.item(name));
         let named = named.filter(|&item| item != talk && ends.iter().any(|&(talk, _)| talk == item));
         let (talk, leaf) = named.map_or((talk, end), |item| (item, item));
         (!self.is_sidechain(talk)).then_some(leaf)
