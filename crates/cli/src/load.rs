@@ -59,6 +59,20 @@ pub(crate) fn family(file: &SessionFile) -> Result<Family, CommandError> {
     Ok(Family::with(main, agents, inside))
 }
 
+/// Reads a session with its sub-agents, and what its calls cost by the price book that holds here.
+pub(crate) fn priced_family(file: &SessionFile) -> Result<(Family, Spending), CommandError> {
+    let book = book(None)?;
+    let main = session(&file.path, &file.id)?;
+    let agents = agents(file)?;
+    let price = || {
+        // Everybody asks for the conversation next.
+        main.thread();
+        Spending::of_logs(&main, &agents, &book)
+    };
+    let (inside, spending) = rayon::join(|| Inside::of(&main, &agents), price);
+    Ok((Family::with(main, agents, inside), spending))
+}
+
 /// Reads the sub-agents of a session.
 pub(crate) fn agents(file: &SessionFile) -> Result<Vec<Agent>, CommandError> {
     file.agents().found.iter().map(agent).collect()

@@ -69,6 +69,11 @@ impl Family {
         agent.map_or(&self.main, |agent| &self.agents[agent].session)
     }
 
+    /// The agents that have logs of their own.
+    pub fn logged(&self) -> &[Agent] {
+        &self.agents[..self.n_logged]
+    }
+
     /// Whether an agent has a log of its own. The lines of the others stand in that of the session.
     pub fn has_log(&self, agent: usize) -> bool {
         agent < self.n_logged

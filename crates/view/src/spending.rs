@@ -1,7 +1,7 @@
 //! Spending: what the calls of a session cost, and where they stand.
 
 use rustc_hash::FxHashMap;
-use threadline_session::Family;
+use threadline_session::{Agent, Family, Session};
 use threadline_usage::{Book, Ledger, Scan, Source, Totals, Wants};
 
 /// What the calls of a session and its sub-agents cost, each counted once.
@@ -18,15 +18,16 @@ pub struct Spending {
 impl Spending {
     /// Adds up what the entries of a family tell of.
     pub fn of(family: &Family, book: &Book) -> Self {
-        let id = family.main.id().unwrap_or_default();
+        Self::of_logs(&family.main, family.logged(), book)
+    }
+
+    /// The same of a session and the sub-agents that have logs, before they are a family.
+    pub fn of_logs(main: &Session, agents: &[Agent], book: &Book) -> Self {
+        let id = main.id().unwrap_or_default();
         let source = Source::session("", &id);
         let mut ledger = Ledger::default();
-        let agents = family.agents.iter().take_while({
-            let mut at = 0..;
-            move |_| at.next().is_some_and(|at| family.has_log(at))
-        });
-        let logs = agents.map(|agent| (source.clone().agent(&agent.id, agent.kind), &agent.session));
-        for (source, session) in std::iter::once((source.clone(), &family.main)).chain(logs) {
+        let logs = agents.iter().map(|agent| (source.clone().agent(&agent.id, agent.kind), &agent.session));
+        for (source, session) in std::iter::once((source.clone(), main)).chain(logs) {
             let mut scan = Scan::new(source, Wants { records: true, ..Wants::default() });
             for entry in session.entries() {
                 scan.entry(entry);

@@ -95,29 +95,22 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<Outcome, CommandError
     if args.follow {
         return follow(cx, args, &file);
     }
-    let family = load::family(&file)?;
-    let shown = if args.patch {
-        show_patch(cx, &family)
-    } else if cx.json || args.outline || anchor.is_some() || matches!(args.level, LevelChoice::Raw) {
-        show_whole(cx, args, &file, &family, anchor.as_deref())
-    } else {
-        show_told(cx, args, &file, &family)
-    };
+    if args.patch {
+        return show_patch(cx, &load::family(&file)?);
+    }
+    let (family, spending) = load::priced_family(&file)?;
+    let kept = |path: &str| load::kept_output(&file, path);
+    let telling = Telling { family: &family, kept: &kept, spending: Some(&spending) };
+    let whole = cx.json || args.outline || anchor.is_some() || matches!(args.level, LevelChoice::Raw);
+    let shown =
+        if whole { show_whole(cx, args, telling, anchor.as_deref()) } else { show_told(cx, args, telling) };
     // A large session takes longer to take apart than the rest of the program to end.
-    std::mem::forget(family);
+    std::mem::forget((family, spending));
     shown
 }
 
 /// Writes the conversation turn by turn, as it is told: the first screen of a large one is there at once.
-fn show_told(
-    cx: &Context,
-    args: &ShowArgs,
-    file: &SessionFile,
-    family: &Family,
-) -> Result<Outcome, CommandError> {
-    let spending = load::spending(family)?;
-    let kept = |path: &str| load::kept_output(file, path);
-    let telling = Telling { family, kept: &kept, spending: Some(&spending) };
+fn show_told(cx: &Context, args: &ShowArgs, telling: Telling<'_>) -> Result<Outcome, CommandError> {
     let (filter, style) = (filter(args), style(args));
     let mut telegraph = Telegraph::new(cx.ui.page(), &style);
     let mut answer = cx.ui.long_answer();
@@ -161,11 +154,12 @@ const FIRST_SCREENS: usize = 1 << 16;
 fn show_whole(
     cx: &Context,
     args: &ShowArgs,
-    file: &SessionFile,
-    family: &Family,
+    telling: Telling<'_>,
     anchor: Option<&str>,
 ) -> Result<Outcome, CommandError> {
-    let mut transcript = view(family, file, args)?;
+    let family = telling.family;
+    let mut transcript = telling.transcript();
+    filter(args).apply(&mut transcript);
     if let Some(range) = args.turns {
         let count = transcript.n_turns;
         transcript.turns.retain(|turn| range.contains(turn.number, count));
@@ -199,14 +193,6 @@ fn show_whole(
     answer.write_all(text.as_bytes())?;
     answer.finish()?;
     Ok(Outcome::Done)
-}
-
-fn view(family: &Family, file: &SessionFile, args: &ShowArgs) -> Result<Transcript, CommandError> {
-    let spending = load::spending(family)?;
-    let kept = |path: &str| load::kept_output(file, path);
-    let mut transcript = Telling { family, kept: &kept, spending: Some(&spending) }.transcript();
-    filter(args).apply(&mut transcript);
-    Ok(transcript)
 }
 
 fn filter(args: &ShowArgs) -> Filter {
@@ -281,7 +267,11 @@ fn follow(cx: &Context, args: &ShowArgs, file: &SessionFile) -> Result<Outcome, 
         }
         family = Family::new(main, load::agents(file)?);
         if matches!(change, Change::Appended | Change::Replaced) {
-            let mut transcript = view(&family, file, args)?;
+            let spending = load::spending(&family)?;
+            let kept = |path: &str| load::kept_output(file, path);
+            let mut transcript =
+                Telling { family: &family, kept: &kept, spending: Some(&spending) }.transcript();
+            filter(args).apply(&mut transcript);
             let mut answer = cx.ui.answer();
             for turn in &mut transcript.turns {
                 let items: Vec<Item> =
