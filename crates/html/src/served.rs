@@ -182,7 +182,7 @@ fn served_opening(served: &Served<'_>) -> Markup {
     for note in &served.notes {
         out.lit("<p class=\"note torn\">").text(note).lit("</p>");
     }
-    out.lit("<p class=\"facts doors\"><span id=\"live\" class=\"live\" hidden>live</span>");
+    out.lit("<p class=\"facts doors\"><span id=\"live\" hidden>live</span>");
     out.text(&figure::bytes(served.size))
         .lit(" <span>·</span> <a href=\"")
         .text(at)

@@ -1,15 +1,16 @@
 //! The side of home: projects to go to, and filters.
 
+use std::collections::HashMap;
+
 use jiff::civil::Date;
 use threadline_view::{SortBy, figure};
 
 use super::home::{HomePage, with};
-use super::link;
 use crate::markup::Markup;
 use crate::words;
 
 /// The side: projects to go to, and filters.
-pub(super) fn chooser(out: &mut Markup, page: &HomePage<'_>) {
+pub(super) fn chooser(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>) {
     let selection = page.selection;
     out.lit("<form class=\"chooser\" id=\"chooser\" action=\"/\" aria-label=\"Filter\">\n<details class=\"fold\" open><summary>Filter</summary>\n");
     out.lit("<label class=\"field\"><span class=\"sr\">Words of the title</span><input type=\"search\" name=\"words\" id=\"words\" placeholder=\"Filter by title\" autocomplete=\"off\" spellcheck=\"false\" value=\"");
@@ -31,14 +32,14 @@ pub(super) fn chooser(out: &mut Markup, page: &HomePage<'_>) {
         }
     }
     out.lit("<button class=\"apply\">Apply</button>\n</details>\n");
-    projects(out, page);
+    projects(out, page, names);
     out.lit("</form>\n");
 }
 
 /// So many projects are listed before the rest is folded away.
 const PROJECTS: usize = 24;
 
-fn projects(out: &mut Markup, page: &HomePage<'_>) {
+fn projects(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>) {
     let chosen = page.selection.project.as_deref();
     out.lit("<nav class=\"projects\" aria-label=\"Projects\"><h2>Projects</h2><ul>");
     item(
@@ -57,7 +58,7 @@ fn projects(out: &mut Markup, page: &HomePage<'_>) {
             selection.project = Some(project.clone());
             selection.branch = None;
         });
-        item(out, &href, (link::project_name(project), project), *count, chosen == Some(project));
+        item(out, &href, (names[&**project], project), *count, chosen == Some(project));
     }
     out.lit(if rest > 1 { "</ul></details></nav>\n" } else { "</ul></nav>\n" });
 }

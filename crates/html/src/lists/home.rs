@@ -1,5 +1,7 @@
 //! Home: the sessions of all projects, as a table of contents.
 
+use std::collections::HashMap;
+
 use jiff::tz::TimeZone;
 use threadline_view::{
     Choices, Chosen, Figures, Selection, SessionCard, SortBy, figure, short_model, short_tool,
@@ -37,14 +39,15 @@ pub struct HomePage<'a> {
 /// What stands between the bar and the foot of home.
 pub fn home(page: &HomePage<'_>) -> Markup {
     let mut out = Markup::new();
+    let names = link::project_names(page.choices.projects.iter().map(|(project, _)| &**project));
     out.lit("<div class=\"home\">\n");
-    chooser(&mut out, page);
+    chooser(&mut out, page, &names);
     out.lit(
         "<main id=\"main\" tabindex=\"-1\"><h1 class=\"sr\">Sessions</h1>\n<div id=\"shelf\" data-news=\"",
     )
     .num(page.news)
     .lit("\">");
-    shelf(&mut out, page);
+    shelf(&mut out, page, &names);
     out.lit("</div></main>\n</div>\n");
     let pairs = page.selection.pairs();
     let twin = |path| link::href(path, pairs.iter().map(|(key, value)| (*key, &**value)));
@@ -66,7 +69,7 @@ pub(super) fn with(page: &HomePage<'_>, change: impl FnOnce(&mut Selection)) -> 
 }
 
 /// The list itself, and what is said about it.
-fn shelf(out: &mut Markup, page: &HomePage<'_>) {
+fn shelf(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>) {
     status(out, page);
     for error in page.unread {
         out.lit("<p class=\"wrong\">").text(error).lit("</p>\n");
@@ -97,7 +100,7 @@ fn shelf(out: &mut Markup, page: &HomePage<'_>) {
             }
             last = day;
         }
-        row(out, page, card, by_day);
+        row(out, page, names, card, by_day);
     }
     out.lit("</tbody></table>\n");
     pages(out, page);
@@ -197,7 +200,7 @@ fn column(out: &mut Markup, page: &HomePage<'_>, sort: SortBy, name: &'static st
         .lit("</a></th>");
 }
 
-fn row(out: &mut Markup, page: &HomePage<'_>, card: &SessionCard, by_day: bool) {
+fn row(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, card: &SessionCard, by_day: bool) {
     out.lit("<tr class=\"s").lit(if card.live { " live" } else { "" }).lit("\" data-id=\"").text(&card.id);
     out.lit("\"><td class=\"what\">");
     if card.live {
@@ -209,7 +212,7 @@ fn row(out: &mut Markup, page: &HomePage<'_>, card: &SessionCard, by_day: bool) 
     if let Some(prompt) = prompt.filter(|prompt| *prompt != words::first_words(&card.title, 220)) {
         out.lit("<p class=\"first\">").text(&prompt).lit("</p>");
     }
-    facts(out, page, card);
+    facts(out, page, names, card);
     out.lit("</td>");
     let figures = card.figures.as_ref();
     number(out, "turns", figures.map(|figures| (figure::count(figures.tally.turns), None)));
@@ -264,12 +267,13 @@ fn cost(figures: &Figures) -> (String, Option<String>) {
 }
 
 /// Where it ran, with what, and what went wrong.
-fn facts(out: &mut Markup, page: &HomePage<'_>, card: &SessionCard) {
+fn facts(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, card: &SessionCard) {
     out.lit("<p class=\"facts\">");
     if page.selection.project.is_none() {
         let href = with(page, |selection| selection.project = Some(card.project.clone()));
         out.lit("<a class=\"in\" href=\"").text(&href).lit("\" title=\"").text(&card.project).lit("\">");
-        out.text(link::project_name(&card.project)).lit("</a>");
+        let name = names.get(&*card.project).copied();
+        out.text(name.unwrap_or_else(|| link::project_name(&card.project))).lit("</a>");
     }
     if let Some(branch) = &card.branch {
         let href = with(page, |selection| selection.branch = Some(branch.clone()));

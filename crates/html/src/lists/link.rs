@@ -1,5 +1,6 @@
 //! Links: a path and what it asks for, written so that any text survives.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
 /// A link to `path` that asks for `pairs`.
@@ -41,8 +42,41 @@ pub(crate) fn session(id: &str) -> String {
 
 /// What a project is called for short: the last part of its directory.
 pub fn project_name(project: &str) -> &str {
-    let name = project.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or(project);
-    if name.is_empty() { project } else { name }
+    last_parts(project, 1)
+}
+
+/// What projects that stand in one list are called: each by the fewest last parts of its directory that no other ends
+/// with.
+pub(crate) fn project_names<'p>(projects: impl Iterator<Item = &'p str>) -> HashMap<&'p str, &'p str> {
+    let mut named = HashMap::new();
+    let mut unnamed: Vec<&str> = projects.collect();
+    let mut parts = 1;
+    while !unnamed.is_empty() {
+        let mut by_name: HashMap<&str, Vec<&str>> = HashMap::new();
+        for project in unnamed.drain(..) {
+            by_name.entry(last_parts(project, parts)).or_default().push(project);
+        }
+        for (name, alike) in by_name {
+            // A project whose whole path is the end of another's has no longer name.
+            if alike.len() == 1 {
+                named.insert(alike[0], name);
+            } else {
+                let (whole, longer): (Vec<_>, Vec<_>) =
+                    alike.into_iter().partition(|project| project.len() == name.len());
+                named.extend(whole.into_iter().map(|project| (project, name)));
+                unnamed.extend(longer);
+            }
+        }
+        parts += 1;
+    }
+    named
+}
+
+/// The last so many parts of a path, or all of it.
+fn last_parts(path: &str, parts: usize) -> &str {
+    let inner = path.trim_end_matches(['/', '\\']);
+    let slash = inner.rmatch_indices(['/', '\\']).nth(parts - 1);
+    slash.map_or(path, |(at, _)| &inner[at + 1..])
 }
 
 #[cfg(test)]
@@ -62,5 +96,16 @@ mod tests {
         assert_eq!(project_name("/home/ada/loom/"), "loom");
         assert_eq!(project_name(r"C:\Users\Ada\loom-site"), "loom-site");
         assert_eq!([project_name("/"), project_name(""), project_name("-home-ada")], ["/", "", "-home-ada"]);
+    }
+
+    #[test]
+    fn projects_of_one_name_are_told_apart() {
+        let paths =
+            ["/a/warp/cli", "/b/warp/cli", "/b/play/cli", r"D:\warp\cli", "/loom", "loom", "/cli/.trees/2"];
+        let names = project_names(paths.into_iter());
+        assert_eq!(
+            paths.map(|path| names[path]),
+            ["a/warp/cli", "b/warp/cli", "play/cli", r"warp\cli", "/loom", "loom", "2"]
+        );
     }
 }

@@ -265,22 +265,41 @@ fn told_less(out: &mut Markup, all: usize, days: &[(Date, Option<&DayUse>)]) {
 }
 
 fn legend(out: &mut Markup, page: &UsagePage<'_>, value: &dyn Fn(&Totals) -> f64) {
+    let models = &page.board.models;
+    // Where there are more models than colours, the last colour is that of all the rest.
+    let own = if models.len() > SERIES.len() { SERIES.len() - 1 } else { models.len() };
     out.lit("<ul class=\"legend\">");
-    for (n, (model, totals)) in
-        page.board.models.iter().enumerate().filter(|(_, (_, totals))| value(totals) > 0.0)
-    {
-        out.lit("<li><svg class=\"key\" viewBox=\"0 0 10 10\" aria-hidden=\"true\"><rect class=\"")
-            .lit(SERIES[n.min(SERIES.len() - 1)]);
-        out.lit("\" width=\"10\" height=\"10\"/></svg><a href=\"")
-            .text(&page.sessions(&[("model", model)]))
-            .lit("\">");
+    for (colour, (model, totals)) in SERIES.iter().zip(&models[..own]) {
+        if value(totals) == 0.0 {
+            continue;
+        }
+        key(out, colour);
+        out.lit("<a href=\"").text(&page.sessions(&[("model", model)])).lit("\">");
         out.text(short_model(model))
             .lit("</a> <a class=\"num\" href=\"")
             .text(&page.why(&[("model", model)]))
             .lit("\">");
         out.text(&words::cost(totals)).lit("</a></li>");
     }
+    let mut rest = Totals::default();
+    models[own..].iter().for_each(|(_, totals)| rest += totals);
+    if value(&rest) > 0.0 {
+        key(out, SERIES[own]);
+        let names: Vec<&str> = models[own..].iter().map(|(model, _)| short_model(model)).collect();
+        out.lit("<span title=\"")
+            .text(&names.join(", "))
+            .lit("\">")
+            .num(names.len() as u64)
+            .lit(" others</span> ");
+        out.lit("<span class=\"num\">").text(&words::cost(&rest)).lit("</span></li>");
+    }
     out.lit("</ul>\n");
+}
+
+/// The beginning of an entry of a legend: the colour that it explains.
+fn key(out: &mut Markup, colour: &'static str) {
+    out.lit("<li><svg class=\"key\" viewBox=\"0 0 10 10\" aria-hidden=\"true\"><rect class=\"").lit(colour);
+    out.lit("\" width=\"10\" height=\"10\"/></svg>");
 }
 
 fn calendar(out: &mut Markup, page: &UsagePage<'_>) {
@@ -335,12 +354,13 @@ fn projects(out: &mut Markup, page: &UsagePage<'_>) {
     let board = page.board;
     section(out, "By project", "cost, the dearest first");
     let by_cost = board.total.cost > Money::ZERO;
+    let names = link::project_names(board.projects.iter().map(|(project, _)| &**project));
     let bars: Vec<Bar> = board
         .projects
         .iter()
         .take(BARS)
         .map(|(project, totals)| Bar {
-            label: words::first_words(link::project_name(project), 24),
+            label: words::first_words(names[&**project], 24),
             href: Some(page.sessions(&[("project", project)])),
             title: format!("{project}: {}", figures(totals)),
             value: if by_cost { totals.cost.to_f64() } else { totals.tokens.total() as f64 },
@@ -369,9 +389,8 @@ fn cache(out: &mut Markup, page: &UsagePage<'_>) {
     section(out, "Cache", "what models were given, a day: read from the cache, written to it, and neither");
     out.lit("<ul class=\"legend\">");
     for (class, name) in [("c0", "read from the cache"), ("c2", "written to it"), ("c1", "neither")] {
-        out.lit("<li><svg class=\"key\" viewBox=\"0 0 10 10\" aria-hidden=\"true\"><rect class=\"")
-            .lit(class);
-        out.lit("\" width=\"10\" height=\"10\"/></svg>").lit(name).lit("</li>");
+        key(out, class);
+        out.lit(name).lit("</li>");
     }
     out.lit("</ul>\n");
     let days = stretch(board, DRAWN);

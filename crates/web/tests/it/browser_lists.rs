@@ -122,6 +122,11 @@ fn what_is_written_comes_to_the_top_while_home_is_open() {
     writeln!(File::options().append(true).open(path).unwrap(), "{line}").unwrap();
     browser.wait("return document.querySelector('tr.s .go').textContent === 'Woven right now'");
     assert_eq!(browser.run("return document.querySelectorAll('tr.live .now').length"), 1);
+    let edges =
+        "const ends = row => [...row.children].map(cell => Math.round(cell.getBoundingClientRect().right));
+        return [ends(document.querySelector('thead tr')), ends(document.querySelector('tr.live'))]";
+    let edges = browser.run(edges);
+    assert_eq!(edges[0], edges[1], "figures stand below their heads");
     // A new session appears, too.
     home.session("fresh", "u1 user \"a fresh start\"");
     browser.wait("return document.querySelectorAll('tr.s').length === 31");
