@@ -1,5 +1,5 @@
-use std::io::{IsTerminal, Write};
-use std::net::{IpAddr, Ipv4Addr};
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
 
 use threadline_web::{Options, Server};
@@ -42,8 +42,16 @@ pub(crate) fn run(cx: &Context, args: &ServeArgs) -> Result<Outcome, CommandErro
         zone: jiff::tz::TimeZone::system(),
         book: crate::load::book(None)?,
     };
-    let server = Server::bind(cx.store.clone(), options)
-        .map_err(|error| CommandError::new(format!("cannot listen at {}: {error}", args.host)))?;
+    let server = Server::bind(cx.store.clone(), options).map_err(|error| {
+        let place = SocketAddr::new(args.host, args.port);
+        let refused = CommandError::new(format!("cannot listen at {place}: {error}"));
+        match error.kind() {
+            ErrorKind::AddrInUse => {
+                refused.hint("another program is there; without --port, a free one is found")
+            }
+            _ => refused,
+        }
+    })?;
     let mut answer = cx.ui.answer();
     writeln!(answer, "{}", server.address())?;
     answer.flush()?;

@@ -16,6 +16,7 @@ mod replay;
 mod restore;
 mod run;
 mod search;
+mod serve;
 mod show;
 mod trace;
 mod usage;

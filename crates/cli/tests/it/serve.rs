@@ -1,0 +1,80 @@
+//! `threadline serve` as a process: the line that it prints, where it listens, how it ends.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+use threadline_testkit::TestHome;
+
+use crate::run::{command, threadline};
+
+/// A server that ends with the test.
+struct Served {
+    child: Child,
+    out: BufReader<std::process::ChildStdout>,
+}
+
+impl Served {
+    fn start(home: &TestHome) -> Self {
+        let args = ["serve", "--no-open", "--home", home.root().to_str().unwrap()];
+        let mut child = command(args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        Self { child, out }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.out.read_line(&mut line).unwrap();
+        line
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn it_prints_its_address_answers_there_and_ends_on_ctrl_c() {
+    let home = TestHome::new();
+    home.session("loom", "u1 user \"weave\"");
+    let mut served = Served::start(&home);
+    let line = served.line();
+    let rest = line.trim_end().strip_prefix("http://127.0.0.1:").unwrap();
+    let (port, token) = rest.split_once("/?token=").unwrap();
+    assert!(token.len() >= 32 && token.bytes().all(|byte| byte.is_ascii_hexdigit()), "{line}");
+    let ask = |path: &str| {
+        let mut stream = TcpStream::connect(("127.0.0.1", port.parse().unwrap())).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    assert!(ask(&format!("/?token={token}")).contains("303"), "the token is traded for a cookie");
+    assert!(ask("/").starts_with("HTTP/1.1 401"));
+    if cfg!(unix) {
+        let pid = served.child.id();
+        assert!(Command::new("sh").args(["-c", &format!("kill -INT {pid}")]).status().unwrap().success());
+        assert_eq!(served.child.wait().unwrap().code(), Some(0));
+        assert_eq!(served.line(), "", "one line and no more");
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_is_named_with_a_way_out() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let run = threadline(["--demo", "serve", "--no-open", "--port", &*port]);
+    assert_eq!(run.code, 2);
+    assert!(run.err.contains(&format!("cannot listen at 127.0.0.1:{port}")), "{}", run.err);
+    assert!(run.err.contains("without --port"), "{}", run.err);
+}
+
+#[test]
+fn other_machines_are_let_in_only_on_two_words() {
+    let run = threadline(["--demo", "serve", "--no-open", "--host", "0.0.0.0"]);
+    assert_eq!(run.code, 2);
+    assert!(run.err.contains("--allow-remote"), "{}", run.err);
+}
