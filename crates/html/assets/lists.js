@@ -112,11 +112,22 @@ if ((home || document.querySelector('.counting')) && window.EventSource) {
       if (!home && !document.querySelector('.counting')) news.close();
     }, 150);
   };
-  const news = new EventSource('/events');
-  news.addEventListener('changed', event => {
-    const page = document.querySelector('[data-news]');
-    if (page && page.dataset.news !== event.data) refresh();
-  });
+  let news = null;
+  const hearing = is => document.dispatchEvent(new CustomEvent('hearing', { detail: is }));
+  const hear = () => {
+    news = new EventSource('/events');
+    news.addEventListener('open', () => hearing(true));
+    news.addEventListener('error', () => {
+      hearing(false);
+      // A server that refuses is asked again, as one that is not there is by the browser itself.
+      if (news.readyState === EventSource.CLOSED) setTimeout(hear, 3000);
+    });
+    news.addEventListener('changed', event => {
+      const page = document.querySelector('[data-news]');
+      if (page && page.dataset.news !== event.data) refresh();
+    });
+  };
+  hear();
   document.addEventListener('visibilitychange', () => { if (!document.hidden && late < 0) { late = 0; refresh(); } });
 }
 

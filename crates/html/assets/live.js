@@ -162,18 +162,25 @@ async function apply(change) {
 // One change after the other. Where one fails, everything is told anew: a page that missed something would stay behind.
 let queue = Promise.resolve();
 let quiet = 0, heard = null;
-function again(source) {
+function again(source, pause) {
   if (source !== heard) return;
   source.close();
   heard = null;
-  setTimeout(connect, 500);
+  setTimeout(connect, pause);
 }
+function hearing(is) { document.dispatchEvent(new CustomEvent('hearing', { detail: is })); }
 function connect() {
   const source = heard = new EventSource(address('live', {}));
+  source.addEventListener('open', () => hearing(true));
+  source.addEventListener('error', () => {
+    hearing(false);
+    // A server that refuses is asked again, as one that is not there is by the browser itself.
+    if (source.readyState === EventSource.CLOSED) again(source, 3000);
+  });
   source.addEventListener('change', event => {
     const change = JSON.parse(event.data);
     const live = $('live');
-    queue = queue.then(() => source === heard && apply(change)).catch(() => again(source));
+    queue = queue.then(() => source === heard && apply(change)).catch(() => again(source, 500));
     if (live && change.last > index.last) {
       live.hidden = false;
       clearTimeout(quiet);

@@ -538,6 +538,22 @@ addEventListener('keydown', event => {
   act();
 });
 
+// Nothing comes near on paper: what is to be printed is drawn first, but for what no printer would end.
+const PRINTED = 300000;
+async function drawAll() {
+  let piece;
+  while (document.getElementsByTagName('*').length < PRINTED && (piece = main.querySelector('.piece:not(.drawn)'))) {
+    await draw(piece);
+    if (!piece.classList.contains('drawn')) return;
+  }
+}
+addEventListener('keydown', event => {
+  if (event.key !== 'p' || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return;
+  if (!main.querySelector('.piece:not(.drawn)')) return;
+  event.preventDefault();
+  drawAll().then(() => print());
+});
+
 // What a page that grows needs of this one: `live.js` says what changed.
 main.addEventListener('changed', event => {
   Object.assign(index, event.detail);

@@ -7,17 +7,7 @@ use std::time::Duration;
 
 use threadline_testkit::{Browser, TestHome, session_uuid};
 
-use crate::support::Served;
-
-impl Served {
-    /// The address of a page, with what lets one in.
-    fn url(&self, path: &str) -> String {
-        let (path, fragment) =
-            path.split_once('#').map_or((path, String::new()), |(path, name)| (path, format!("#{name}")));
-        let mark = if path.contains('?') { '&' } else { '?' };
-        format!("http://127.0.0.1:{}{path}{mark}token={}{fragment}", self.port, self.token)
-    }
-}
+use crate::support::{Served, no_complaints};
 
 /// What a page shows, without what only shows where the reader is.
 const SHOWN: &str = r#"
@@ -44,11 +34,6 @@ return true;
 
 /// How much of a page is below what is seen.
 const LEFT_TO_READ: &str = "return document.documentElement.scrollHeight - innerHeight - scrollY";
-
-fn no_complaints(browser: &Browser) {
-    let said = browser.console();
-    assert!(said.is_empty(), "{said:#?}");
-}
 
 /// A real session of a middling size, or the longest of the samples.
 fn some_session() -> PathBuf {

@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde_json::json;
 use threadline_testkit::{Browser, TestHome, session_uuid};
 
-use crate::support::Served;
+use crate::support::{Served, no_complaints};
 
 /// Thirty sessions of three projects, all long done.
 fn home() -> TestHome {
@@ -34,27 +34,12 @@ title "Session {n:02}"
     home
 }
 
-fn address(served: &Served, path: &str) -> String {
-    let mark = if path.contains('?') { '&' } else { '?' };
-    format!("http://127.0.0.1:{}{path}{mark}token={}", served.port, served.token)
-}
-
-/// The browser has nothing to complain of, and asked nobody but us.
-fn no_complaints(browser: &Browser) {
-    let said = browser.console();
-    assert!(said.is_empty(), "{said:#?}");
-    let foreign = browser.run(
-        "return performance.getEntriesByType('resource').map(one => one.name).filter(name => !name.startsWith(location.origin + '/') && !name.startsWith('data:'))",
-    );
-    assert_eq!(foreign, json!([]));
-}
-
 #[test]
 fn home_is_filtered_sorted_and_walked_by_keys() {
     let Some(browser) = Browser::start() else { return };
     let home = home();
     let served = Served::new(&home);
-    browser.open(&address(&served, "/"));
+    browser.open(&served.url("/"));
     // Figures come in by themselves as they are counted.
     browser
         .wait("return !document.querySelector('.wait') && document.querySelectorAll('tr.s').length === 30");
@@ -113,7 +98,7 @@ fn what_is_written_comes_to_the_top_while_home_is_open() {
     let Some(browser) = Browser::start() else { return };
     let home = home();
     let served = Served::new(&home);
-    browser.open(&address(&served, "/"));
+    browser.open(&served.url("/"));
     browser
         .wait("return !document.querySelector('.wait') && document.querySelectorAll('tr.s').length === 30");
     let id = session_uuid("s0");
@@ -138,7 +123,7 @@ fn search_finds_while_one_types_and_leads_to_the_block() {
     let Some(browser) = Browser::start() else { return };
     let home = home();
     let served = Served::new(&home);
-    browser.open(&address(&served, "/search"));
+    browser.open(&served.url("/search"));
     assert!(
         browser
             .run("return document.querySelector('.language').textContent")
@@ -170,7 +155,7 @@ fn charts_are_drawn_in_both_themes_and_on_a_phone() {
     let Some(browser) = Browser::start() else { return };
     let home = home();
     let served = Served::new(&home);
-    browser.open(&address(&served, "/usage"));
+    browser.open(&served.url("/usage"));
     browser.wait(
         "return document.querySelectorAll('svg.chart').length === 5 && !document.querySelector('.counting')",
     );
@@ -188,7 +173,7 @@ fn charts_are_drawn_in_both_themes_and_on_a_phone() {
     browser.wait("return document.querySelector('.explain .numbers tbody tr')");
     for path in ["/", "/usage", "/search?q=woven", &format!("/s/{}/check", session_uuid("s0"))] {
         browser.resize(390, 800);
-        browser.open(&address(&served, path));
+        browser.open(&served.url(path));
         let wide = browser.run("return document.documentElement.scrollWidth");
         assert!(wide.as_u64().unwrap() <= 390, "{path}: {wide}");
         no_complaints(&browser);
@@ -216,7 +201,7 @@ fn nothing_of_a_hostile_home_runs() {
         "/usage/explain",
         &format!("/s/{id}/check"),
     ] {
-        browser.open(&address(&served, path));
+        browser.open(&served.url(path));
         browser.wait("return document.readyState === 'complete' && document.querySelector('main')");
         assert_ne!(browser.run("return document.title"), "pwned", "{path}");
         assert_eq!(

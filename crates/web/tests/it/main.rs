@@ -4,6 +4,7 @@
 
 mod browser;
 mod browser_lists;
+mod browser_reader;
 mod guard;
 mod lists;
 mod pages;

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use threadline_store::Store;
-use threadline_testkit::TestHome;
+use threadline_testkit::{Browser, TestHome};
 use threadline_web::{Options, Server, Stop};
 
 /// A server over a home, which ends when dropped.
@@ -34,11 +34,16 @@ impl Served {
 
     /// A server over the home at a folder.
     pub(crate) fn over(root: &std::path::Path) -> Self {
+        Self::at(root, 0)
+    }
+
+    /// A server at a port, such as that of one before it; 0 for any that is free.
+    pub(crate) fn at(root: &std::path::Path, port: u16) -> Self {
         // Any text will do, and one that is no secret is told apart from one that is.
         let token = ["token", "of", "a", "test"].concat();
         let options = Options {
             host: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            port: 0,
+            port,
             token: token.clone(),
             zone: jiff::tz::TimeZone::UTC,
             book: threadline_usage::Book::embedded(),
@@ -48,6 +53,14 @@ impl Served {
         let stop = server.stop();
         let running = Some(std::thread::spawn(move || server.run()));
         Self { port, token, stop, running }
+    }
+
+    /// The address of a page, with what lets one in.
+    pub(crate) fn url(&self, path: &str) -> String {
+        let (path, fragment) =
+            path.split_once('#').map_or((path, String::new()), |(path, name)| (path, format!("#{name}")));
+        let mark = if path.contains('?') { '&' } else { '?' };
+        format!("http://127.0.0.1:{}{path}{mark}token={}{fragment}", self.port, self.token)
     }
 
     /// The cookie that the token was traded for.
@@ -82,6 +95,16 @@ impl Served {
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream
     }
+}
+
+/// The browser has nothing to complain of, and asked nobody but us.
+pub(crate) fn no_complaints(browser: &Browser) {
+    let said = browser.console();
+    assert!(said.is_empty(), "{said:#?}");
+    let foreign = browser.run(
+        "return performance.getEntriesByType('resource').map(one => one.name).filter(name => !name.startsWith(location.origin + '/') && !name.startsWith('data:'))",
+    );
+    assert_eq!(foreign, serde_json::json!([]));
 }
 
 impl Drop for Served {

@@ -1,0 +1,156 @@
+//! Readers who do not look at a screen the whole time: a page without its server, on paper, and read aloud.
+
+use std::fs::File;
+use std::io::Write;
+
+use serde_json::{Value, json};
+use threadline_testkit::{Browser, TestHome, session_uuid};
+
+use crate::support::{Served, no_complaints};
+
+/// A session of which only the beginning is drawn at first.
+fn long(home: &TestHome) -> String {
+    let text = "word ".repeat(600);
+    let mut log = "u0 user \"start\"\n".to_owned();
+    for i in 1..300 {
+        let before = i - 1;
+        log.push_str(&format!(
+            "a{i} <- u{before} reply m{i} text \"{text}\"\nu{i} <- a{i} user \"prompt {i}\"\n"
+        ));
+    }
+    home.session("long", &log);
+    session_uuid("long")
+}
+
+#[test]
+fn a_page_that_lost_its_server_says_so_and_catches_up() {
+    let Some(browser) = Browser::start() else { return };
+    let home = TestHome::new();
+    let path = home.session("loom", "u1 user \"weave\"\na1 <- u1 reply m1 text \"Woven.\"");
+    let page = format!("/s/{}", session_uuid("loom"));
+    for (page, caught_up) in [
+        (&*page, "return document.getElementById('parts').textContent.includes('while you were away')"),
+        (
+            "/",
+            "return [...document.querySelectorAll('tr.s .go')].some(go => go.textContent === 'a new warp')",
+        ),
+    ] {
+        let served = Served::new(&home);
+        let port = served.port;
+        browser.open(&served.url(page));
+        browser.wait("return document.getElementById('lost')?.hidden");
+        drop(served);
+        browser.wait("return !document.getElementById('lost').hidden");
+        let mut log = File::options().append(true).open(&path).unwrap();
+        let line = json!({"type": "user", "uuid": "x1", "parentUuid": null, "sessionId": session_uuid("loom"),
+            "timestamp": "2026-02-01T10:00:00Z", "message": {"role": "user", "content": "while you were away"}});
+        writeln!(log, "{line}").unwrap();
+        home.session("fresh", "u1 user \"a new warp\"");
+        let _again = Served::at(home.root(), port);
+        browser.wait("return document.getElementById('lost').hidden");
+        browser.wait(caught_up);
+        let mut said = browser.console();
+        said.retain(|said| !said.contains("ERR_CONNECTION") && !said.contains("ERR_INCOMPLETE"));
+        assert!(said.is_empty(), "more than that nobody answered for a while: {said:#?}");
+    }
+}
+
+#[test]
+fn what_is_printed_is_all_there_and_dark_on_light() {
+    let Some(browser) = Browser::start() else { return };
+    let home = TestHome::new();
+    let id = long(&home);
+    let served = Served::new(&home);
+    browser.open(&served.url(&format!("/s/{id}")));
+    browser.press("d");
+    browser.wait("return document.documentElement.dataset.theme === 'dark'");
+    assert!(browser.run("return document.querySelectorAll('.piece:not(.drawn)').length").as_u64() > Some(0));
+    browser.run(
+        "window.print = () => { window.printed = document.querySelectorAll('.piece:not(.drawn)').length }",
+    );
+    browser.run("dispatchEvent(new KeyboardEvent('keydown', { key: 'p', ctrlKey: true, cancelable: true }))");
+    browser.wait("return window.printed === 0");
+    browser.devtools("Emulation.setEmulatedMedia", &json!({"media": "print"}));
+    let seen = browser.run(
+        "const seen = query => document.querySelector(query).getClientRects().length > 0;
+        const light = colour => colour.match(/\\d+/g).slice(0, 3).every(part => part > 128);
+        const style = getComputedStyle(document.body);
+        return [seen('.side'), seen('.top'), light(style.backgroundColor), light(style.color)]",
+    );
+    assert_eq!(seen, json!([false, false, true, false]), "outline, bar, light paper, light ink");
+    let pdf = browser.devtools("Page.printToPDF", &json!({}));
+    assert!(pdf["data"].as_str().unwrap().len() > 100_000);
+    no_complaints(&browser);
+}
+
+/// What a screen reader is told of a page: of each thing its role and its name.
+fn read_aloud(browser: &Browser) -> Vec<(String, String)> {
+    let tree = browser.devtools("Accessibility.getFullAXTree", &json!({}));
+    let told = |node: &Value, what: &str| node[what]["value"].as_str().unwrap_or_default().to_owned();
+    let nodes = tree["nodes"].as_array().unwrap().iter().filter(|node| node["ignored"] != true);
+    nodes.map(|node| (told(node, "role"), told(node, "name").trim().to_owned())).collect()
+}
+
+#[test]
+fn everything_has_a_name_and_a_place_for_who_listens() {
+    let Some(browser) = Browser::start() else { return };
+    let home = TestHome::new();
+    home.session(
+        "loom",
+        r#"
+u1        user   "weave" @2026-02-01T10:00:00Z
+a1 <- u1  reply  m1 thinking "hm" "sig"
+a2 <- a1  reply  m1 tool t1 Bash {"command":"make"}
+r1 <- a2  result t1 "broken" error
+a3 <- r1  reply  m2 text "It **broke**:\n\n```rust\nfn main() {}\n```"
+"#,
+    );
+    let id = session_uuid("loom");
+    let served = Served::new(&home);
+    for page in [
+        "/",
+        "/usage",
+        "/search?q=weave",
+        &format!("/s/{id}"),
+        &format!("/s/{id}/check"),
+        &format!("/s/{id}/changes"),
+    ] {
+        browser.open(&served.url(page));
+        browser.wait("return document.readyState === 'complete' && !document.querySelector('.wait')");
+        let told = read_aloud(&browser);
+        let has = |role: &str| told.iter().any(|(known, _)| known == role);
+        assert!(has("main") && has("navigation") && has("heading"), "{page}: {told:#?}");
+        for (role, name) in &told {
+            let acts = [
+                "button",
+                "link",
+                "searchbox",
+                "textbox",
+                "combobox",
+                "checkbox",
+                "DisclosureTriangle",
+                "image",
+                "dialog",
+            ];
+            assert!(!acts.contains(&&**role) || !name.is_empty(), "{page}: a {role} without a name");
+        }
+        // Headings go down one step at a time, and there is one at the top.
+        let levels = browser.run(
+            "return [...document.querySelectorAll('h1, h2, h3, h4, h5, h6')].filter(head => !head.closest('dialog')).map(head => +head.tagName[1])",
+        );
+        let levels: Vec<u64> =
+            levels.as_array().unwrap().iter().map(|level| level.as_u64().unwrap()).collect();
+        assert_eq!(levels.iter().filter(|level| **level == 1).count(), 1, "{page}: {levels:?}");
+        assert!(levels.windows(2).all(|pair| pair[1] <= pair[0] + 1), "{page}: {levels:?}");
+        // The first thing that the Tab key comes to leads past the bar, unless one is about to type.
+        let typing = browser.run("return document.activeElement.id === 'q'");
+        assert_eq!(typing, page.starts_with("/search"));
+        browser.press("\u{e004}");
+        assert_eq!(
+            browser.run("return document.activeElement.className === 'skip'"),
+            typing != true,
+            "{page}"
+        );
+        no_complaints(&browser);
+    }
+}
