@@ -1,41 +1,32 @@
 //! The commands of the binary, measured as a person runs them: as processes of their own.
 
 use std::fs;
-use std::hint::black_box;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::bench::{Card, Logs, each_file_on_all_cores, measure, shared};
+use crate::answers;
+use crate::bench::{Card, Logs, measure, shared};
 use crate::corpus::{Random, log};
+use crate::peer::CLAUDE_CODE_LOG;
 
-/// A word that the made-up logs hold, and not too often.
-const WORD: &str = "drawloom";
-
-/// One that they hold in every line, and one that they do not hold.
-const COMMON: &str = "the";
-const ABSENT: &str = "quixotic";
-
-/// Measures `usage`, `search` and `export` against plain ways and, where they are installed, against others.
-pub(crate) fn measure_commands(home: &Path, card: &mut Card) {
-    let Some(binary) =
-        std::env::current_exe().ok().map(|own| own.with_file_name("threadline")).filter(|path| path.exists())
-    else {
+/// The program, which is built beside this one.
+pub(crate) fn binary() -> Option<PathBuf> {
+    let beside = std::env::current_exe().ok().map(|own| own.with_file_name("threadline"));
+    let found = beside.filter(|path| path.exists());
+    if found.is_none() {
         println!(
             "commands: skipped, there is no threadline beside xtask (cargo build --release -p threadline)"
         );
-        return;
-    };
-    let logs = Logs::below(&home.join("projects"));
-    println!("commands on {} files, {:.1} GB", logs.files.len(), logs.bytes as f64 / 1e9);
-    let threadline = |args: &[&str]| {
-        let mut command = Command::new(&binary);
-        command.arg("--home").arg(home).args(args);
-        command
-    };
-    measure_usage(&logs, home, &threadline, card);
-    measure_search(home, &threadline, card);
+    }
+    found
+}
+
+/// Measures the commands against plain ways and against other programs.
+pub(crate) fn measure_commands(home: &Path, card: &mut Card) {
+    let Some(binary) = binary() else { return };
+    answers::measure_answers(home, &binary, card);
     measure_show(home, &binary, card);
     measure_statusline(home, &binary, card);
     measure_huge_line(home, &binary, card);
@@ -43,62 +34,6 @@ pub(crate) fn measure_commands(home: &Path, card: &mut Card) {
     measure_real_exports(home, &binary, card);
     crate::trace::measure_trace(home, &binary, card);
     crate::surgery::measure_edits(home.parent().unwrap_or(home), &binary, card);
-}
-
-fn measure_usage(logs: &Logs, home: &Path, threadline: &dyn Fn(&[&str]) -> Command, card: &mut Card) {
-    let mut split = || {
-        each_file_on_all_cores(logs, |lines| {
-            while let Ok(Some(line)) = lines.next() {
-                black_box(line.bytes.len());
-            }
-        });
-    };
-    let mut ours = || run(&mut threadline(&["usage", "--json"]));
-    let [split, ours] = measure([&mut split, &mut ours]);
-    let ratio = split.as_secs_f64() / ours.as_secs_f64();
-    card.at_least("usage, a process, against newline splitting on all cores", ratio, 0.5, "×");
-    card.at_most("peak memory of usage", peak(threadline(&["usage", "--json"])), 60.0, "MB");
-    // The program is found through a variable, for it is not ours to install.
-    let Some(other) = std::env::var_os("CCUSAGE").map(PathBuf::from) else {
-        println!("usage against ccusage: skipped, CCUSAGE names no program");
-        return;
-    };
-    let mut theirs = || {
-        let mut command = Command::new(&other);
-        run(command.args(["claude", "daily", "--offline", "--json"]).env("CLAUDE_CONFIG_DIR", home));
-    };
-    let mut ours = || run(&mut threadline(&["usage", "--json"]));
-    let [theirs, ours] = measure([&mut theirs, &mut ours]);
-    card.at_least("usage against ccusage", theirs.as_secs_f64() / ours.as_secs_f64(), 5.0, "×");
-}
-
-fn measure_search(home: &Path, threadline: &dyn Fn(&[&str]) -> Command, card: &mut Card) {
-    let mut first = || first_byte(threadline(&["search", COMMON]));
-    let [first] = measure([&mut first]);
-    card.at_most("first find of a common word", first.as_secs_f64() * 1e3, 50.0, "ms");
-    card.at_most("peak memory of search", peak(threadline(&["search", WORD, "-c"])), 60.0, "MB");
-    if Command::new("rg").arg("--version").stdout(Stdio::null()).status().is_err() {
-        println!("search against ripgrep: skipped, it is not installed");
-        return;
-    }
-    for (what, word) in [("a word", WORD), ("a word that does not occur", ABSENT)] {
-        let mut theirs =
-            || run(Command::new("rg").args(["-c", "--no-ignore", word]).arg(home.join("projects")));
-        let mut ours = || run(&mut threadline(&["search", word, "-c"]));
-        let [theirs, ours] = measure([&mut theirs, &mut ours]);
-        let ratio = ours.as_secs_f64() / theirs.as_secs_f64();
-        card.at_most(&format!("search for {what} against ripgrep"), ratio, 1.3, "×");
-    }
-}
-
-/// Until the first byte of an answer is there.
-fn first_byte(mut command: Command) {
-    let Ok(mut child) = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn() else { return };
-    if let Some(mut answer) = child.stdout.take() {
-        let _ = answer.read(&mut [0]);
-    }
-    let _ = child.kill();
-    let _ = child.wait();
 }
 
 /// The status line in a home where most logs lay still for days, as they do.
@@ -204,11 +139,6 @@ fn measure_show(home: &Path, binary: &Path, card: &mut Card) {
 
 /// Real sessions as pages, by us and by claude-code-log, each in a process of its own.
 fn measure_real_exports(home: &Path, binary: &Path, card: &mut Card) {
-    // The program is found through a variable, for it is not ours to install.
-    let Some(other) = std::env::var_os("CLAUDE_CODE_LOG").map(PathBuf::from) else {
-        println!("export against claude-code-log: skipped, CLAUDE_CODE_LOG names no program");
-        return;
-    };
     let mut sessions = Logs::below(&shared().join("corpus")).files;
     sessions
         .retain(|path| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with("agent-")));
@@ -218,23 +148,23 @@ fn measure_real_exports(home: &Path, binary: &Path, card: &mut Card) {
         println!("export against claude-code-log: skipped, there are no real sessions");
         return;
     }
+    let what = format!("export of {} real sessions against claude-code-log", sessions.len());
     let page = home.join("real-session.html");
-    let mut theirs = || {
-        for path in &sessions {
-            run(Command::new(&other)
-                .arg(path)
-                .arg("-o")
-                .arg(&page)
-                .args(["--no-cache", "--no-individual-sessions"]));
-        }
+    let theirs = |path: &Path| {
+        let mut command = CLAUDE_CODE_LOG.command();
+        command.arg(path).arg("-o").arg(&page).args(["--no-cache", "--no-individual-sessions"]);
+        command
     };
+    if !CLAUDE_CODE_LOG.answers(theirs(&sessions[0]), &what, card) {
+        return;
+    }
+    let mut theirs = || sessions.iter().for_each(|path| run(&mut theirs(path)));
     let mut ours = || {
         for path in &sessions {
             run(Command::new(binary).args(["export", "html"]).arg(path).arg("-o").arg(&page));
         }
     };
     let [theirs, ours] = measure([&mut theirs, &mut ours]);
-    let what = format!("export of {} real sessions against claude-code-log", sessions.len());
     card.at_least(&what, theirs.as_secs_f64() / ours.as_secs_f64(), 50.0, "×");
 }
 
@@ -253,7 +183,7 @@ fn measure_export(home: &Path, binary: &Path, card: &mut Card) {
     card.at_most("peak memory of the export, in file sizes", peak(export()) / size, 2.0, "×");
 }
 
-fn run(command: &mut Command) {
+pub(crate) fn run(command: &mut Command) {
     // What it answers is for others to check; here it is the time.
     let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
 }

@@ -1,16 +1,18 @@
 //! Chores of the repository.
 //!
-//! `cargo xtask bench` measures reading and prints ratios, `cargo xtask bench viewer` the web viewer alone; `cargo xtask
-//! conformance` asks the real Claude Code what it makes of edited sessions; `cargo xtask receivers` sends real sessions
+//! `cargo xtask bench` measures reading and prints ratios, `cargo xtask bench answers` `usage` and `search` alone, `cargo
+//! xtask bench viewer` the web viewer; `cargo xtask conformance` asks the real Claude Code what it makes of edited sessions; `cargo xtask receivers` sends real sessions
 //! to MLflow and Phoenix and reads them back; `cargo xtask tidy` reports on the health of the code.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this speaks to the developer")]
 #![allow(clippy::disallowed_methods, reason = "this reads the environment and the clock")]
 
+mod answers;
 mod bench;
 mod command;
 mod conformance;
 mod corpus;
+mod peer;
 mod receivers;
 mod surgery;
 mod tidy;
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words[..] {
         ["bench"] => bench::run(),
+        ["bench", "answers"] => bench::answers(),
         ["bench", "viewer"] => bench::viewer(false),
         ["bench", "viewer", "--quick"] => bench::viewer(true),
         ["bench", "--child", what, path] => bench::child(what, path.as_ref()),
@@ -31,7 +34,9 @@ fn main() -> ExitCode {
         ["receivers", ref args @ ..] => receivers::run(args),
         ["tidy"] => tidy::run(),
         _ => {
-            eprintln!("usage: cargo xtask bench [viewer [--quick]] | conformance | receivers | tidy");
+            eprintln!(
+                "usage: cargo xtask bench [answers | viewer [--quick]] | conformance | receivers | tidy"
+            );
             ExitCode::from(2)
         }
     }

@@ -1,0 +1,90 @@
+//! The two questions that are asked every day, measured as a person asks them: `usage` and `search`.
+
+use std::hint::black_box;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::bench::{Card, Logs, each_file_on_all_cores, measure};
+use crate::command::{peak, run};
+use crate::peer::{CCUSAGE, RIPGREP};
+
+/// A word that the made-up logs hold, and not too often.
+const WORD: &str = "drawloom";
+
+/// One that they hold in every line, and one that they do not hold.
+const COMMON: &str = "the";
+const ABSENT: &str = "quixotic";
+
+/// Measures `usage` and `search` on a home against plain ways, ccusage and ripgrep.
+pub(crate) fn measure_answers(home: &Path, binary: &Path, card: &mut Card) {
+    let logs = Logs::below(&home.join("projects"));
+    println!("commands on {} files, {:.1} GB", logs.files.len(), logs.bytes as f64 / 1e9);
+    let threadline = |args: &[&str]| {
+        let mut command = Command::new(binary);
+        command.arg("--home").arg(home).args(args);
+        command
+    };
+    measure_usage(&logs, home, &threadline, card);
+    measure_search(home, &threadline, card);
+}
+
+fn measure_usage(logs: &Logs, home: &Path, threadline: &dyn Fn(&[&str]) -> Command, card: &mut Card) {
+    let mut split = || {
+        each_file_on_all_cores(logs, |lines| {
+            while let Ok(Some(line)) = lines.next() {
+                black_box(line.bytes.len());
+            }
+        });
+    };
+    let mut ours = || run(&mut threadline(&["usage", "--json"]));
+    let [split, ours] = measure([&mut split, &mut ours]);
+    let ratio = split.as_secs_f64() / ours.as_secs_f64();
+    card.at_least("usage, a process, against newline splitting on all cores", ratio, 0.5, "×");
+    card.at_most("peak memory of usage", peak(threadline(&["usage", "--json"])), 60.0, "MB");
+    let what = "usage against ccusage";
+    let theirs = || {
+        let mut command = CCUSAGE.command();
+        command.args(["claude", "daily", "--offline", "--json"]).env("CLAUDE_CONFIG_DIR", home);
+        command
+    };
+    if !CCUSAGE.answers(theirs(), what, card) {
+        return;
+    }
+    let mut theirs = || run(&mut theirs());
+    let mut ours = || run(&mut threadline(&["usage", "--json"]));
+    let [theirs, ours] = measure([&mut theirs, &mut ours]);
+    card.at_least(what, theirs.as_secs_f64() / ours.as_secs_f64(), 5.0, "×");
+}
+
+fn measure_search(home: &Path, threadline: &dyn Fn(&[&str]) -> Command, card: &mut Card) {
+    let mut first = || first_byte(threadline(&["search", COMMON]));
+    let [first] = measure([&mut first]);
+    card.at_most("first find of a common word", first.as_secs_f64() * 1e3, 50.0, "ms");
+    card.at_most("peak memory of search", peak(threadline(&["search", WORD, "-c"])), 60.0, "MB");
+    for (what, word) in [("a word", WORD), ("a word that does not occur", ABSENT)] {
+        let what = format!("search for {what} against ripgrep");
+        let theirs = || {
+            let mut command = RIPGREP.command();
+            command.args(["-c", "--no-ignore", word]).arg(home.join("projects"));
+            command
+        };
+        if !RIPGREP.answers(theirs(), &what, card) {
+            continue;
+        }
+        let mut theirs = || run(&mut theirs());
+        let mut ours = || run(&mut threadline(&["search", word, "-c"]));
+        let [theirs, ours] = measure([&mut theirs, &mut ours]);
+        card.at_most(&what, ours.as_secs_f64() / theirs.as_secs_f64(), 1.3, "×");
+    }
+}
+
+/// Until the first byte of an answer is there.
+fn first_byte(mut command: Command) {
+    let Ok(mut child) = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn() else { return };
+    if let Some(mut answer) = child.stdout.take() {
+        let _ = answer.read(&mut [0]);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+}
