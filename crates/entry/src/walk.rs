@@ -1,5 +1,7 @@
 //! Picks a few values out of a line without making an entry of it.
 
+use std::ops::Range;
+
 use memchr::memchr_iter;
 
 use crate::json::{self, Json, Walker};
@@ -46,7 +48,8 @@ pub fn skim<'a, const N: usize, const M: usize>(
     keys: [&str; N],
     message_keys: [&str; M],
 ) -> Option<Skimmed<'a, N, M>> {
-    skim_quickly(line, None, &keys, &message_keys).or_else(|| skim_strictly(line, keys, message_keys))
+    let step = |_: &[u8], start| Some(json::skip_value(line, start));
+    skim_quickly(line, None, &keys, &message_keys, step).or_else(|| skim_strictly(line, keys, message_keys))
 }
 
 /// The same, quicker still, for a line in which the quoted name of one of `message_keys` stands at `hit`.
@@ -61,10 +64,36 @@ pub fn skim_around<'a, const N: usize, const M: usize>(
     keys: [&str; N],
     message_keys: [&str; M],
 ) -> Option<Skimmed<'a, N, M>> {
+    let jumped = skim_past(line, hit, keys, message_keys, |_, start| Some(json::skip_value(line, start)));
+    jumped.or_else(|| skim(line, keys, message_keys))
+}
+
+/// The same, where `step` steps over the values of the message, and may read them on the way: it is told each key and
+/// where its value begins, and answers where the value ends.
+///
+/// `None` if [`skim_around`] would have to look again, or if `step` says so.
+pub fn skim_past<'a, const N: usize, const M: usize>(
+    line: &'a [u8],
+    hit: usize,
+    keys: [&str; N],
+    message_keys: [&str; M],
+    step: impl FnMut(&'a [u8], usize) -> Option<usize>,
+) -> Option<Skimmed<'a, N, M>> {
     // Nothing of the line itself is jumped over, so what was not found there is not there.
     let whole = |(_, in_message): &Skimmed<'a, N, M>| in_message.iter().all(Option::is_some);
-    let jumped = skim_quickly(line, Some(hit), &keys, &message_keys).filter(whole);
-    jumped.or_else(|| skim(line, keys, message_keys))
+    skim_quickly(line, Some(hit), &keys, &message_keys, step).filter(whole)
+}
+
+pub use json::step_over;
+
+/// The end of the value that begins at `start`, in text that is trusted to be valid. Always moves on.
+pub fn value_end(line: &[u8], start: usize) -> usize {
+    json::skip_value(line, start)
+}
+
+/// The value that stands there, in a line that is trusted to be valid; `None` if it is no text.
+pub fn value(line: &[u8], at: Range<usize>) -> Option<Json<'_>> {
+    Some(Json::trusted(simdutf8::basic::from_utf8(line.get(at)?).ok()?))
 }
 
 /// Steps over the line without checking it; `None` for whatever is not as plain as Claude Code writes it.
@@ -74,18 +103,24 @@ fn skim_quickly<'a, const N: usize, const M: usize>(
     hit: Option<usize>,
     keys: &[&str; N],
     message_keys: &[&str; M],
+    mut step: impl FnMut(&'a [u8], usize) -> Option<usize>,
 ) -> Option<Skimmed<'a, N, M>> {
     let hit = hit.filter(|_| !keys.contains(&"message") && !message_keys.contains(&"content"));
     let mut found = [None; N];
     let mut in_message = [None; M];
+    let mut jumped = None;
     let end = json::step_over(line, 0, |key, start| {
         let end = if key == b"message" {
             in_message = [None; M];
             match line.get(start) {
                 Some(b'{') => json::step_over(line, start, |key, start| {
                     let end = match hit {
-                        Some(hit) if start < hit && key == b"content" => jump(line, start, hit)?,
-                        _ => json::skip_value(line, start),
+                        Some(hit) if start < hit && key == b"content" => {
+                            let end = jump(line, start, hit)?;
+                            jumped = Some((start, end));
+                            end
+                        }
+                        _ => step(key, start)?,
                     };
                     note(&mut in_message, message_keys, key, (start, end));
                     Some(end)
@@ -101,7 +136,41 @@ fn skim_quickly<'a, const N: usize, const M: usize>(
     if json::skip_white(line, end) != line.len() {
         return None;
     }
-    Some((values(line, found)?, values(line, in_message)?))
+    let text = Text::of(line, jumped)?;
+    Some((text.values(found)?, text.values(in_message)?))
+}
+
+/// The line as text, as far as it is known to be.
+enum Text<'a> {
+    /// What stands before the content, and what stands behind it, from here on.
+    Around(&'a str, &'a str, usize),
+    /// Each value must be looked at by itself.
+    Unknown(&'a [u8]),
+}
+
+impl<'a> Text<'a> {
+    /// Looks at once at all that is left of a line if its content is jumped over; `None` if it is no text.
+    fn of(line: &'a [u8], jumped: Option<Span>) -> Option<Self> {
+        let Some((from, to)) = jumped else { return Some(Self::Unknown(line)) };
+        let text = |bytes| simdutf8::basic::from_utf8(bytes).ok();
+        Some(Self::Around(text(&line[..from])?, text(&line[to..])?, to))
+    }
+
+    /// The values that stand at `found`; `None` if one of them is no text.
+    fn values<const N: usize>(&self, found: [Option<Span>; N]) -> Option<[Option<Json<'a>>; N]> {
+        let mut values = [None; N];
+        for (value, span) in values.iter_mut().zip(found) {
+            if let Some((start, end)) = span {
+                let text = match *self {
+                    Self::Around(_, behind, from) if start >= from => behind.get(start - from..end - from)?,
+                    Self::Around(before, ..) => before.get(start..end)?,
+                    Self::Unknown(line) => simdutf8::basic::from_utf8(line.get(start..end)?).ok()?,
+                };
+                *value = Some(Json::trusted(text));
+            }
+        }
+        Some(values)
+    }
 }
 
 /// Jumps from the content of a message to the comma before `hit`, if the message may still be open there.
@@ -161,17 +230,6 @@ fn note(found: &mut [Option<Span>], keys: &[&str], key: &[u8], value: Span) {
     if let Some(i) = keys.iter().position(|want| want.as_bytes() == key) {
         found[i] = Some(value);
     }
-}
-
-/// The values that stand at `found`; `None` if one of them is no text.
-fn values<const N: usize>(line: &[u8], found: [Option<Span>; N]) -> Option<[Option<Json<'_>>; N]> {
-    let mut values = [None; N];
-    for (value, span) in values.iter_mut().zip(found) {
-        if let Some((start, end)) = span {
-            *value = Some(Json::trusted(simdutf8::basic::from_utf8(line.get(start..end)?).ok()?));
-        }
-    }
-    Some(values)
 }
 
 /// The same as [`skim`] says, with every byte checked.

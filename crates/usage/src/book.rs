@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
 use threadline_entry::{Json, Millis};
 
-use crate::ledger::Call;
+use crate::calls::Call;
 use crate::model::model;
 use crate::money::{Money, decimal};
 

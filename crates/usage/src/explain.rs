@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use crate::figures::Tokens;
 use crate::money::Money;
-use crate::reply::Tokens;
 
 /// A record of a log that tells of a call, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,10 +10,10 @@ use rustc_hash::FxHashMap;
 use threadline_entry::Millis;
 
 use crate::book::{Book, Price};
-use crate::ledger::{Call, Calls};
+use crate::calls::{Call, Calls};
+use crate::figures::Tokens;
 use crate::money::Money;
 use crate::names::NameId;
-use crate::reply::Tokens;
 use crate::scan::{Row, UNDATED};
 
 /// What calls are added up by.

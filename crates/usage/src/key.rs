@@ -32,6 +32,12 @@ impl Key {
         Self::of(&[&a, &b, &c, &n.to_le_bytes()])
     }
 
+    /// The key with a number behind it: in the order of keys first, then of numbers.
+    pub(crate) fn numbered(self, n: u32) -> u128 {
+        let [a, b, c] = self.0.map(u128::from);
+        a << 96 | b << 64 | c << 32 | u128::from(n)
+    }
+
     /// Two thirds of it, where less is enough.
     pub(crate) fn short(self) -> u64 {
         u64::from(self.0[0]) | u64::from(self.0[1]) << 32

@@ -1,19 +1,14 @@
-//! The ledger: the calls of all logs, each once.
-
-use std::collections::BTreeSet;
+//! The ledger: takes what many logs tell of calls, and counts each call once.
 
 use rustc_hash::FxHashMap;
 use threadline_entry::{AgentKind, Millis};
 
-use crate::book::Book;
-use crate::explain::{Explained, Reason, Verdict};
-use crate::group::Totals;
-use crate::key::Key;
+use crate::calls::Calls;
 use crate::model::model;
 use crate::names::{NameId, Names};
 use crate::reconcile::Account;
-use crate::reply::{Nearness, Tokens};
-use crate::scan::{FAST, FORK, REGIONAL, Record, Row, Scanned, ToolUse, UNDATED, UNDER_REPORTED, US};
+use crate::reply::Nearness;
+use crate::scan::{FORK, REGIONAL, Record, Row, Scanned, ToolUse, UNDATED};
 use crate::window::Limit;
 
 /// Gathers what the logs hold, in any order.
@@ -23,10 +18,10 @@ use crate::window::Limit;
 pub struct Ledger {
     names: Names,
     files: Vec<File>,
+    /// One a log that tells of a call; when all logs are known, one a call.
     rows: Vec<Row>,
-    index: FxHashMap<Key, u32>,
-    /// Other logs that hold a call.
-    rivals: Vec<Rival>,
+    /// The key of each row, and behind it the number of the row.
+    keys: Vec<u128>,
     tools: Vec<ToolUse>,
     records: Vec<Record>,
     limits: Vec<Limit>,
@@ -57,6 +52,9 @@ struct Rival {
     owner: Nearness,
     is_fork: bool,
 }
+
+/// The place of a row that became part of another.
+const GONE: u32 = u32::MAX;
 
 impl Ledger {
     /// Takes what one log holds.
@@ -93,34 +91,73 @@ impl Ledger {
             let (model, regional) = models[row.model as usize];
             Row { file, model, branch: ids[row.branch as usize], flags: row.flags | regional, ..row }
         };
-        let places: Vec<u32> = rows.into_iter().map(|(key, row)| self.put(key, settled(row))).collect();
+        let first = self.rows.len() as u32;
+        self.keys.extend(rows.iter().zip(first..).map(|((key, _), place)| key.numbered(place)));
+        self.rows.extend(rows.into_iter().map(|(_, row)| settled(row)));
         self.tools.extend(scanned.tools.into_iter().map(|tool| ToolUse {
-            row: places[tool.row as usize],
+            row: first + tool.row,
             name: ids[tool.name as usize],
             ..tool
         }));
         self.records.extend(scanned.records.into_iter().map(|record| {
-            let found = record.found.map(|(place, row)| (places[place as usize], settled(row)));
+            let found = record.found.map(|(place, row)| (first + place, settled(row)));
             Record { file, found, ..record }
         }));
     }
 
-    fn put(&mut self, key: Key, row: Row) -> u32 {
-        let next = self.rows.len() as u32;
-        let place = *self.index.entry(key).or_insert(next);
-        match self.rows.get_mut(place as usize) {
-            Some(known) => {
-                known.merge(&row, &self.names);
+    /// Makes one row of those that tell of the same call. Returns the other logs that hold it.
+    fn fold(&mut self) -> Vec<Rival> {
+        // In order, what is told twice stands side by side. That takes less time than a table, and less room.
+        let mut keys = std::mem::take(&mut self.keys);
+        keys.sort_unstable();
+        let mut rivals = Vec::new();
+        for group in keys.chunk_by(|a, b| a >> 32 == b >> 32).filter(|group| group.len() > 1) {
+            let place = group[0] as u32;
+            for other in &group[1..] {
+                let row = self.rows[*other as u32 as usize];
+                self.rows[place as usize].merge(&row, &self.names);
                 let Row { file, branch, owner, .. } = row;
-                self.rivals.push(Rival { row: place, file, branch, owner, is_fork: row.has(FORK) });
+                rivals
+                    .push((*other as u32, Rival { row: place, file, branch, owner, is_fork: row.has(FORK) }));
             }
-            None => self.rows.push(row),
         }
-        place
+        drop(keys);
+        self.drop_rows(&mut rivals);
+        rivals.into_iter().map(|(_, rival)| rival).collect()
+    }
+
+    /// Drops the rows that became part of another, and gives the rest their new places.
+    fn drop_rows(&mut self, rivals: &mut [(u32, Rival)]) {
+        if rivals.is_empty() {
+            return;
+        }
+        let mut places: Vec<u32> = vec![0; self.rows.len()];
+        for (row, _) in rivals.iter() {
+            places[*row as usize] = GONE;
+        }
+        let (mut at, mut kept) = (0, 0);
+        self.rows.retain(|_| {
+            let keep = places[at] != GONE;
+            if keep {
+                places[at] = kept;
+                kept += 1;
+            }
+            at += 1;
+            keep
+        });
+        for (row, rival) in rivals {
+            rival.row = places[rival.row as usize];
+            places[*row as usize] = rival.row;
+        }
+        self.tools.iter_mut().for_each(|tool| tool.row = places[tool.row as usize]);
+        for (place, _) in self.records.iter_mut().filter_map(|record| record.found.as_mut().ok()) {
+            *place = places[*place as usize];
+        }
     }
 
     /// Decides which log each call belongs to, now that all of them are known.
     pub fn settle(mut self) -> Calls {
+        let rivals = self.fold();
         let sessions = self.sessions();
         for file in &mut self.files {
             file.project = sessions.get(&file.session).map_or(0, |session| session.project);
@@ -134,8 +171,8 @@ impl Ledger {
             let name = self.names.get(file.session);
             (rival.owner, rival.is_fork, at(session.first_at), at(file.first_at), name, agent, &file.path)
         };
-        let mut copies = Vec::with_capacity(self.rivals.len());
-        for rival in &self.rivals {
+        let mut copies = Vec::with_capacity(rivals.len());
+        for rival in &rivals {
             let row = &mut self.rows[rival.row as usize];
             let Row { file, branch, owner, .. } = *row;
             let holder = Rival { row: rival.row, file, branch, owner, is_fork: row.has(FORK) };
@@ -198,226 +235,4 @@ impl Ledger {
 struct Session {
     project: NameId,
     first_at: Option<Millis>,
-}
-
-/// All calls, each once, each with its owner.
-#[derive(Debug)]
-pub struct Calls {
-    pub(crate) names: Names,
-    pub(crate) files: Vec<File>,
-    pub(crate) rows: Vec<Row>,
-    /// Calls and logs that hold them without owning them.
-    copies: Vec<(u32, u32)>,
-    /// By call.
-    pub(crate) tools: Vec<ToolUse>,
-    records: Vec<Record>,
-    pub(crate) limits: Vec<Limit>,
-    pub(crate) accounts: Vec<(NameId, Account)>,
-    n_broken: u64,
-    n_torn: u64,
-}
-
-/// A call of a model.
-#[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
-    /// When its first line was written, in milliseconds since 1970.
-    pub at: Option<Millis>,
-    /// The session it belongs to.
-    pub session: &'a str,
-    /// The directory that the session began in, else the project's folder.
-    pub project: &'a str,
-    /// The model, by the name the price book has.
-    pub model: &'a str,
-    /// The branch that was checked out; empty if there was none.
-    pub branch: &'a str,
-    /// What the sub-agent was for that made it.
-    pub agent: Option<AgentKind>,
-    /// What it used.
-    pub tokens: Tokens,
-    /// How often it searched the web.
-    pub web_searches: u64,
-    /// Whether it ran in fast mode.
-    pub fast: bool,
-    /// Whether it had to run in the United States.
-    pub us: bool,
-    /// Whether it went to an endpoint of one region.
-    pub regional: bool,
-    /// Whether the log holds fewer output tokens than there were.
-    pub under_reported: bool,
-}
-
-impl Calls {
-    /// All calls, in no order that matters.
-    pub fn iter(&self) -> impl Iterator<Item = Call<'_>> {
-        self.rows.iter().map(|row| self.call(row))
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
-    /// Lines that look like calls and are no JSON.
-    pub fn n_broken(&self) -> u64 {
-        self.n_broken
-    }
-
-    /// Logs that end in the middle of a line; they may be growing.
-    pub fn n_torn(&self) -> u64 {
-        self.n_torn
-    }
-
-    /// How many calls each session holds that belong to another one, and so are not counted with it.
-    pub fn inherited(&self) -> FxHashMap<&str, u64> {
-        let mut pairs: Vec<(NameId, u32)> = Vec::new();
-        for (row, file) in &self.copies {
-            let session = self.files[*file as usize].session;
-            if session != self.files[self.rows[*row as usize].file as usize].session {
-                pairs.push((session, *row));
-            }
-        }
-        pairs.sort_unstable();
-        pairs.dedup();
-        let mut found = FxHashMap::default();
-        for (session, _) in pairs {
-            *found.entry(self.names.get(session)).or_default() += 1;
-        }
-        found
-    }
-
-    /// The logs that hold any of these calls, whether the call belongs to them or not.
-    pub fn logs_of(&self, keep: impl Fn(&Call<'_>) -> bool) -> BTreeSet<&str> {
-        let kept: Vec<bool> = self.rows.iter().map(|row| keep(&self.call(row))).collect();
-        let own = self.rows.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(row, _)| row.file);
-        let copied = self.copies.iter().filter(|(row, _)| kept[*row as usize]).map(|(_, file)| *file);
-        own.chain(copied).map(|file| &*self.files[file as usize].path).collect()
-    }
-
-    pub(crate) fn call(&self, row: &Row) -> Call<'_> {
-        let file = &self.files[row.file as usize];
-        Call {
-            at: Some(row.at).filter(|at| *at != UNDATED),
-            session: self.names.get(file.session),
-            project: self.names.get(file.project),
-            model: self.names.get(row.model),
-            branch: self.names.get(row.branch),
-            agent: file.agent.as_ref().map(|(_, kind)| *kind),
-            tokens: row.tokens,
-            web_searches: u64::from(row.web_searches),
-            fast: row.has(FAST),
-            us: row.has(US),
-            regional: row.has(REGIONAL),
-            under_reported: row.has(UNDER_REPORTED),
-        }
-    }
-
-    /// What each call used and cost, with the log that it belongs to, counted as they were taken, and the first of
-    /// its lines there. The scans must have kept the records.
-    pub fn placed<'a>(&'a self, book: &'a Book) -> impl Iterator<Item = (usize, u64, Totals)> + 'a {
-        let mut seen = vec![false; self.rows.len()];
-        self.records.iter().filter_map(move |record| {
-            let (place, _) = record.found.as_ref().ok()?;
-            let row = &self.rows[*place as usize];
-            if row.file != record.file || std::mem::replace(&mut seen[*place as usize], true) {
-                return None;
-            }
-            Some((record.file as usize, record.at.line_no, Totals::of(&self.call(row), book)))
-        })
-    }
-
-    /// Every record that tells of a call, by log and line, with what became of it.
-    ///
-    /// `keep` says which moments of which sessions are asked for. The scans must have kept the records.
-    pub fn explain(&self, book: &Book, keep: impl Fn(Option<Millis>, &str) -> bool) -> Vec<Explained> {
-        let counted = self.counted();
-        let mut out = Vec::new();
-        for (i, record) in self.records.iter().enumerate() {
-            let file = &self.files[record.file as usize];
-            let own = self.names.get(file.session);
-            let dated = |at: Millis| Some(at).filter(|at| *at != UNDATED);
-            let mut told = Explained {
-                path: file.path.to_string(),
-                line: record.at.line_no,
-                byte_offset: record.at.byte_offset,
-                at: None,
-                session: own.to_owned(),
-                message_id: record.message_id.as_deref().map(str::to_owned),
-                model: None,
-                tokens: Tokens::default(),
-                cost: None,
-                verdict: Verdict::Counted,
-            };
-            match &record.found {
-                Err((at, reason)) => {
-                    told.at = dated(*at);
-                    told.verdict = Verdict::Rejected(reason.clone());
-                    if !keep(told.at, own) {
-                        continue;
-                    }
-                }
-                Ok((place, row)) => {
-                    let call = self.call(&self.rows[*place as usize]);
-                    if !keep(call.at, call.session) && !keep(call.at, own) {
-                        continue;
-                    }
-                    told.at = dated(row.at);
-                    told.session = call.session.to_owned();
-                    told.model = Some(self.names.get(row.model).to_owned());
-                    told.tokens = row.tokens;
-                    let winner = counted[place];
-                    if winner == i {
-                        told.cost = book.cost(&call);
-                    } else {
-                        told.verdict = Verdict::Rejected(self.lost(record, row, winner, call.session != own));
-                    }
-                }
-            }
-            out.push(told);
-        }
-        out.sort_by(|a, b| (&a.path, a.line, &a.model).cmp(&(&b.path, b.line, &b.model)));
-        out
-    }
-
-    /// Which record of each call was counted.
-    fn counted(&self) -> FxHashMap<u32, usize> {
-        let mut counted: FxHashMap<u32, usize> = FxHashMap::default();
-        let place = |record: &Record, owner: u32| {
-            (record.file != owner, &self.files[record.file as usize].path, record.at)
-        };
-        for (i, record) in self.records.iter().enumerate() {
-            let Ok((at, row)) = &record.found else { continue };
-            let owner = self.rows[*at as usize].file;
-            counted
-                .entry(*at)
-                .and_modify(|best| {
-                    let rival = &self.records[*best];
-                    let Ok((_, other)) = &rival.found else { return };
-                    let better = row.compare(other, &self.names);
-                    if better.then_with(|| place(rival, owner).cmp(&place(record, owner))).is_gt() {
-                        *best = i;
-                    }
-                })
-                .or_insert(i);
-        }
-        counted
-    }
-
-    /// Why a record was not counted, where `winner` was.
-    fn lost(&self, record: &Record, row: &Row, winner: usize, inherited: bool) -> Reason {
-        let winner = &self.records[winner];
-        let line = winner.at.line_no;
-        if winner.file == record.file {
-            return Reason::SameReply { line };
-        }
-        let path = self.files[winner.file as usize].path.to_string();
-        match row.figures {
-            Nearness::Progress => Reason::Progress { path, line },
-            _ => Reason::Copy { path, line, inherited },
-        }
-    }
 }

@@ -29,7 +29,9 @@
 #![warn(missing_docs)]
 
 mod book;
+mod calls;
 mod explain;
+mod figures;
 mod group;
 mod key;
 mod ledger;
@@ -43,13 +45,14 @@ mod scan;
 mod window;
 
 pub use book::{Book, BookError, Price, Rates};
+pub use calls::{Call, Calls};
 pub use explain::{Explained, Reason, Verdict};
+pub use figures::Tokens;
 pub use group::{By, Group, GroupKey, Groups, Totals};
-pub use ledger::{Call, Calls, Ledger};
+pub use ledger::Ledger;
 pub use model::{Model, model};
 pub use money::Money;
 pub use reading::Reading;
 pub use reconcile::{Account, AccountModel, Reconciled, reconcile};
-pub use reply::Tokens;
 pub use scan::{Scan, Scanned, Source, Wants};
 pub use window::{Limit, Window, reset_of, windows};

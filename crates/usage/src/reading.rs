@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use threadline_entry::{Entry, Millis};
 
 use crate::book::Book;
-use crate::ledger::Call;
+use crate::calls::Call;
+use crate::figures::Tokens;
 use crate::model::model;
 use crate::money::Money;
-use crate::reply::{Seen, Tokens, Top};
+use crate::reply::{Seen, Top};
 
 /// What one line says that a call of a model used.
 ///
@@ -38,15 +39,16 @@ impl<'a> Reading<'a> {
     /// What a line says; `None` if it is no reply of a model, or one without figures.
     pub fn of(entry: &'a Entry) -> Option<Self> {
         let Seen::Reply(reply) = Top::of(entry).see() else { return None };
+        let figures = reply.figures;
         Some(Self {
             at: reply.at,
             model: reply.model,
-            tokens: reply.tokens,
-            web_searches: reply.web_searches,
-            fast: reply.fast,
-            us: reply.us,
+            tokens: figures.tokens,
+            web_searches: figures.web_searches,
+            fast: figures.fast,
+            us: figures.us,
             has_stop: reply.has_stop,
-            advisors: reply.advisors,
+            advisors: figures.advisors,
         })
     }
 

@@ -4,11 +4,11 @@ use threadline_entry::Entry;
 use threadline_entry::lens::{CostState, FromJson, ModelUsage};
 
 use crate::book::Book;
+use crate::calls::Calls;
+use crate::figures::Tokens;
 use crate::group::Totals;
-use crate::ledger::Calls;
 use crate::model::model;
 use crate::money::Money;
-use crate::reply::Tokens;
 
 /// Claude Code's own account of a session, as its last `cost-state` line has it.
 ///

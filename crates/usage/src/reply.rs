@@ -3,42 +3,11 @@
 use std::borrow::Cow;
 
 use memchr::memmem;
-use threadline_entry::lens::{FromJson, Iteration, Lens, Moment};
+use threadline_entry::lens::{FromJson, Lens, Moment};
 use threadline_entry::{Entry, Json, Millis, walk};
 
 use crate::explain::Reason;
-
-/// The tokens of a call, by what they cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Tokens {
-    /// Read by the model, and in no cache.
-    pub input: u64,
-    /// Written by the model.
-    pub output: u64,
-    /// Read from the cache.
-    pub cache_read: u64,
-    /// Written to the cache for five minutes.
-    pub cache_write_5m: u64,
-    /// Written to the cache for an hour.
-    pub cache_write_1h: u64,
-}
-
-impl Tokens {
-    /// All that the model was given.
-    pub fn context(self) -> u64 {
-        self.input.saturating_add(self.cache_read).saturating_add(self.cache_write())
-    }
-
-    /// All that was written to a cache.
-    pub fn cache_write(self) -> u64 {
-        self.cache_write_5m.saturating_add(self.cache_write_1h)
-    }
-
-    /// All of them.
-    pub fn total(self) -> u64 {
-        self.context().saturating_add(self.output)
-    }
-}
+use crate::figures::Figures;
 
 /// How near a line is to the call it tells of; the nearest is believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,12 +36,7 @@ pub(crate) struct Reply<'a> {
     pub(crate) under_reported: bool,
     pub(crate) model: Cow<'a, str>,
     pub(crate) has_stop: bool,
-    pub(crate) tokens: Tokens,
-    pub(crate) web_searches: u64,
-    pub(crate) fast: bool,
-    pub(crate) us: bool,
-    /// Other models that were asked on the way, with what they used.
-    pub(crate) advisors: Vec<(Cow<'a, str>, Tokens)>,
+    pub(crate) figures: Figures<'a>,
     /// What was met on the way and few need.
     pub(crate) more: Option<More<'a>>,
 }
@@ -124,6 +88,8 @@ pub(crate) enum Seen<'a> {
 pub(crate) struct Top<'a> {
     line: [Option<Json<'a>>; LINE_KEYS.len()],
     message: [Option<Json<'a>>; MESSAGE_KEYS.len()],
+    /// What was read of `usage` on the way.
+    figures: Option<Figures<'a>>,
     more: Option<More<'a>>,
     /// Of a progress line.
     data: Option<Json<'a>>,
@@ -138,10 +104,26 @@ impl<'a> Top<'a> {
     /// The values of a line in which `"usage"` stands at `hit`; `None` if it must be looked at more slowly.
     pub(crate) fn skim(line: &'a [u8], hit: usize, stop_reason: &memmem::FinderRev<'_>) -> Option<Self> {
         let hit = first_key(line, hit, stop_reason);
-        let (values, message) = walk::skim_around(line, hit, LINE_KEYS, MESSAGE_KEYS)?;
+        let mut figures = None;
+        let stepped = walk::skim_past(line, hit, LINE_KEYS, MESSAGE_KEYS, |key, at| match key {
+            b"usage" => {
+                let (found, end) = Figures::step(line, at)?;
+                figures = Some(found);
+                Some(end)
+            }
+            _ => Some(walk::value_end(line, at)),
+        });
+        let (values, message) = match stepped {
+            Some(found) => found,
+            None => {
+                figures = None;
+                walk::skim_around(line, hit, LINE_KEYS, MESSAGE_KEYS)?
+            }
+        };
         let is_progress = values[0].is_some_and(|kind| kind.is_str("progress"));
         let data = is_progress.then(|| walk::skim(line, ["data"], [])).flatten();
-        Some(Self { line: values, message, more: None, data: data.and_then(|([data], [])| data) })
+        let data = data.and_then(|([data], [])| data);
+        Some(Self { line: values, message, figures, more: None, data })
     }
 
     /// The values of an entry, which knows where those of its message stand.
@@ -150,6 +132,7 @@ impl<'a> Top<'a> {
         Self {
             line: LINE_KEYS.map(|key| entry.get(key)),
             message: MESSAGE_KEYS.map(|key| message.and_then(|message| message.get(key))),
+            figures: None,
             data: entry.get("data"),
             more: Some(More {
                 content: message.and_then(|message| message.get("content")),
@@ -166,13 +149,14 @@ impl<'a> Top<'a> {
         Self {
             line: LINE_KEYS.map(&get),
             message: MESSAGE_KEYS.map(|key| message.and_then(|message| message.get(key))),
+            figures: None,
             data: get("data"),
             more: Some(More::of(get)),
         }
     }
 
     /// What the line is.
-    pub(crate) fn see(&self) -> Seen<'a> {
+    pub(crate) fn see(self) -> Seen<'a> {
         let Some(kind) = self.line[0] else { return Seen::Other };
         if kind.is_str("assistant") {
             return self.see_reply(None);
@@ -181,19 +165,19 @@ impl<'a> Top<'a> {
         let inner = data.and_then(|data| data.get("message")).filter(|inner| inner.is_object());
         // What a sub-agent was told is repeated too, and is longer: it is not looked at twice.
         match inner.filter(|inner| inner.get("type").is_some_and(|kind| kind.is_str("assistant"))) {
-            Some(inner) => Self::known(|key| inner.get(key)).see_reply(Some(self)),
+            Some(inner) => Self::known(|key| inner.get(key)).see_reply(Some(&self)),
             None => Seen::Other,
         }
     }
 
     /// A reply; `around` is the progress line that repeats it.
-    fn see_reply(&self, around: Option<&Self>) -> Seen<'a> {
+    fn see_reply(self, around: Option<&Self>) -> Seen<'a> {
         let [_, at, sidechain, branch, version, error, fork] = self.line;
-        let [_, outer_at, outer_sidechain, outer_branch, outer_version, ..] = around.unwrap_or(self).line;
+        let [_, outer_at, outer_sidechain, outer_branch, outer_version, ..] = around.unwrap_or(&self).line;
         let [id, model, stop, usage] = self.message;
         let at = at.and_then(moment).or_else(|| outer_at.and_then(moment));
         let model = text(model);
-        let more = self.more.clone();
+        let more = self.more;
         if flag(error) {
             return Seen::Notice { at, more, reason: Reason::ApiError };
         }
@@ -201,7 +185,7 @@ impl<'a> Top<'a> {
             return Seen::Notice { at, more, reason: Reason::Synthetic };
         }
         let Some(usage) = usage.filter(|usage| usage.is_object()) else { return Seen::NoFigures(at) };
-        let mut reply = Reply {
+        Seen::Reply(Reply {
             message_id: text(id),
             at,
             is_sidechain: flag(sidechain) || flag(outer_sidechain),
@@ -211,15 +195,9 @@ impl<'a> Top<'a> {
             under_reported: version.or(outer_version).and_then(Json::quoted).is_some_and(is_under_reporting),
             model: model.unwrap_or(Cow::Borrowed("(none)")),
             has_stop: stop.is_some_and(|stop| !stop.is_null()),
-            tokens: Tokens::default(),
-            web_searches: 0,
-            fast: false,
-            us: false,
-            advisors: Vec::new(),
+            figures: self.figures.unwrap_or_else(|| Figures::of(usage)),
             more,
-        };
-        reply.read_usage(usage);
-        Seen::Reply(reply)
+        })
     }
 }
 
@@ -243,95 +221,32 @@ fn flag(json: Option<Json<'_>>) -> bool {
     json.and_then(Json::as_bool).unwrap_or(false)
 }
 
-impl<'a> Reply<'a> {
-    /// Reads the figures, in one walk over them: this runs for every reply of a home.
-    fn read_usage(&mut self, usage: Json<'a>) {
-        let mut writes = Writes::default();
-        let is_plain = memchr::memchr(b'\\', usage.raw().as_bytes()).is_none();
-        for (key, value) in usage.members() {
-            let name = if is_plain { Cow::Borrowed(key.raw()) } else { key.name() };
-            match &*name {
-                "input_tokens" => self.tokens.input = number(value),
-                "output_tokens" => self.tokens.output = number(value),
-                "cache_read_input_tokens" => self.tokens.cache_read = number(value),
-                "cache_creation_input_tokens" => writes.all = number(value),
-                "cache_creation" => writes.read_parts(value),
-                "server_tool_use" => {
-                    self.web_searches = value.get("web_search_requests").map_or(0, number);
-                }
-                "inference_geo" => self.us = value.is_str("us"),
-                "speed" => self.fast = value.is_str("fast"),
-                "iterations" => self.advisors = advisors(value),
-                _ => {}
-            }
-        }
-        writes.settle(&mut self.tokens);
-    }
-}
-
-/// The models that were asked on the way. Other steps are part of the figures above them.
-fn advisors(iterations: Json<'_>) -> Vec<(Cow<'_, str>, Tokens)> {
-    let steps = iterations.items().filter_map(Iteration::from_json);
-    let advice = steps.filter(|step| step.kind().as_deref() == Some("advisor_message"));
-    let read = |step: Iteration<'_>| {
-        let mut tokens = Tokens {
-            input: step.input_tokens().unwrap_or(0),
-            output: step.output_tokens().unwrap_or(0),
-            cache_read: step.cache_read_input_tokens().unwrap_or(0),
-            ..Tokens::default()
-        };
-        let parts = step.cache_creation();
-        let writes = Writes {
-            all: step.cache_creation_input_tokens().unwrap_or(0),
-            short: parts.and_then(|parts| parts.ephemeral_5m_input_tokens()).unwrap_or(0),
-            long: parts.and_then(|parts| parts.ephemeral_1h_input_tokens()).unwrap_or(0),
-        };
-        writes.settle(&mut tokens);
-        tokens
-    };
-    advice.map(|step| (step.model().unwrap_or(Cow::Borrowed("(none)")), read(step))).collect()
-}
-
-/// What was written to the cache, in all and by how long it is kept.
-#[derive(Default)]
-struct Writes {
-    all: u64,
-    short: u64,
-    long: u64,
-}
-
-impl Writes {
-    fn read_parts(&mut self, json: Json<'_>) {
-        for (key, value) in json.members() {
-            match &*key.name() {
-                "ephemeral_5m_input_tokens" => self.short = number(value),
-                "ephemeral_1h_input_tokens" => self.long = number(value),
-                _ => {}
-            }
-        }
-    }
-
-    /// What the parts leave of the whole was kept for five minutes: some versions write zeros for parts.
-    fn settle(&self, tokens: &mut Tokens) {
-        let parts = self.short.saturating_add(self.long);
-        tokens.cache_write_5m = self.short.saturating_add(self.all.saturating_sub(parts));
-        tokens.cache_write_1h = self.long;
-    }
-}
-
-/// A count, which may be written as `100` or `1e2`; what is none is nothing.
-fn number(json: Json<'_>) -> u64 {
-    json.as_u64().unwrap_or_else(|| match json.as_f64() {
-        Some(number) if number >= 0.0 && number.fract() == 0.0 => number as u64,
-        _ => 0,
-    })
-}
-
 /// Whether this version of Claude Code wrote the output tokens of the stream's first moment (up to 2.1.58).
 fn is_under_reporting(version: &str) -> bool {
-    let mut parts = version.split('.').map(|part| part.parse::<u32>());
-    match (parts.next(), parts.next(), parts.next()) {
-        (Some(Ok(major)), Some(Ok(minor)), Some(Ok(patch))) => (major, minor, patch) <= (2, 1, 58),
-        _ => false,
+    let mut parts = [0u32; 3];
+    let mut n = 0;
+    for byte in version.bytes() {
+        match byte {
+            b'0'..=b'9' => parts[n] = parts[n].saturating_mul(10).saturating_add(u32::from(byte - b'0')),
+            b'.' if n < 2 => n += 1,
+            b'.' => break,
+            _ => return false,
+        }
+    }
+    n == 2 && parts <= [2, 1, 58]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_under_reporting;
+
+    #[test]
+    fn versions_up_to_2_1_58_note_too_little() {
+        for version in ["2.1.58", "2.1.9", "1.0.128", "0.2.99", "2.1.58.1", "2.0.0"] {
+            assert!(is_under_reporting(version), "{version}");
+        }
+        for version in ["2.1.59", "2.2.0", "3.0.0", "2.1", "2.1.58-beta", "dev", "", "99999999999.0.0"] {
+            assert!(!is_under_reporting(version), "{version}");
+        }
     }
 }

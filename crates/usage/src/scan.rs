@@ -10,10 +10,11 @@ use threadline_entry::{
 };
 
 use crate::explain::Reason;
+use crate::figures::Tokens;
 use crate::key::Key;
 use crate::names::{NameId, Names};
 use crate::reconcile::Account;
-use crate::reply::{More, Nearness, Reply, Seen, Tokens, Top};
+use crate::reply::{More, Nearness, Reply, Seen, Top};
 use crate::window::Limit;
 
 /// Where lines come from, and whose they are.
@@ -306,24 +307,25 @@ impl Scan {
             (None, _) => Nearness::Main,
         };
         let flag = |is: bool, flag: u8| if is { flag } else { 0 };
+        let figures = &reply.figures;
         let row = Row {
             at: reply.at.unwrap_or(UNDATED),
-            tokens: reply.tokens,
-            web_searches: u32::try_from(reply.web_searches).unwrap_or(u32::MAX),
+            tokens: figures.tokens,
+            web_searches: u32::try_from(figures.web_searches).unwrap_or(u32::MAX),
             model: self.out.names.id(&reply.model),
             branch: self.out.names.id(reply.branch.as_deref().unwrap_or_default()),
             file: 0,
             figures: near,
             owner: near,
             flags: flag(reply.has_stop, STOP)
-                | flag(reply.fast, FAST)
-                | flag(reply.us, US)
+                | flag(figures.fast, FAST)
+                | flag(figures.us, US)
                 | flag(reply.under_reported, UNDER_REPORTED)
                 | flag(reply.is_fork, FORK),
         };
         let place = self.put(key, row);
         self.record(line, &reply, place, row);
-        for (n, (model, tokens)) in reply.advisors.iter().enumerate() {
+        for (n, (model, tokens)) in reply.figures.advisors.iter().enumerate() {
             let advice = Row {
                 tokens: *tokens,
                 web_searches: 0,

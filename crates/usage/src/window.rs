@@ -7,8 +7,8 @@ use threadline_entry::lens::{Content, FromJson};
 use threadline_entry::{Json, Millis};
 
 use crate::book::Book;
+use crate::calls::{Call, Calls};
 use crate::group::Totals;
-use crate::ledger::{Call, Calls};
 use crate::money::Money;
 use crate::scan::UNDATED;
 
