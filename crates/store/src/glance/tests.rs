@@ -57,7 +57,9 @@ fn what_a_session_is_called() {
     let nested = r#"{"type":"attachment","attachment":{"customTitle":"no","summary":"no","tag":"no"}}"#;
     let quoted =
         r#"{"parentUuid":"1","type":"assistant","x":"{\"type\":\"custom-title\",\"customTitle\":\"no\"}"}"#;
+    let shell = PROMPT.replace("hello", "<bash-input>git switch main</bash-input>");
     for (lines, title, heading) in [
+        (&[&*shell][..], None, Some("git switch main")),
         (&[PROMPT, custom, later, ai, nested, quoted][..], Some("Later"), Some("Later")),
         (&[PROMPT, ai, summary], Some("Theirs"), Some("Theirs")),
         (&[PROMPT, summary], Some("Old"), Some("Old")),

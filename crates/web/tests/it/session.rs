@@ -1,6 +1,7 @@
 //! A session's page and what it asks for, and what happens to it on the way.
 
-use std::io::{BufRead, BufReader, Write};
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Write};
 
 use threadline_testkit::{TestHome, session_uuid};
 
@@ -246,6 +247,45 @@ fn a_huge_line_is_cut_and_said_to_be() {
     let raw = served.get(&format!("/s/{id}/raw?line=2")).body;
     assert!(raw.len() < 2 << 20 && raw.ends_with("bytes in all"), "{}", raw.len());
     assert!(served.get(&format!("/s/{id}?at=m3")).body.contains("end"));
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "two gigabytes take long without optimisation")]
+fn a_session_of_two_gigabytes_and_a_line_of_a_hundred_megabytes_are_shown() {
+    let home = TestHome::new();
+    let path = home.session("huge", "u1 user \"the first of very many\"");
+    let mut log = BufWriter::new(File::options().append(true).open(path).unwrap());
+    let text = "woven ".repeat(4000);
+    let (mut written, mut n) = (0, 1);
+    while written < 2_050_000_000_u64 {
+        n += 1;
+        let line = line(n, &format!("{text} {n}")).to_string();
+        written += line.len() as u64 + 1;
+        writeln!(log, "{line}").unwrap();
+    }
+    drop(log);
+    let path = home.session("wide", "u1 user \"before\"");
+    let mut log = BufWriter::new(File::options().append(true).open(path).unwrap());
+    writeln!(log, "{}\n{}", line(2, &"wide ".repeat(22_000_000)), line(3, "after")).unwrap();
+    drop(log);
+    let served = Served::new(&home);
+    let page = served.get(&format!("/s/{}", session_uuid("huge")));
+    assert_eq!(page.status, 200);
+    assert!(page.body.contains("too long to be shown whole"));
+    assert!(page.body.len() < 20 << 20);
+    let last = served.get(&format!("/s/{}?at=m{n}", session_uuid("huge")));
+    assert!(last.status == 200 && last.body.contains(&format!("id=\"m{n}\"")));
+    let page = served.get(&format!("/s/{}", session_uuid("wide")));
+    assert_eq!(page.status, 200);
+    assert!(page.body.contains("before") && page.body.contains("after") && page.body.len() < 40 << 20);
+    assert_eq!(served.get("/").status, 200);
+}
+
+/// A prompt in the middle of a log.
+fn line(n: u64, text: &str) -> serde_json::Value {
+    serde_json::json!({"type": "user", "uuid": format!("{n:08}-0000-4000-8000-000000000000"),
+        "parentUuid": format!("{:08}-0000-4000-8000-000000000000", n - 1), "timestamp": "2026-02-01T10:00:00Z",
+        "sessionId": "s", "cwd": "/home/ada/loom", "message": {"role": "user", "content": text}})
 }
 
 #[test]
