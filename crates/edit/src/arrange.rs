@@ -73,6 +73,9 @@ pub(crate) fn arrange(draft: &mut Draft<'_>, order: Order, now: Millis) -> Arran
     };
     let parts = roles(draft.session, &chain);
     leave_out(draft, &parts, &chain, order);
+    if order == Order::Straight {
+        leave_idle_compactions(draft, &parts);
+    }
     if order != Order::AsTheyStand {
         usage::zero(draft, &chain);
         mend::mend(draft, &chain);
@@ -120,11 +123,15 @@ fn conversation(session: &Session) -> Vec<usize> {
     let Some(resumed) = resumed else {
         return thread.into_iter().filter(|&idx| !session.entries()[idx].is_glued_behind()).collect();
     };
+    // A line that was written again is read as it stands last; its place is the first.
+    let first =
+        |idx: usize| session.entries()[idx].uuid().and_then(|uuid| session.find(&uuid)).unwrap_or(idx);
     let mut in_resumed = vec![false; session.entries().len()];
     for &idx in &resumed {
         in_resumed[idx] = true;
+        in_resumed[first(idx)] = true;
     }
-    let start = resumed.first().copied().filter(|&idx| session.is_boundary(idx)).unwrap_or(0);
+    let start = resumed.first().copied().filter(|&idx| session.is_boundary(idx)).map_or(0, first);
     // What came before the last compaction is not sent any more; it stands as it was written.
     let earlier = thread.iter().copied().filter(|&idx| idx < start && !in_resumed[idx]);
     let mut chain: Vec<usize> = earlier.filter(|&idx| !session.entries()[idx].is_glued_behind()).collect();
@@ -196,9 +203,7 @@ fn roles(session: &Session, chain: &[usize]) -> Vec<Part> {
     for &idx in &session.thread().entries {
         let entry = &session.entries()[idx];
         // The output of a command is a message of the user's, whatever the line is called.
-        let speaks = matches!(entry.kind(), Kind::User | Kind::Assistant)
-            || entry.kind() == Kind::System
-                && entry.get("subtype").is_some_and(|json| json.is_str("local_command"));
+        let speaks = matches!(entry.kind(), Kind::User | Kind::Assistant) || mend::is_local_command(entry);
         // A compaction that the person went back behind is a branch.
         if !speaks && !session.is_sidechain(idx) && !session.is_boundary(idx) {
             parts[idx] = Part::Beside;
@@ -238,6 +243,9 @@ fn leave_out(draft: &mut Draft<'_>, parts: &[Part], chain: &[usize], order: Orde
             match entry.kind() {
                 Kind::Bad => Some("no line that anything can be read from"),
                 Kind::Blank => Some("a blank line"),
+                _ if is_tree && session.is_sidechain(idx) && draft.agents_apart => {
+                    Some("a sub-agent's, which gets a log of its own")
+                }
                 _ if is_tree && session.is_sidechain(idx) => Some("a sub-agent's, inside the log"),
                 _ if is_tree && part == Part::Other => Some("of a branch that the conversation left"),
                 _ => None,
@@ -249,6 +257,35 @@ fn leave_out(draft: &mut Draft<'_>, parts: &[Part], chain: &[usize], order: Orde
         };
         if let Some(why) = why {
             draft.remove(idx, why);
+        }
+    }
+}
+
+/// Takes out compactions of branches in which nothing is said any more: they would be taken for some of the conversation.
+fn leave_idle_compactions(draft: &mut Draft<'_>, parts: &[Part]) {
+    let session = draft.session;
+    let left =
+        |idx: &usize| parts[*idx] == Part::Other && session.is_boundary(*idx) && !session.is_sidechain(*idx);
+    for boundary in (0..parts.len()).filter(left) {
+        let mut lines = vec![boundary];
+        let mut at = 0;
+        while at < lines.len() {
+            lines.extend(session.children(lines[at]));
+            at += 1;
+        }
+        let says = |idx: &usize| {
+            let entry = &session.entries()[*idx];
+            !draft.goes(*idx)
+                && matches!(entry.kind(), Kind::User | Kind::Assistant)
+                && !entry.flag("isCompactSummary")
+        };
+        if lines.iter().any(says) {
+            continue;
+        }
+        for idx in lines {
+            if parts[idx] == Part::Other && !draft.goes(idx) {
+                draft.remove(idx, "a compaction that nothing follows");
+            }
         }
     }
 }
@@ -269,7 +306,10 @@ fn strays(session: &Session, parts: &[Part], replies: &FxHashSet<usize>, idx: us
 /// last, would take them for the conversation.
 fn leave_behind(draft: &mut Draft<'_>, parts: &[Part], sequence: &[usize]) {
     let session = draft.session;
-    let is_end = |&idx: &usize| parts[idx] == Part::Chain && !draft.goes(idx);
+    // Newer versions do not see progress: for them the conversation ends before it.
+    let is_end = |&idx: &usize| {
+        parts[idx] == Part::Chain && !draft.goes(idx) && session.entries()[idx].kind() != Kind::Progress
+    };
     let Some(end) = sequence.iter().rposition(is_end) else { return };
     // A line beside the conversation hangs on one of it, so it cannot come before all of them.
     let start = sequence.iter().position(is_end).unwrap_or(end);

@@ -91,8 +91,13 @@ fn cut_behind(draft: &mut Draft<'_>, cut: &Cut) -> Result<(), CutError> {
     for &idx in &chain[end + 1..] {
         draft.remove(idx, "after the cut");
     }
-    for (idx, kept) in kept.into_iter().enumerate().skip(last + 1) {
-        if !kept && !draft.goes(idx) {
+    // Files as they were at a prompt that is kept may be noted later.
+    let is_of_kept = |idx: usize| {
+        let of = session.entries()[idx].get("messageId").and_then(|json| session.find(&json.as_str()?));
+        of.is_some_and(|of| kept[of])
+    };
+    for (idx, &is_kept) in kept.iter().enumerate().skip(last + 1) {
+        if !is_kept && !draft.goes(idx) && !is_of_kept(idx) {
             draft.remove(idx, "after the cut");
         }
     }

@@ -28,6 +28,10 @@ pub struct Draft<'s> {
     pub(crate) nobody_asks: bool,
     /// Text to look for in every line, and what to put in its place: folders that have another name in the result.
     pub(crate) moved_paths: Vec<(String, String)>,
+    /// Whether sub-agents that stand inside the log get logs of their own.
+    pub(crate) agents_apart: bool,
+    /// What is done to the content of files beside the log, in words.
+    pub(crate) beside: Vec<String>,
 }
 
 /// What is to become of a line.
@@ -121,6 +125,8 @@ impl<'s> Draft<'s> {
             findings: Vec::new(),
             nobody_asks: false,
             moved_paths: Vec::new(),
+            agents_apart: false,
+            beside: Vec::new(),
         }
     }
 
@@ -270,8 +276,18 @@ impl<'s> Draft<'s> {
     }
 
     /// What is to become of the files beside the log, so far.
+    pub fn sides(&self) -> &[SideFile] {
+        &self.side
+    }
+
+    /// The same, to be changed.
     pub fn sides_mut(&mut self) -> &mut Vec<SideFile> {
         &mut self.side
+    }
+
+    /// Says in a few words what is done to the content of a file beside the log.
+    pub fn note_beside(&mut self, what: String) {
+        self.beside.push(what);
     }
 
     /// Tells something odd that the person should know of.

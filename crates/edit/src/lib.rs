@@ -8,6 +8,7 @@
 
 #![warn(missing_docs)]
 
+mod apart;
 mod arrange;
 mod clone;
 mod compress;
@@ -26,6 +27,7 @@ mod tally;
 mod tokens;
 mod usage;
 
+pub use apart::set_agents_apart;
 pub use clone::{Cut, CutError, clone};
 pub use compress::{BANDS, Band, Compress, CompressError, Compression, Level};
 pub use draft::{Draft, SideFile};

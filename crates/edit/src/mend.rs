@@ -4,9 +4,9 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{Block, Lens};
-use threadline_entry::{Kind, has_lone_surrogate};
+use threadline_entry::{Entry, Kind, has_lone_surrogate};
 
-use crate::arrange::is_boundary;
+use crate::arrange::{answered_reply, is_boundary};
 use crate::draft::{Body, Draft};
 use crate::splice::{Splice, span};
 
@@ -22,7 +22,56 @@ pub(crate) fn mend(draft: &mut Draft<'_>, chain: &[usize]) {
             start = end;
         }
     }
+    cut_back(draft, chain);
 }
+
+/// The reply at whose results the conversation ends: it has yet to go on.
+pub(crate) fn waiting_reply(draft: &Draft<'_>, chain: &[usize]) -> Option<usize> {
+    let session = draft.session;
+    let mut answered: Vec<usize> = Vec::new();
+    for &idx in chain.iter().rev().filter(|&&idx| !draft.goes(idx)) {
+        let entry = &session.entries()[idx];
+        match entry.kind() {
+            Kind::Assistant if entry.flag("isApiErrorMessage") => {}
+            Kind::Assistant => return session.reply_of(idx).filter(|reply| answered.contains(reply)),
+            Kind::User => {
+                let text = entry.message()?.content()?.as_str().is_some();
+                if text || draft.blocks(idx).any(|(_, block)| !block.is("tool_result")) {
+                    return None;
+                }
+                // A result without a call will go.
+                answered.extend(answered_reply(session, idx));
+            }
+            Kind::System if is_local_command(entry) => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// A reply that waits to go on needs all that it thought. One that has lost it goes, with its results: the conversation ends before it.
+fn cut_back(draft: &mut Draft<'_>, chain: &[usize]) {
+    let session = draft.session;
+    while let Some(reply) = waiting_reply(draft, chain) {
+        let lines = &session.replies()[reply].entries;
+        let thinks = |idx: usize| {
+            session.entries()[idx].message().is_some_and(|message| message.blocks().any(is_thought))
+        };
+        let still = |&idx: &usize| draft.blocks(idx).any(|(_, block)| is_thought(block));
+        if !lines.iter().any(|&idx| thinks(idx)) || lines.iter().any(still) {
+            return;
+        }
+        for &idx in chain {
+            let of_it = session.reply_of(idx) == Some(reply) || answered_reply(session, idx) == Some(reply);
+            if of_it && !draft.goes(idx) {
+                draft.remove(idx, CUT_BACK);
+            }
+        }
+    }
+}
+
+/// Why a conversation ends earlier.
+const CUT_BACK: &str = "of a reply that could not go on without what it thought";
 
 /// One stretch between compactions.
 fn mend_stretch(draft: &mut Draft<'_>, lines: &[usize]) {
@@ -79,8 +128,7 @@ fn drop_unasked(draft: &mut Draft<'_>, lines: &[usize]) {
     let session = draft.session;
     let asks = |draft: &Draft<'_>, idx: usize| {
         let entry = &session.entries()[idx];
-        let local = entry.kind() == Kind::System
-            && entry.get("subtype").is_some_and(|json| json.is_str("local_command"));
+        let local = is_local_command(entry);
         let content = || entry.message().and_then(|message| message.content());
         !draft.goes(idx)
             && (local
@@ -98,6 +146,11 @@ fn drop_unasked(draft: &mut Draft<'_>, lines: &[usize]) {
             draft.remove(idx, "said before anything was asked");
         }
     }
+}
+
+/// The output of a command, which is a message of the user's.
+pub(crate) fn is_local_command(entry: &Entry) -> bool {
+    entry.kind() == Kind::System && entry.get("subtype").is_some_and(|json| json.is_str("local_command"))
 }
 
 /// Messages and texts without content.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, Read};
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use sha2::{Digest as _, Sha256};
 use threadline_entry::{Ending, Entry, Finding};
 use threadline_session::Session;
@@ -106,9 +106,15 @@ impl<'s> Plan<'s> {
         let mut moved = FxHashMap::default();
         let mut before = None;
         let is_kept = |idx: &usize| self.place[*idx] != GONE && is_tree(&session.entries()[*idx]);
-        let lines = 0..session.entries().len();
-        let kept: FxHashSet<Cow<'_, str>> =
-            lines.filter(is_kept).filter_map(|idx| session.entries()[idx].uuid()).collect();
+        // Of a line that was written twice, one of the two is kept.
+        let lines = (0..session.entries().len()).filter(is_kept);
+        let named = lines.clone().filter_map(|idx| Some((session.entries()[idx].uuid()?, self.place[idx])));
+        let kept: FxHashMap<Cow<'_, str>, u32> = named.collect();
+        let first = lines.map(|idx| self.place[idx]).min();
+        let stands = |idx: usize| match self.place[idx] {
+            GONE => session.entries()[idx].uuid().and_then(|uuid| kept.get(&uuid).copied()),
+            place => Some(place),
+        };
         for (idx, entry) in session.entries().iter().enumerate() {
             if self.place[idx] != GONE {
                 if is_tree(entry) && !session.is_sidechain(idx) {
@@ -120,11 +126,11 @@ impl<'s> Plan<'s> {
                 continue;
             }
             let Some(uuid) = entry.uuid() else { continue };
-            if kept.contains(&uuid) {
+            if kept.contains_key(&uuid) {
                 continue;
             }
-            let above = session.ancestors(idx).map(|above| self.place[above]).find(|&place| place != GONE);
-            if let Some(place) = above.or(before) {
+            let above = session.ancestors(idx).find_map(stands);
+            if let Some(place) = above.or(before).or(first) {
                 moved.insert((&*uuid).into(), place);
             }
         }
@@ -152,6 +158,11 @@ impl<'s> Plan<'s> {
     /// What becomes of files beside the log.
     pub fn side_files(&self) -> &[SideFile] {
         &self.draft.side
+    }
+
+    /// What is done to the content of files beside the log, in words.
+    pub fn notes_beside(&self) -> &[String] {
+        &self.draft.beside
     }
 
     /// What was odd about the session, and what the person should know about the result.

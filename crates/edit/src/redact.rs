@@ -311,7 +311,8 @@ struct Cleaned {
     thought: bool,
 }
 
-fn each_entry(log: &[u8], mut visit: impl FnMut(&Entry)) {
+/// Goes through the entries of a log.
+pub(crate) fn each_entry(log: &[u8], mut visit: impl FnMut(&Entry)) {
     let mut lines = Lines::new(log);
     while let Ok(Some(line)) = lines.next() {
         parse_line(&line, |entry, _| visit(&entry));

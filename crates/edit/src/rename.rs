@@ -1,17 +1,18 @@
 //! Renaming: the ids of a new session, through one map applied to everything that refers to a line.
 
 use memchr::memmem;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::REFERENCES;
-use threadline_entry::{Entry, Json, JsonKind, Lines, mend_surrogates, parse_line};
+use threadline_entry::{Entry, Json, JsonKind, mend_surrogates};
 
 use crate::draft::Draft;
 use crate::fresh::Fresh;
 use crate::plan::{Plan, Shape, Target};
+use crate::redact::each_entry;
 use crate::splice::{Splice, quote, set, span, without};
 
 /// The map from the ids of a log to those of the result.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Rename {
     new: Option<New>,
     /// Lines that are gone, and the places of those that stand in for them.
@@ -20,7 +21,7 @@ pub(crate) struct Rename {
     paths: Vec<(String, String)>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct New {
     old_id: String,
     id: String,
@@ -161,32 +162,46 @@ impl Rename {
 
     /// A log, or a file with one JSON object, with the ids of the new session.
     pub(crate) fn log(&self, plan: &Plan<'_>, log: &[u8], out: &mut Vec<u8>) {
-        let mut lines = Lines::new(log);
-        while let Ok(Some(line)) = lines.next() {
-            parse_line(&line, |entry, _| {
-                let mut splices = Vec::new();
-                for key in ["uuid", "parentUuid"] {
-                    let old = entry.get(key).and_then(|json| json.as_str());
-                    let renamed = old.and_then(|old| match self.moved.get(&*old) {
-                        Some(&place) => plan.uuid_at(place),
-                        None => self.uuid(&old),
-                    });
-                    if let Some(uuid) = renamed {
-                        splices.extend(set(&entry, key, &quote(&uuid)));
-                    }
-                }
-                self.line(plan, &entry, &mut splices);
-                if splices.is_empty() {
-                    out.extend(entry.as_bytes());
-                } else {
-                    let mut text = String::new();
-                    crate::splice::apply_to(entry.text(), &mut splices, &mut text);
-                    out.extend(mend_surrogates(&text).as_bytes());
-                }
-                if entry.ending() == threadline_entry::Ending::Newline {
-                    out.push(b'\n');
-                }
+        // A line of the session may be gone there and stand here.
+        let mut own: FxHashSet<Box<str>> = FxHashSet::default();
+        if !self.moved.is_empty() {
+            each_entry(log, |entry| {
+                own.extend(
+                    entry
+                        .uuid()
+                        .filter(|uuid| self.moved.contains_key(&**uuid))
+                        .map(|uuid| Box::from(&*uuid)),
+                );
             });
         }
+        if !own.is_empty() {
+            let mut here = self.clone();
+            here.moved.retain(|uuid, _| !own.contains(uuid));
+            return here.log(plan, log, out);
+        }
+        each_entry(log, |entry| {
+            let mut splices = Vec::new();
+            for key in ["uuid", "parentUuid"] {
+                let old = entry.get(key).and_then(|json| json.as_str());
+                let renamed = old.and_then(|old| match self.moved.get(&*old) {
+                    Some(&place) => plan.uuid_at(place),
+                    None => self.uuid(&old),
+                });
+                if let Some(uuid) = renamed {
+                    splices.extend(set(entry, key, &quote(&uuid)));
+                }
+            }
+            self.line(plan, entry, &mut splices);
+            if splices.is_empty() {
+                out.extend(entry.as_bytes());
+            } else {
+                let mut text = String::new();
+                crate::splice::apply_to(entry.text(), &mut splices, &mut text);
+                out.extend(mend_surrogates(&text).as_bytes());
+            }
+            if entry.ending() == threadline_entry::Ending::Newline {
+                out.push(b'\n');
+            }
+        });
     }
 }

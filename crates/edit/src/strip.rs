@@ -5,12 +5,12 @@ mod shorten;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::Kind;
-use threadline_entry::lens::AttachmentLine;
+use threadline_entry::lens::{AttachmentLine, Progress};
 use threadline_session::{Session, ToolCall};
 
 use crate::arrange;
 use crate::draft::Draft;
-use crate::mend::{drop_thinking, is_thought};
+use crate::mend::{drop_thinking, is_thought, waiting_reply};
 use crate::splice::without;
 
 /// What to take out.
@@ -114,6 +114,7 @@ pub fn strip(draft: &mut Draft<'_>, what: &Strip, origin: &str) {
 fn strip_tools(draft: &mut Draft<'_>, tools: &Tools, origin: &str) {
     let session = draft.session;
     let wanted = in_scope(session, tools);
+    let mut removed: FxHashSet<&str> = FxHashSet::default();
     for (at, call) in session.tool_calls().iter().enumerate() {
         let named = tools.names.is_empty() || tools.names.contains(&call.name);
         if !named || !wanted.contains(&at) {
@@ -123,6 +124,14 @@ fn strip_tools(draft: &mut Draft<'_>, tools: &Tools, origin: &str) {
             shorten::call(draft, call, origin);
         } else {
             remove_call(draft, call);
+            removed.insert(&call.id);
+        }
+    }
+    for (idx, entry) in session.entries().iter().enumerate().filter(|_| !removed.is_empty()) {
+        let progress = entry.lens::<Progress<'_>>().filter(|_| entry.kind() == Kind::Progress);
+        let call = progress.and_then(Progress::parent_tool_use_id);
+        if call.is_some_and(|call| removed.contains(&*call)) && !draft.goes(idx) {
+            draft.remove(idx, "progress of a call that goes");
         }
     }
 }
@@ -186,7 +195,7 @@ fn remove_call(draft: &mut Draft<'_>, call: &ToolCall) {
 /// Takes out all thinking, but for that of a reply that has yet to go on with its results.
 fn strip_thinking(draft: &mut Draft<'_>) {
     let session = draft.session;
-    let waiting = waiting_reply(draft);
+    let waiting = waiting_reply(draft, &arrange::chain(session));
     let mut replies: Vec<usize> = Vec::new();
     for (at, reply) in session.replies().iter().enumerate() {
         let thinks = reply.entries.iter().any(|&idx| draft.blocks(idx).any(|(_, block)| is_thought(block)));
@@ -197,25 +206,4 @@ fn strip_thinking(draft: &mut Draft<'_>) {
     for reply in replies {
         drop_thinking(draft, session.replies()[reply].entries[0], "thinking");
     }
-}
-
-/// The reply at whose results the conversation ends.
-fn waiting_reply(draft: &Draft<'_>) -> Option<usize> {
-    let session = draft.session;
-    let mut results = false;
-    for idx in arrange::chain(session).into_iter().rev().filter(|&idx| !draft.goes(idx)) {
-        match session.entries()[idx].kind() {
-            Kind::Assistant if session.entries()[idx].flag("isApiErrorMessage") => {}
-            Kind::Assistant => return session.reply_of(idx).filter(|_| results),
-            Kind::User => {
-                let text = session.entries()[idx].message()?.content()?.as_str().is_some();
-                if text || draft.blocks(idx).any(|(_, block)| !block.is("tool_result")) {
-                    return None;
-                }
-                results = true;
-            }
-            _ => {}
-        }
-    }
-    None
 }

@@ -181,28 +181,37 @@ fn agent_progress(session: &Session) -> impl Iterator<Item = (usize, Progress<'_
     )
 }
 
-/// Agents that ran inside the session's own file: each sidechain root and what hangs below it.
-fn inline_agents(main: &Session) -> Vec<Agent> {
-    // In a sub-agent's own file every line is a sidechain: that is the agent itself, and no agent of it.
-    if main.entries().iter().enumerate().all(|(i, _)| !main.in_tree(i) || main.is_sidechain(i)) {
-        return Vec::new();
-    }
-    let mut agents: Vec<Agent> = Vec::new();
-    let mut agent_of: FxHashMap<usize, usize> = FxHashMap::default();
-    for (idx, entry) in main.entries().iter().enumerate() {
-        if !main.in_tree(idx) || !main.is_sidechain(idx) {
-            continue;
+impl Session {
+    /// The lines of each sub-agent that ran inside the session's own file (1.0.x): a sidechain's root, and what hangs below it.
+    pub fn inline_agents(&self) -> Vec<Vec<usize>> {
+        let mut agents: Vec<Vec<usize>> = Vec::new();
+        // In a sub-agent's own file every line is a sidechain: that is the agent itself, and no agent of it.
+        if (0..self.entries().len()).all(|idx| !self.in_tree(idx) || self.is_sidechain(idx)) {
+            return agents;
         }
-        let above = main.ancestors(idx).skip(1).find_map(|above| agent_of.get(&above).copied());
-        let agent = above.unwrap_or_else(|| {
-            let id = entry.uuid().unwrap_or_default().into_owned();
-            agents.push(Agent::bare(id));
-            agents.len() - 1
-        });
-        agent_of.insert(idx, agent);
-        agents[agent].session.push(entry.clone(), Vec::new());
+        let mut agent_of: FxHashMap<usize, usize> = FxHashMap::default();
+        for idx in (0..self.entries().len()).filter(|&idx| self.in_tree(idx) && self.is_sidechain(idx)) {
+            let above = self.ancestors(idx).skip(1).find_map(|above| agent_of.get(&above).copied());
+            let agent = above.unwrap_or_else(|| {
+                agents.push(Vec::new());
+                agents.len() - 1
+            });
+            agent_of.insert(idx, agent);
+            agents[agent].push(idx);
+        }
+        agents
     }
-    agents
+}
+
+fn inline_agents(main: &Session) -> Vec<Agent> {
+    let agent = |lines: Vec<usize>| {
+        let mut agent = Agent::bare(main.entries()[lines[0]].uuid().unwrap_or_default().into_owned());
+        for idx in lines {
+            agent.session.push(main.entries()[idx].clone(), Vec::new());
+        }
+        agent
+    };
+    main.inline_agents().into_iter().map(agent).collect()
 }
 
 /// Agents that stand inside a session's own log.

@@ -249,6 +249,12 @@ impl Rules {
                 "the newest line is not the conversation's last",
             ));
         }
+        // Newer ones go on from the last that is no progress.
+        let seen = self.facts.iter().rposition(|fact| fact.in_tree && !fact.sidechain && !fact.progress);
+        if let Some(last) = seen.filter(|last| chain.binary_search(last).is_err()) {
+            let name = self.facts[last].name;
+            breaches.push(Breach::new(Rule::Straight, last, name, "the last line is not the conversation's"));
+        }
         self.check_recovered(chain, breaches);
     }
 

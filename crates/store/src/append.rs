@@ -45,7 +45,7 @@ pub struct Appended {
 /// quicker than we are, so this is far more than patience; it only ends what would never end.
 const ATTEMPTS: usize = 1000;
 
-/// Appends `lines`, given without newlines, in a single write under a lock.
+/// Appends `lines`, given without newlines, in a single write under a lock: all of them or, on a disk that is full, none.
 ///
 /// A file that is gone stays gone. With `expect`, a file that was replaced, cut or rewritten since is
 /// left alone; one that has only grown is fine.
@@ -68,9 +68,23 @@ pub fn append<L: AsRef<[u8]>>(
     if closed_torn_line {
         bytes.insert(0, b'\n');
     }
-    file.write_all(&bytes)?;
+    if let Err(error) = file.write_all(&bytes) {
+        take_back(&mut file, end, &bytes)?;
+        return Err(error.into());
+    }
     // Somebody who knows nothing of locks may have been quicker, so the place is known only now.
     Ok(Appended { byte_offset: file.stream_position()? - length, closed_torn_line })
+}
+
+/// Takes back the half of a write that a full disk let through, unless somebody else has written behind it.
+fn take_back(file: &mut fs_err::File, end: u64, bytes: &[u8]) -> io::Result<()> {
+    let mut half = Vec::new();
+    file.seek(SeekFrom::Start(end))?;
+    file.take(bytes.len() as u64).read_to_end(&mut half)?;
+    if bytes.starts_with(&half) && file.metadata()?.len() == end + half.len() as u64 {
+        file.set_len(end)?;
+    }
+    Ok(())
 }
 
 /// Makes a new session file of `lines`, given without newlines. Only its owner may read it (0600 on Unix).

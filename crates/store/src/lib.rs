@@ -49,7 +49,7 @@ pub use glance::{Glance, glance, glance_all};
 pub use home::{Home, Store};
 pub use identity::FileId;
 pub use listing::Listing;
-pub use live::is_live;
+pub use live::{Live, is_live};
 pub use log_file::{LogFile, SessionLogs, logs_below};
 pub use op::{Action, FileDigest, OpError, Operations, Receipt, ReceiptFile, State, Step, Undone};
 pub use project::{encode_project, folder_matches, worktrees};

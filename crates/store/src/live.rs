@@ -1,15 +1,49 @@
 //! Whether a session is open in Claude Code right now.
 
 use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use threadline_entry::{Entry, Json};
 
 use crate::session_file::SessionFile;
+use crate::window::{Window, lines_back};
 
-/// The process that has the session open, as Claude Code's own list of its processes tells; `None` if there is none.
+/// Why a session is taken to be open in Claude Code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Live {
+    /// This process has it open, as Claude Code's own list of its processes tells.
+    Process(u64),
+    /// Its last line was made so long ago.
+    Written(Duration),
+}
+
+/// A session whose last line is younger than this is taken to be open.
+const FRESH: Duration = Duration::from_secs(60);
+
+/// Whether somebody works in the session at this moment.
 ///
-/// Lists go stale: an entry counts only while its process is there.
-pub fn is_live(file: &SessionFile) -> Option<u64> {
+/// Older versions of Claude Code keep no list of their processes, so a log that has just grown counts too. What counts is
+/// the time that its last line names: a file that was edited or copied is new, but nobody works in it.
+pub fn is_live(file: &SessionFile, now: SystemTime) -> Option<Live> {
+    process(file).map(Live::Process).or_else(|| just_written(&file.path, now).map(Live::Written))
+}
+
+/// How old the last line of a log is that has just grown.
+fn just_written(path: &Path, now: SystemTime) -> Option<Duration> {
+    let modified = fs_err::metadata(path).and_then(|metadata| metadata.modified()).ok()?;
+    if now.duration_since(modified).is_ok_and(|age| age >= FRESH) {
+        return None;
+    }
+    let mut window = Window::default();
+    window.read(path).ok()?;
+    let time = lines_back(window.tail()).find_map(|line| Entry::parse(line).0.timestamp())?;
+    let written = UNIX_EPOCH + Duration::from_millis(u64::try_from(time).ok()?);
+    let age = now.duration_since(written).unwrap_or_default();
+    (age < FRESH).then_some(age)
+}
+
+/// The process that has the session open. Lists go stale: an entry counts only while its process is there.
+fn process(file: &SessionFile) -> Option<u64> {
     let sessions = file.home.as_ref()?.root().join("sessions");
     let entries = fs_err::read_dir(sessions).ok()?;
     let found = entries.flatten().filter_map(|entry| {
@@ -37,7 +71,8 @@ mod tests {
     fn a_session_is_live_while_its_process_runs() {
         let dir = tempfile::tempdir().unwrap();
         let file = SessionFile::at(dir.path().join("projects/-p/s1.jsonl"));
-        assert_eq!(is_live(&file), None);
+        let live = || is_live(&file, UNIX_EPOCH);
+        assert_eq!(live(), None);
         let put = |name: &str, text: String| {
             fs_err::create_dir_all(dir.path().join("sessions")).unwrap();
             fs_err::write(dir.path().join("sessions").join(name), text).unwrap();
@@ -45,8 +80,26 @@ mod tests {
         put("4000000000.json", "{\"pid\":4000000000,\"sessionId\":\"s1\"}".to_owned());
         put("other.json", format!("{{\"pid\":{},\"sessionId\":\"s2\"}}\n", std::process::id()));
         put("torn.json", "{".to_owned());
-        assert_eq!(is_live(&file), None);
+        assert_eq!(live(), None);
         put(&format!("{}.json", std::process::id()), "{\"sessionId\":\"s1\"}".to_owned());
-        assert_eq!(is_live(&file), Some(u64::from(std::process::id())));
+        assert_eq!(live(), Some(Live::Process(u64::from(std::process::id()))));
+    }
+
+    #[test]
+    fn a_log_that_has_just_grown_is_live() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s1.jsonl");
+        let line = r#"{"type":"user","timestamp":"2026-01-01T10:00:00.000Z"}"#;
+        fs_err::write(&path, format!("{line}\n{{\"type\":\"custom-title\"}}\n")).unwrap();
+        let file = SessionFile::at(&path);
+        let said = UNIX_EPOCH + Duration::from_secs(1_767_261_600);
+        let after = |seconds: u64, modified: u64| {
+            let handle = std::fs::File::options().write(true).open(&path).unwrap();
+            handle.set_modified(said + Duration::from_secs(modified)).unwrap();
+            is_live(&file, said + Duration::from_secs(seconds))
+        };
+        assert_eq!(after(5, 1), Some(Live::Written(Duration::from_secs(5))));
+        assert_eq!(after(61, 1), None, "it is quiet");
+        assert_eq!(after(600, 599), None, "it was edited");
     }
 }

@@ -152,6 +152,124 @@ fn a_session_that_is_open_is_left_alone() {
     assert_eq!(world.run(&["edit", "tag", id, "wip", "--apply", "--force"]).code, 0);
 }
 
+#[test]
+fn a_session_that_has_just_grown_is_left_alone() {
+    let world = World::new();
+    let path = world.home.session("loom", LOOM);
+    let now = jiff::Timestamp::now();
+    std::fs::write(&path, read(&path).replace("2026-01-01T10:00:03.000Z", &format!("{now:.3}"))).unwrap();
+    let run = world.run(&["edit", "strip", "last", "--tools", "--in-place", "--apply"]);
+    assert_eq!(run.code, 2);
+    assert!(run.err.contains("seems to be open: its last line is "), "{run}");
+    assert_eq!(world.run(&["edit", "clone", "last", "--apply"]).code, 0, "a copy changes nothing");
+    assert_eq!(world.run(&["op", "undo"]).code, 0);
+    assert_eq!(world.run(&["edit", "strip", "last", "--tools", "--in-place", "--apply", "--force"]).code, 0);
+}
+
+#[test]
+fn a_cut_clone_has_what_was_there_until_then() {
+    let world = World::new();
+    let path = world.home.session(
+        "loom",
+        r#"
+u1        user   "one"
+a1 <- u1  reply  m1 tool t1 Task {"prompt":"count"}
+r1 <- a1  result t1 "see tool-results/o1.txt" {"agentId":"a11111"}
+a2 <- r1  reply  m2 text "One."
+snapshot u1 {"/a.rs":{"backupFileName":"01@v1","version":1}}
+u2 <- a2  user   "two"
+a3 <- u2  reply  m3 tool t2 Task {"prompt":"count again"}
+r2 <- a3  result t2 "see tool-results/o2.txt" {"agentId":"a22222"}
+a4 <- r2  reply  m4 text "Two."
+snapshot u2 {"/a.rs":{"backupFileName":"01@v2","version":2}}
+"#,
+    );
+    let id = path.file_stem().unwrap().to_str().unwrap().to_owned();
+    for (agent, prompt, time) in [
+        ("a11111", "count", "10:00:02"),
+        ("a22222", "count again", "10:00:07"),
+        ("acompact-1", "sum up", "10:00:08"),
+    ] {
+        let log =
+            format!("{agent}x user \"{prompt}\" @{time}\n{agent}y <- {agent}x reply n{agent} text \"Two.\"");
+        world.home.agent("loom", agent, &log, Some("{\"agentType\":\"Explore\"}"));
+    }
+    for n in [1, 2] {
+        world.home.file(format!("projects/-home-ada-loom/{id}/tool-results/o{n}.txt"), "all of it");
+        world.home.file(format!("file-history/{id}/01@v{n}"), "fn main() {}");
+    }
+    let made = |to: &[&str]| {
+        let before = files(&world);
+        let object = world.run(&[&["edit", "clone", &id, "--apply", "--json"], to].concat()).json();
+        let clone = object["target"].as_str().unwrap().to_owned();
+        let made: Vec<String> = files(&world)
+            .into_iter()
+            .filter(|file| !before.contains(file))
+            .map(|(name, _)| name.replace(&clone, "[id]").replace("projects/-home-ada-loom/", ""))
+            .collect();
+        assert_eq!(world.run(&["check", &clone]).code, 0);
+        assert_eq!(world.run(&["op", "undo"]).code, 0);
+        made
+    };
+    assert_eq!(made(&[]).len(), 11);
+    assert_eq!(
+        made(&["--to", "1"]),
+        [
+            "file-history/[id]/01@v1",
+            "[id].jsonl",
+            "[id]/subagents/agent-a11111.jsonl",
+            "[id]/subagents/agent-a11111.meta.json",
+            "[id]/tool-results/o1.txt",
+        ]
+    );
+}
+
+/// A command as it is run where files cannot grow beyond so many blocks of 512 bytes.
+#[cfg(unix)]
+fn limited(command: &std::process::Command, blocks: usize) -> std::process::Command {
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\""), "sh"]);
+    shell.arg(command.get_program()).args(command.get_args());
+    for (key, value) in command.get_envs() {
+        if let Some(value) = value {
+            shell.env(key, value);
+        }
+    }
+    shell
+}
+
+#[test]
+#[cfg(unix)]
+fn where_nothing_more_fits_everything_stays_as_it_was() {
+    let world = World::new();
+    let path = world.home.session("loom", LOOM);
+    // The log ends a little before the limit: the first bytes of another line still fit.
+    let line = "{\"type\":\"mode\",\"mode\":\"\"}\n";
+    let blocks = 32;
+    let pad = blocks * 512 - 20 - read(&path).len() - line.len();
+    let full = read(&path) + &line.replace("\"mode\":\"\"", &format!("\"mode\":\"{}\"", "x".repeat(pad)));
+    std::fs::write(&path, &full).unwrap();
+    let before = files(&world);
+    // Less than the log: not even the backup fits.
+    for (args, blocks) in [
+        (&["edit", "title", "last", "A title that does not fit any more", "--apply"][..], blocks),
+        (&["edit", "strip", "last", "--tools", "--in-place", "--apply"], blocks / 2),
+        (&["edit", "clone", "last", "--apply"], blocks / 2),
+    ] {
+        let done = limited(&world.command(args), blocks).output().unwrap();
+        let told = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(2), "{args:?}: {told}");
+        assert!(told.contains("nothing was changed; every file is as it was"), "{args:?}: {told}");
+        assert!(told.contains("there must be room"), "{args:?}: {told}");
+        assert_eq!(files(&world), before, "{args:?}");
+        assert_eq!(world.receipts(), 0, "{args:?}");
+        assert_eq!(world.run(args).code, 0, "{args:?} with room");
+        assert_eq!(world.run(&["op", "undo"]).code, 0);
+        assert_eq!(world.run(&["op", "forget", "--all"]).code, 0);
+        assert_eq!(files(&world), before, "{args:?}");
+    }
+}
+
 /// A session with everything beside it.
 fn full(world: &World) -> String {
     let path = world.home.session(

@@ -51,3 +51,32 @@ fn a_repaired_copy_is_sound() {
     let check = world.run(&["check", &target]);
     assert_eq!(check.code, 0, "{check}");
 }
+
+#[test]
+fn sub_agents_are_mended_with_their_session() {
+    let sound = "u1 user \"go\"\na1 <- u1 reply m1 tool t1 Task {\"prompt\":\"count\"}\nr1 <- a1 result t1 \"Two.\" {\"agentId\":\"a1b2c3\"}\na2 <- r1 reply m2 text \"Two.\"";
+    let faulty = "x1 user \"count\"\nx2 <- x1 reply n1 tool t9 Bash\nx3 <- ?y reply n2 text \"Two.\"";
+    for in_place in [true, false] {
+        let world = World::new();
+        world.home.session("loom", sound);
+        let agent = world.home.agent("loom", "a1b2c3", faulty, None);
+        let before = std::fs::read(&agent).unwrap();
+        let id = session_uuid("loom");
+        assert_eq!(world.run(&["check", &id]).code, 1);
+        let mut args = vec!["edit", "repair", &id];
+        args.extend(in_place.then_some("--in-place"));
+        let plan = world.run(&args);
+        assert!(plan.out.contains("agent-a1b2c3.jsonl: a call without a result (line 2)"), "{plan}");
+        assert!(plan.out.contains("agent-a1b2c3.jsonl, line 2: the call of Bash has no result"), "{plan}");
+        args.extend(["--apply", "--json"]);
+        let done = world.run(&args);
+        assert_eq!(done.code, 0, "{done}");
+        let target = done.json()["target"].as_str().unwrap().to_owned();
+        assert_eq!(target == id, in_place);
+        let check = world.run(&["check", &target]);
+        assert_eq!(check.code, 0, "{check}");
+        assert_eq!(std::fs::read(&agent).unwrap() == before, !in_place);
+        assert_eq!(world.run(&["op", "undo"]).code, 0);
+        assert_eq!(std::fs::read(&agent).unwrap(), before);
+    }
+}

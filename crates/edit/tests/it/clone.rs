@@ -1,7 +1,10 @@
 //! Clones: one straight chain, new ids everywhere, nothing of the old session's own.
 
 use insta::assert_snapshot;
-use threadline_edit::{Cut, Target, clone};
+use std::path::Path;
+
+use threadline_edit::{ChangeKind, Cut, SideFile, Strip, Target, Tools, clone, set_agents_apart, strip};
+use threadline_session::{Family, Session};
 use threadline_testkit::log;
 
 use crate::support::{NEW, new, plan, session, told};
@@ -65,4 +68,56 @@ fn in_place_a_straight_session_stays_byte_for_byte() {
     let plan = plan(&session, Target::InPlace, |_| ());
     assert_eq!(plan.to_bytes(), straight);
     assert!(plan.is_empty());
+}
+
+/// A sub-agent inside the log, as 1.0.x wrote it.
+const INLINE: &str = r#"
+u1        user   "find it"
+a1 <- u1  reply  m1 tool t1 Task {"prompt":"where?"}
+x1        user   "where?" sidechain
+x2 <- x1  reply  n1 tool t9 Grep {"pattern":"fn"} sidechain
+x3 <- x2  result t9 "src" sidechain
+x4 <- x3  reply  n2 text "In src." sidechain
+r1 <- a1  result t1 "In src."
+a2 <- r1  reply  m2 text "There."
+"#;
+
+#[test]
+fn a_sub_agent_inside_the_log_gets_a_log_of_its_own() {
+    let session = session(&log(INLINE));
+    let folder = Path::new("/p/new/subagents");
+    let made = |without_tools: bool| {
+        let plan = plan(&session, new(), |draft| {
+            clone(draft, None, Some("T")).unwrap();
+            if without_tools {
+                strip(draft, &Strip { tools: Some(Tools::default()), ..Strip::default() }, "x");
+            }
+            set_agents_apart(draft, folder, &crate::support::shape(new()).fresh);
+        });
+        assert_eq!(plan.refusals(), [""; 0]);
+        let gone = plan.changes().filter(|change| change.kind == ChangeKind::Removed);
+        let moved =
+            gone.filter(|change| change.why.iter().any(|why| why.contains("a log of its own"))).count();
+        let [SideFile::MakeLog { path, content }] = plan.side_files() else { panic!("one agent") };
+        assert_eq!(path.parent(), Some(folder));
+        let mut log = Vec::new();
+        plan.repoint(content, &mut log);
+        (moved, Session::from_bytes(&plan.to_bytes()), Session::from_bytes(&log))
+    };
+    let (moved, main, agent) = made(false);
+    assert_eq!((moved, agent.entries().len()), (4, 4));
+    assert!(agent.entries().iter().all(|entry| entry.get("agentId").is_some() && entry.flag("isSidechain")));
+    assert!(agent.findings().is_empty(), "{:?}", agent.findings());
+    let call = agent.entries()[2].get("sourceToolAssistantUUID").and_then(|json| json.as_str());
+    assert_eq!(call, agent.entries()[1].uuid());
+    let mut known = threadline_session::Agent::bare("a".into());
+    known.session = agent;
+    let family = Family::new(main, vec![known]);
+    assert_eq!(family.agents.len(), 1);
+    assert_eq!(family.agents[0].spawn.as_ref().map(|spawn| &*spawn.tool_use_id), Some("t1"));
+    // What is taken out of the session is taken out of it, too.
+    let (_, _, agent) = made(true);
+    let parents: Vec<_> = agent.entries().iter().map(|entry| entry.parent_uuid().is_some()).collect();
+    assert_eq!(parents, [false, true]);
+    assert!(agent.findings().is_empty(), "{:?}", agent.findings());
 }

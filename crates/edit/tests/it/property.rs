@@ -214,7 +214,10 @@ fn sent(bytes: &[u8]) -> String {
 
 /// Whether the plan may be written. One that leaves nothing of a conversation may not.
 fn is_sound(plan: &Plan<'_>) -> Result<bool, TestCaseError> {
-    let empty = plan.refusals().iter().any(|refusal| refusal.contains("no conversation is left"));
+    let is_empty = |refusal: &String| {
+        refusal.contains("no conversation is left") || refusal.contains("nothing of the conversation")
+    };
+    let empty = plan.refusals().iter().any(is_empty);
     prop_assert!(empty || plan.refusals().is_empty(), "{:?}", plan.refusals());
     Ok(!empty)
 }
@@ -230,17 +233,19 @@ fn strings(json: Json<'_>, out: &mut Vec<String>) {
     }
 }
 
+/// How many cases: a few in every run, and as many as PROPTEST_CASES says.
+fn cases() -> u32 {
+    match ProptestConfig::default().cases {
+        256 => 48,
+        asked => asked,
+    }
+}
+
 proptest! {
-    // The same logs in every run; a run of another seed is for whoever looks for more.
-    #![proptest_config(ProptestConfig {
-        cases: 48,
-        rng_seed: proptest::test_runner::RngSeed::Fixed(6),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
     #[test]
-    fn no_uuid_of_the_source_is_in_a_clone(bytes in any_log(0)) {
+    fn no_uuid_of_the_source_is_in_a_clone(bytes in any_log(3)) {
         let session = session(&bytes.0);
         let plan = plan(&session, new(), |draft| clone(draft, None, None).unwrap());
         prop_assume!(is_sound(&plan)?);
@@ -284,7 +289,7 @@ proptest! {
     }
 
     #[test]
-    fn a_strip_of_a_stripped_session_does_nothing(bytes in any_log(0), what in any_strip(), in_place in any::<bool>()) {
+    fn a_strip_of_a_stripped_session_does_nothing(bytes in any_log(3), what in any_strip(), in_place in any::<bool>()) {
         let source = session(&bytes.0);
         let target = if in_place { Target::InPlace } else { new() };
         let once = plan(&source, target, |draft| strip(draft, &what, "x"));

@@ -303,3 +303,23 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_reply_that_waits_goes_with_its_thought() {
+    let secret = &secrets(5)[0];
+    let before = log(&format!(
+        "u1 user \"go\"\na1 <- u1 reply m1 thinking \"Fine.\" \"sig\"\na2 <- a1 reply m1 tool t1 Bash\nr1 <- a2 result t1 \"ok\"\n\
+         a3 <- r1 reply m2 thinking {} \"sig\"\na4 <- a3 reply m2 tool t2 Bash\nr2 <- a4 result t2 \"ok\"\n",
+        quoted(&secret.text)
+    ));
+    for target in [Target::InPlace, new()] {
+        redacted(&before, target, |plan| {
+            assert_eq!(plan.refusals(), [""; 0]);
+            let left = Session::from_bytes(&plan.to_bytes());
+            assert_eq!(left.entries().iter().filter(|entry| entry.uuid().is_some()).count(), 4);
+            assert!(left.replay().unwrap().iter().any(|message| message.content[0].kind() == "thinking"));
+            let why = "of a reply that could not go on without what it thought";
+            assert_eq!(plan.changes().filter(|change| change.why.iter().any(|told| told == why)).count(), 2);
+        });
+    }
+}

@@ -22,6 +22,7 @@ pub(super) struct Fact {
     pub(super) in_tree: bool,
     pub(super) sidechain: bool,
     pub(super) boundary: bool,
+    pub(super) progress: bool,
     pub(super) role: Role,
     pub(super) up: Up,
     /// What a boundary continues in the reader's eyes.
@@ -74,6 +75,7 @@ impl Fact {
             in_tree: is_tree,
             sidechain: entry.flag("isSidechain"),
             boundary: subtype.as_deref() == Some("compact_boundary"),
+            progress: kind == Kind::Progress,
             role,
             up: Up::Root,
             logical: None,

@@ -134,3 +134,9 @@ fn what_was_wrong_before_is_not_new() {
     assert!(rules(&broken).new_breaches(&before).is_empty());
     assert_eq!(rules(&broken.replace("text \"One file.\"", "text \"\"")).new_breaches(&before).len(), 1);
 }
+
+#[test]
+fn the_last_line_that_is_no_progress_is_the_conversations() {
+    let log = "u1 user \"a\"\na1 <- u1 reply m1 text \"b\"\nu2 <- u1 user \"c\"\np1 <- a1 progress bash t1\n";
+    assert_eq!(told(log, false), ["line 3: the last line is not the conversation's (rule 3)"]);
+}

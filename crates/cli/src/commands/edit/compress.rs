@@ -115,7 +115,9 @@ pub(crate) fn run(cx: &Context, args: &CompressArgs) -> Result<Outcome, CommandE
             ));
         }
     }
-    job.finish(cx, &args.write, "compress", draft, args.target.target())
+    let target = args.target.target();
+    job.copy_beside(&mut draft, &target)?;
+    job.finish(cx, &args.write, "compress", draft, target)
 }
 
 fn read(path: &std::path::Path) -> Result<String, CommandError> {

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use threadline_edit::{Draft, Fresh, Plan, Shape, SideFile, Target};
 use threadline_entry::{Code, Lines, Severity, parse_line};
 use threadline_session::Session;
-use threadline_store::{Action, FileDigest, OpError, Receipt, SessionFile, Snapshot, State, Step, is_live};
+use threadline_store::{
+    Action, FileDigest, Live, OpError, Receipt, SessionFile, Snapshot, State, Step, is_live,
+};
 
 use super::{report, side};
 use crate::context::Context;
@@ -75,6 +77,14 @@ impl Job {
         Draft::new(&self.session)
     }
 
+    /// Lets what lies beside the log go along into a new session.
+    pub(crate) fn copy_beside(&self, draft: &mut Draft<'_>, target: &Target) -> Result<(), CommandError> {
+        match target {
+            Target::New(id) => side::copy(&self.file, id, draft),
+            Target::InPlace | Target::AsItStands => Ok(()),
+        }
+    }
+
     /// Makes the plan, and shows or applies it.
     pub(crate) fn finish<'s>(
         &'s self,
@@ -108,12 +118,6 @@ impl Job {
             Target::New(id) => id.clone(),
             Target::InPlace | Target::AsItStands => uuid::Uuid::new_v4().to_string(),
         };
-        // Redaction looks into what goes along.
-        if let Target::New(id) = &target
-            && operation != "redact"
-        {
-            side::copy(&self.file, id, &mut draft)?;
-        }
         let fresh = Fresh { seed, now: jiff::Timestamp::now().as_millisecond() };
         let plan = draft.plan(Shape { operation, target, fresh });
         let path = place.unwrap_or_else(|| self.target_path(&plan));
@@ -154,12 +158,17 @@ impl Job {
 
     /// A session that somebody works in is not changed under their hands.
     pub(crate) fn refuse_live(&self) -> Result<(), CommandError> {
-        if let Some(pid) = is_live(&self.file) {
-            return Err(CommandError::new(format!("session {} is open in Claude Code (process {pid})", self.file.id))
-                .hint("Claude Code reads a session once, at its start, and would not see the change: leave it first")
-                .hint("--force changes it all the same"));
-        }
-        Ok(())
+        let id = &self.file.id;
+        let told = match is_live(&self.file, std::time::SystemTime::now()) {
+            None => return Ok(()),
+            Some(Live::Process(pid)) => format!("session {id} is open in Claude Code (process {pid})"),
+            Some(Live::Written(ago)) => {
+                format!("session {id} seems to be open: its last line is {} seconds old", ago.as_secs())
+            }
+        };
+        Err(CommandError::new(told)
+            .hint("Claude Code reads a session once, at its start, and would not see the change: leave it first")
+            .hint("--force changes it all the same"))
     }
 
     fn apply(&self, cx: &Context, plan: &Plan<'_>, path: PathBuf) -> Result<Receipt, CommandError> {
@@ -250,10 +259,14 @@ pub(crate) fn told(error: OpError) -> CommandError {
         OpError::Replace(threadline_store::ReplaceError::Changed { .. }) => {
             told.hint("nothing was written; plan again with what the session holds now")
         }
-        OpError::Io(error) | OpError::Replace(threadline_store::ReplaceError::Io(error)) => {
+        OpError::Io(error)
+        | OpError::Replace(threadline_store::ReplaceError::Io(error))
+        | OpError::Append(threadline_store::AppendError::Io(error)) => {
             let told = told.hint("nothing was changed; every file is as it was");
             match error.kind() {
-                std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                std::io::ErrorKind::StorageFull
+                | std::io::ErrorKind::QuotaExceeded
+                | std::io::ErrorKind::FileTooLarge => {
                     told.hint("there must be room for a backup and for the new file; make some and try again")
                 }
                 std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
@@ -261,6 +274,9 @@ pub(crate) fn told(error: OpError) -> CommandError {
                 }
                 _ => told,
             }
+        }
+        OpError::Append(threadline_store::AppendError::Moved { .. }) => {
+            told.hint("nothing was written; plan again with what the session holds now")
         }
         _ => told,
     }

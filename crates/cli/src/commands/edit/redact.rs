@@ -12,7 +12,6 @@ use threadline_view::wire::FindingObject;
 
 use super::beside;
 use super::job::{Job, TargetArgs, WriteArgs};
-use super::side;
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 use crate::load;
@@ -84,8 +83,8 @@ pub(crate) fn run(cx: &Context, args: &RedactArgs) -> Result<Outcome, CommandErr
     let mut draft = job.draft();
     redactor.redact(&mut draft);
     let target = args.target.target();
-    if let Target::New(id) = &target {
-        side::copy(&job.file, id, &mut draft)?;
+    job.copy_beside(&mut draft, &target)?;
+    if let Target::New(_) = &target {
         for file in draft.sides_mut() {
             clean_copy(&mut redactor, file)?;
         }

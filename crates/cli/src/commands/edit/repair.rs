@@ -1,15 +1,19 @@
-use threadline_edit::{Fresh, Repair, Target};
-use threadline_entry::Severity;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use threadline_edit::{Draft, Fresh, Repair, Shape, SideFile, Target};
+use threadline_entry::{Finding, Severity};
 use threadline_session::Session;
 
 use super::job::{Job, TargetArgs, WriteArgs};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
+use crate::load;
 
 /// Mend what `check` finds
 ///
 /// Torn lines are set aside, glued ones set apart; lines without an id, a time or a parent get one; calls without results, results without
-/// calls, empty messages, broken thinking and errors at the end go; the conversation becomes one straight chain. Each repair is named, with its lines. What only you
+/// calls, empty messages, broken thinking and errors at the end go; the conversation becomes one straight chain, and so do the logs of sub-agents. Each repair is named, with its lines. What only you
 /// can decide stays, and is told: secrets (`edit redact`), conversations that two processes wrote at the same time (a repaired copy has the active one).
 #[derive(Debug, clap::Args)]
 pub(crate) struct RepairArgs {
@@ -32,8 +36,9 @@ pub(crate) fn run(cx: &Context, args: &RepairArgs) -> Result<Outcome, CommandErr
     };
     let fresh = Fresh { seed, now: jiff::Timestamp::now().as_millisecond() };
     let repair = Repair::new(&job.session, &fresh);
-    let draft = repair.draft();
-    if draft.is_untouched() {
+    let mut draft = repair.draft();
+    let agents = repaired_agents(&job, &fresh)?;
+    if draft.is_untouched() && agents.is_empty() {
         let left = faults(&job.session);
         cx.ui.note(&match left.len() {
             0 => "there is nothing to mend".to_owned(),
@@ -41,7 +46,81 @@ pub(crate) fn run(cx: &Context, args: &RepairArgs) -> Result<Outcome, CommandErr
         });
         return Ok(Outcome::No);
     }
+    job.copy_beside(&mut draft, &target)?;
+    for agent in agents {
+        agent.into_draft(&mut draft);
+    }
     job.finish(cx, &args.write, "repair", draft, target)
+}
+
+/// A sub-agent's log that was mended.
+struct MendedAgent {
+    path: PathBuf,
+    content: Vec<u8>,
+    /// What was done, and to which lines.
+    repairs: BTreeMap<String, Vec<u64>>,
+    findings: Vec<Finding>,
+}
+
+/// The logs of sub-agents that have something to mend.
+fn repaired_agents(job: &Job, fresh: &Fresh) -> Result<Vec<MendedAgent>, CommandError> {
+    let mut mended = Vec::new();
+    for agent in job.file.agents().found {
+        let session = load::session(&agent.path, &job.file.id)?;
+        let fresh = Fresh { seed: fresh.uuid(&agent.id), now: fresh.now };
+        let repair = Repair::new(&session, &fresh);
+        let draft = repair.draft();
+        if draft.is_untouched() {
+            continue;
+        }
+        let plan = draft.plan(Shape { operation: "repair", target: Target::InPlace, fresh });
+        if plan.is_empty() || !plan.refusals().is_empty() {
+            continue;
+        }
+        let mut repairs: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+        for change in plan.changes() {
+            for why in &change.why {
+                repairs.entry(why.to_string()).or_default().extend(change.line_no);
+            }
+        }
+        let findings = session.findings().into_iter().filter(|finding| finding.severity > Severity::Note);
+        mended.push(MendedAgent {
+            path: agent.path,
+            content: plan.to_bytes(),
+            repairs,
+            findings: findings.collect(),
+        });
+    }
+    Ok(mended)
+}
+
+impl MendedAgent {
+    /// Puts the mended log in the place of the copy that would go along, or of the log itself.
+    fn into_draft(self, draft: &mut Draft<'_>) {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        for (why, lines) in &self.repairs {
+            let shown: Vec<String> = lines.iter().take(4).map(u64::to_string).collect();
+            let dots = if lines.len() > shown.len() { ", …" } else { "" };
+            let word = if lines.len() == 1 { "line" } else { "lines" };
+            draft.note_beside(format!("{name}: {why} ({word} {}{dots})", shown.join(", ")));
+        }
+        for finding in self.findings {
+            let line = finding.at.map(|at| format!(", line {}", at.line_no)).unwrap_or_default();
+            draft.finding(Finding {
+                at: None,
+                message: format!("{name}{line}: {}", finding.message).into(),
+                ..finding
+            });
+        }
+        let copy = draft.sides_mut().iter_mut().find_map(|side| match side {
+            SideFile::CopyLog { from, to } if *from == self.path => Some((to.clone(), side)),
+            _ => None,
+        });
+        match copy {
+            Some((path, side)) => *side = SideFile::MakeLog { path, content: self.content },
+            None => draft.side(SideFile::Change { path: self.path, content: self.content }),
+        }
+    }
 }
 
 /// The faults of a session by their codes, each once.

@@ -223,6 +223,9 @@ fn write_side_files(out: &mut impl Write, page: Page, plan: &Plan<'_>) -> std::i
         let files = if n == 1 { "1 file".to_owned() } else { format!("{} files", count(n)) };
         writeln!(out, "  {files} {what} in {}", page.paint(Label::Dim, &visible(&folder)))?;
     }
+    for note in plan.notes_beside() {
+        writeln!(out, "    {}", visible(note))?;
+    }
     Ok(())
 }
 

@@ -119,5 +119,6 @@ pub(crate) fn run(cx: &Context, args: &StripArgs) -> Result<Outcome, CommandErro
         cx.ui.note("there is nothing of the kind in the session");
         return Ok(Outcome::No);
     }
+    job.copy_beside(&mut draft, &target)?;
     job.finish(cx, &args.write, "strip", draft, target)
 }
