@@ -64,13 +64,14 @@ impl Glance {
     /// The line to show in a list, in the order that Claude Code's own list has.
     pub fn heading(&self) -> Option<&str> {
         let title = self.custom_title.as_deref().or(self.ai_title.as_deref());
-        let said = title
-            .or(self.last_prompt.as_deref())
-            .or(self.summary.as_deref())
-            .or(self.first_prompt.as_deref())?;
-        // A command of the shell that was typed as a prompt.
-        let command = said.strip_prefix("<bash-input>").and_then(|rest| rest.strip_suffix("</bash-input>"));
-        Some(command.unwrap_or(said))
+        title.or(self.last_prompt.as_deref()).or(self.summary.as_deref()).or(self.opening())
+    }
+
+    /// The first prompt as it was typed: of a command for the shell, the command.
+    pub fn opening(&self) -> Option<&str> {
+        let first = self.first_prompt.as_deref()?;
+        let command = first.strip_prefix("<bash-input>").and_then(|rest| rest.strip_suffix("</bash-input>"));
+        Some(command.unwrap_or(first))
     }
 
     /// Whether this is a conversation to list: a session that can be called by something.

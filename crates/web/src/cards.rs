@@ -99,13 +99,8 @@ fn card(session: &SessionLogs, glance: &Glance, counted: &Counted, now: SystemTi
     SessionCard {
         id: file.id.clone(),
         project,
-        title: glance
-            .title()
-            .or(glance.first_prompt.as_deref())
-            .or(glance.heading())
-            .unwrap_or(&file.id)
-            .to_owned(),
-        first_prompt: glance.first_prompt.clone(),
+        title: glance.title().or(glance.opening()).or(glance.heading()).unwrap_or(&file.id).to_owned(),
+        first_prompt: glance.opening().map(str::to_owned),
         branch: glance.git_branch.clone(),
         tag: glance.tag.clone(),
         version: glance.version.clone(),
