@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use memchr::{memchr_iter, memrchr};
 
+use crate::abridge::abridge;
 use crate::entry::{Ending, Entry, Position, parse_line};
 use crate::finding::Finding;
 use crate::kind::Kind;
@@ -34,7 +35,12 @@ pub struct Stretch {
 impl<R: Read> Stretches<R> {
     /// Stretches from the start of a file.
     pub fn new(reader: R) -> Self {
-        Self { reader, rest: Vec::new(), at: Position::START }
+        Self::from(reader, Position::START)
+    }
+
+    /// Stretches from the middle of a file: the reader stands at `at`, where a line begins.
+    pub fn from(reader: R, at: Position) -> Self {
+        Self { reader, rest: Vec::new(), at }
     }
 
     /// The next stretch, or `None` at the end of the stream.
@@ -65,6 +71,11 @@ impl<R: Read> Stretches<R> {
 }
 
 impl Stretch {
+    /// The lines, in order.
+    pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
+        lines(&self.bytes, self.at.unwrap_or(Position::START))
+    }
+
     /// Turns the lines into entries, as [`parse_line`] does. They share the stretch's memory.
     pub fn parse(self, mut sink: impl FnMut(Entry, Vec<Finding>)) {
         let at = self.at.unwrap_or(Position::START);
@@ -72,19 +83,53 @@ impl Stretch {
             Ok(text) if u32::try_from(text.len()).is_ok() => {
                 let text = Arc::new(text);
                 for line in lines(text.as_bytes(), at) {
-                    let start = (line.at.byte_offset - at.byte_offset) as u32;
-                    let range = (start, start + line.bytes.len() as u32);
-                    let (entry, findings) = Entry::share(&text, range, line.ending, line.at);
-                    match entry.kind() {
-                        // Perhaps several objects stand on the line.
-                        Kind::Bad => parse_line(&line, &mut sink),
-                        _ => sink(entry, findings),
-                    }
+                    let start = (line.at.byte_offset - at.byte_offset) as usize;
+                    share(&text, start, &line, &mut sink);
                 }
             }
             Ok(text) => lines(text.as_bytes(), at).for_each(|line| parse_line(&line, &mut sink)),
             Err(error) => lines(error.as_bytes(), at).for_each(|line| parse_line(&line, &mut sink)),
         }
+    }
+
+    /// Turns the lines into entries with their long texts cut, as [`abridge`] does. They share memory that holds what is
+    /// left, and stand where the lines stand.
+    pub fn parse_abridged(&self, keep: usize, mut sink: impl FnMut(Entry, Vec<Finding>)) {
+        let mut short = Vec::with_capacity(self.bytes.len() / 4);
+        let ends: Vec<usize> = self
+            .lines()
+            .map(|line| {
+                abridge(line.bytes, keep, &mut short);
+                short.len()
+            })
+            .collect();
+        short.shrink_to_fit();
+        let text = match String::from_utf8(short) {
+            Ok(text) if u32::try_from(text.len()).is_ok() => Ok(Arc::new(text)),
+            Ok(text) => Err(text.into_bytes()),
+            Err(error) => Err(error.into_bytes()),
+        };
+        let bytes = text.as_ref().map_or_else(|bytes| &bytes[..], |text| text.as_bytes());
+        let mut start = 0;
+        for (line, end) in self.lines().zip(ends) {
+            let line = Line { bytes: &bytes[start..end], ..line };
+            match &text {
+                Ok(text) => share(text, start, &line, &mut sink),
+                Err(_) => parse_line(&line, &mut sink),
+            }
+            start = end;
+        }
+    }
+}
+
+/// Makes an entry of a line that begins at `start` in a text and is shorter than that can be.
+fn share(text: &Arc<String>, start: usize, line: &Line<'_>, sink: &mut impl FnMut(Entry, Vec<Finding>)) {
+    let range = (start as u32, (start + line.bytes.len()) as u32);
+    let (entry, findings) = Entry::share(text, range, line.ending, line.at);
+    match entry.kind() {
+        // Perhaps several objects stand on the line.
+        Kind::Bad => parse_line(line, sink),
+        _ => sink(entry, findings),
     }
 }
 
@@ -114,28 +159,49 @@ mod tests {
     use super::*;
     use crate::lines::Lines;
 
-    type Told = Vec<(Vec<u8>, Ending, Position, Kind, Vec<Finding>)>;
+    type Told = (Vec<u8>, Ending, Position, Kind, Vec<Finding>);
 
-    fn by_stretches(bytes: &[u8]) -> Told {
+    fn told(entry: &Entry, findings: Vec<Finding>) -> Told {
+        (entry.as_bytes().to_vec(), entry.ending(), entry.at(), entry.kind(), findings)
+    }
+
+    fn by_stretches(bytes: &[u8]) -> Vec<Told> {
         let mut out = Vec::new();
         let mut stretches = Stretches::new(bytes);
         while let Some(stretch) = stretches.next().unwrap() {
-            stretch.parse(|entry, findings| {
-                out.push((entry.as_bytes().to_vec(), entry.ending(), entry.at(), entry.kind(), findings));
-            });
+            stretch.parse(|entry, findings| out.push(told(&entry, findings)));
         }
         out
     }
 
-    fn by_lines(bytes: &[u8]) -> Told {
+    fn by_lines(bytes: &[u8]) -> Vec<Told> {
         let mut out = Vec::new();
         let mut lines = Lines::new(bytes);
         while let Some(line) = lines.next().unwrap() {
-            parse_line(&line, |entry, findings| {
-                out.push((entry.as_bytes().to_vec(), entry.ending(), entry.at(), entry.kind(), findings));
-            });
+            parse_line(&line, |entry, findings| out.push(told(&entry, findings)));
         }
         out
+    }
+
+    #[test]
+    fn what_is_cut_is_what_single_lines_lose() {
+        let long = "x".repeat(500);
+        let text = format!(
+            "{{\"type\":\"user\",\"x\":\"{long}\"}}\n{{\"type\":\"mode\"}}\n{{\"y\":\"{long}\\n\"}}\n"
+        );
+        let mut cut = Vec::new();
+        let stretch = Stretches::new(text.as_bytes()).next().unwrap().unwrap();
+        stretch.parse_abridged(20, |entry, findings| cut.push(told(&entry, findings)));
+        let mut expected = Vec::new();
+        for line in stretch.lines() {
+            let mut bytes = Vec::new();
+            abridge(line.bytes, 20, &mut bytes);
+            parse_line(&Line { bytes: &bytes, ..line }, |entry, findings| {
+                expected.push(told(&entry, findings))
+            });
+        }
+        assert_eq!(cut, expected);
+        assert!(cut[0].0.len() < 60 && cut[2].2.byte_offset > 500);
     }
 
     #[test]
@@ -160,6 +226,13 @@ mod tests {
         ], 0..30)) {
             let bytes = bytes.concat();
             prop_assert_eq!(by_stretches(&bytes), by_lines(&bytes));
+            // There is nothing to cut.
+            let mut uncut = Vec::new();
+            let mut stretches = Stretches::new(&bytes[..]);
+            while let Some(stretch) = stretches.next().unwrap() {
+                stretch.parse_abridged(64, |entry, findings| uncut.push(told(&entry, findings)));
+            }
+            prop_assert_eq!(uncut, by_lines(&bytes));
         }
     }
 }

@@ -15,6 +15,10 @@ pub struct Family {
     pub agents: Vec<Agent>,
     /// So many of them, the first ones, have logs of their own.
     n_logged: usize,
+    /// The calls that those name in files of their own, by id.
+    named: Vec<Option<String>>,
+    /// What the session's own log tells of agents; those that it found are among the others.
+    inside: Inside,
 }
 
 /// A sub-agent and what it did.
@@ -56,12 +60,26 @@ impl Family {
     }
 
     /// The same, where it is known already which agents stand inside the session.
-    pub fn with(main: Session, mut agents: Vec<Agent>, inside: Inside) -> Self {
+    pub fn with(main: Session, mut agents: Vec<Agent>, mut inside: Inside) -> Self {
         let n_logged = agents.len();
-        agents.extend(inside.agents);
-        let mut family = Self { main, agents, n_logged };
-        family.find_spawns(&inside.links);
+        let named = agents.iter().map(|agent| Some(agent.spawn.as_ref()?.tool_use_id.clone())).collect();
+        agents.append(&mut inside.agents);
+        let mut family = Self { main, agents, n_logged, named, inside };
+        family.find_spawns();
         family
+    }
+
+    /// Takes in what was pushed into its sessions since. Answers `false` if it must be made anew: where agents stand
+    /// between the lines of the session, any line may change which are whose.
+    #[must_use]
+    pub fn follow(&mut self) -> bool {
+        let is_side = |idx| self.main.in_tree(idx) && self.main.is_sidechain(idx);
+        if self.inside.has_sides || (self.inside.looked..self.main.entries().len()).any(is_side) {
+            return false;
+        }
+        self.inside.look(&self.main, &mut self.agents, self.n_logged);
+        self.find_spawns();
+        true
     }
 
     /// The session of an agent, or the main one.
@@ -94,10 +112,10 @@ impl Family {
 
     /// Finds the call that started each agent: by what the agent's own file says, by what the call's
     /// result or progress says, and last by the prompt, which is the call's own.
-    fn find_spawns(&mut self, links: &FxHashMap<String, String>) {
-        let named: Vec<Option<Spawn>> = (0..self.agents.len())
-            .map(|i| self.agents[i].spawn.as_ref().and_then(|spawn| self.owner_of(&spawn.tool_use_id, i)))
-            .collect();
+    fn find_spawns(&mut self) {
+        let links = &self.inside.links;
+        let named: Vec<Option<Spawn>> =
+            (0..self.agents.len()).map(|i| self.owner_of(self.named.get(i)?.as_deref()?, i)).collect();
         // Every call of a session is asked only if some agent leaves no other way.
         let told =
             |(agent, spawn): (&Agent, &Option<Spawn>)| spawn.is_some() || links.contains_key(&agent.id);
@@ -167,18 +185,17 @@ fn started_agent(session: &Session, call: &crate::ToolCall) -> Option<String> {
 
 /// Which agent ran for which call, as progress lines tell it.
 fn progress_links(session: &Session) -> impl Iterator<Item = (String, String)> {
-    agent_progress(session).filter_map(|(_, progress)| {
+    agent_progress(session, 0).filter_map(|(_, progress)| {
         Some((progress.data()?.agent_id()?.into_owned(), progress.parent_tool_use_id()?.into_owned()))
     })
 }
 
-fn agent_progress(session: &Session) -> impl Iterator<Item = (usize, Progress<'_>)> {
-    session.entries().iter().enumerate().filter(|(_, entry)| entry.kind() == Kind::Progress).filter_map(
-        |(i, entry)| {
-            let progress: Progress<'_> = entry.lens()?;
-            (progress.data()?.kind()? == "agent_progress").then_some((i, progress))
-        },
-    )
+fn agent_progress(session: &Session, from: usize) -> impl Iterator<Item = (usize, Progress<'_>)> {
+    let entries = session.entries().iter().enumerate().skip(from);
+    entries.filter(|(_, entry)| entry.kind() == Kind::Progress).filter_map(|(i, entry)| {
+        let progress: Progress<'_> = entry.lens()?;
+        (progress.data()?.kind()? == "agent_progress").then_some((i, progress))
+    })
 }
 
 impl Session {
@@ -220,41 +237,54 @@ pub struct Inside {
     agents: Vec<Agent>,
     /// Which agent ran for which call, as progress lines of the session tell it.
     links: FxHashMap<String, String>,
+    /// Where each agent stands among those that were found; nowhere if it has a log.
+    places: FxHashMap<String, Option<usize>>,
+    /// How many entries of the session were looked at.
+    looked: usize,
+    /// Whether agents stand between the lines of the session.
+    has_sides: bool,
 }
 
 impl Inside {
     /// Finds them: sidechains, and agents that progress lines repeat and that have no log of their own.
     pub fn of(main: &Session, logged: &[Agent]) -> Self {
         let mut agents = inline_agents(main);
-        let mut places: FxHashMap<String, Option<usize>> = FxHashMap::default();
+        let has_sides = (0..main.entries().len()).any(|idx| main.in_tree(idx) && main.is_sidechain(idx));
+        let mut inside = Self { has_sides, ..Self::default() };
         for agent in logged.iter().chain(&agents) {
-            places.insert(agent.id.clone(), None);
+            inside.places.insert(agent.id.clone(), None);
         }
-        let mut links: FxHashMap<String, String> = FxHashMap::default();
-        for (idx, progress) in agent_progress(main) {
+        inside.look(main, &mut agents, 0);
+        Self { agents, ..inside }
+    }
+
+    /// Looks at the progress lines that were not looked at yet. The agents in them follow the first `before` of `agents`.
+    fn look(&mut self, main: &Session, agents: &mut Vec<Agent>, before: usize) {
+        for (idx, progress) in agent_progress(main, self.looked) {
             let Some(body) = progress.data() else { continue };
             let Some(id) = body.agent_id() else { continue };
-            if !links.contains_key(&*id)
+            if !self.links.contains_key(&*id)
                 && let Some(tool_use_id) = progress.parent_tool_use_id()
             {
-                links.insert(id.clone().into_owned(), tool_use_id.into_owned());
+                self.links.insert(id.clone().into_owned(), tool_use_id.into_owned());
             }
             // Of an agent that has a log the progress lines are copies.
-            let Some(message) = body.message().filter(|_| places.get(&*id) != Some(&None)) else { continue };
-            let at = *places.entry(id.clone().into_owned()).or_insert(Some(agents.len()));
-            let Some(at) = at else { continue };
-            if at == agents.len() {
-                agents.push(Agent::bare(id.into_owned()));
-            }
-            let position = main.entries()[idx].at();
-            let (entry, _) =
-                Entry::parse_at(message.raw().as_bytes(), main.entries()[idx].ending(), position);
-            let session = &mut agents[at].session;
+            let known = self.places.get(&*id);
+            let Some(message) = body.message().filter(|_| known != Some(&None)) else { continue };
+            let place = known.copied().flatten().unwrap_or_else(|| {
+                agents.push(Agent::bare(id.clone().into_owned()));
+                let place = agents.len() - 1 - before;
+                self.places.insert(id.into_owned(), Some(place));
+                place
+            });
+            let around = &main.entries()[idx];
+            let (entry, _) = Entry::parse_at(message.raw().as_bytes(), around.ending(), around.at());
+            let session = &mut agents[before + place].session;
             session.push(entry, Vec::new());
             // These copies name no parents; they were made one after the other.
             session.link_to_line_before(session.entries().len() - 1);
         }
-        Self { agents, links }
+        self.looked = main.entries().len();
     }
 }
 

@@ -36,10 +36,15 @@ impl Session {
     /// The compactions, in file order.
     pub fn compactions(&self) -> Vec<Compaction> {
         let boundaries = (0..self.entries().len()).filter(|&idx| self.is_boundary(idx));
-        boundaries.map(|boundary| self.compaction(boundary)).collect()
+        boundaries.map(|boundary| self.compacted_at(boundary)).collect()
     }
 
-    fn compaction(&self, boundary: usize) -> Compaction {
+    /// The compaction whose boundary an entry is.
+    pub fn compaction(&self, entry_idx: usize) -> Option<Compaction> {
+        self.is_boundary(entry_idx).then(|| self.compacted_at(entry_idx))
+    }
+
+    fn compacted_at(&self, boundary: usize) -> Compaction {
         let is_summary = |idx: &usize| self.entries()[*idx].flag("isCompactSummary");
         let summary = self.children(boundary).find(is_summary);
         let entry = &self.entries()[boundary];
@@ -76,7 +81,7 @@ impl Session {
     pub fn continues(&self, entry_idx: usize) -> Option<usize> {
         match self.parent(entry_idx) {
             Parent::Entry(parent) => Some(parent),
-            Parent::Root if self.is_boundary(entry_idx) => self.compaction(entry_idx).continues,
+            Parent::Root if self.is_boundary(entry_idx) => self.compacted_at(entry_idx).continues,
             Parent::Root => None,
             Parent::Dangling => (0..entry_idx)
                 .rev()

@@ -296,11 +296,15 @@ impl Session {
         self.call_by_id.get(id).map(|&call| &self.calls[call as usize])
     }
 
+    /// The calls that a line holds, by their place in [`Session::tool_calls`].
+    pub fn calls_on(&self, entry_idx: usize) -> impl Iterator<Item = usize> {
+        let calls = self.reply_of(entry_idx).map_or(&[][..], |reply| &self.replies[reply].calls);
+        calls.iter().copied().filter(move |&call| self.calls[call].lines().any(|line| line == entry_idx))
+    }
+
     /// The call with this id that a line holds.
     pub fn tool_call_on(&self, entry_idx: usize, id: &str) -> Option<&ToolCall> {
-        let is_here = |call: &&ToolCall| call.lines().any(|line| line == entry_idx);
-        let elsewhere = || self.calls.iter().find(|call| call.id == id && is_here(call));
-        self.tool_call(id).filter(is_here).or_else(elsewhere)
+        self.calls_on(entry_idx).map(|call| &self.calls[call]).find(|call| call.id == id)
     }
 
     /// The call that the result at `at` answers, given the id that both carry.

@@ -97,18 +97,24 @@ impl Session {
 impl Turn {
     /// The replies in it, each once, in order.
     pub fn replies(&self, session: &Session) -> Vec<usize> {
-        let mut seen = FxHashSet::default();
-        let replies = self.entries.iter().filter_map(|&idx| session.reply_of(idx));
-        replies.filter(|&reply| seen.insert(reply)).collect()
+        let mut replies: Vec<usize> = self.entries.iter().filter_map(|&idx| session.reply_of(idx)).collect();
+        replies.dedup();
+        // The lines of a reply nearly always follow each other.
+        if !replies.is_sorted() {
+            let mut seen = FxHashSet::default();
+            replies.retain(|&reply| seen.insert(reply));
+        }
+        replies
     }
 
     /// The tool calls in it, by their place in [`Session::tool_calls`].
     pub fn tool_calls(&self, session: &Session) -> Vec<usize> {
-        let own: FxHashSet<usize> = self.entries.iter().copied().collect();
+        let mut own = self.entries.clone();
+        own.sort_unstable();
         let replies = self.replies(session).into_iter();
         let mut calls: Vec<usize> =
             replies.flat_map(|reply| session.replies()[reply].calls.iter().copied()).collect();
-        calls.retain(|&call| session.tool_calls()[call].lines().any(|line| own.contains(&line)));
+        calls.retain(|&call| session.tool_calls()[call].lines().any(|line| own.binary_search(&line).is_ok()));
         calls.sort_unstable();
         calls
     }

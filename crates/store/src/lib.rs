@@ -53,7 +53,7 @@ pub use live::{Live, is_live};
 pub use log_file::{LogFile, SessionLogs, logs_below};
 pub use op::{Action, FileDigest, OpError, Operations, Receipt, ReceiptFile, State, Step, Undone};
 pub use project::{encode_project, folder_matches, worktrees};
-pub use read::read_log;
+pub use read::{read_log, read_stretches};
 pub use reference::{Candidate, FindError};
 pub use replace::{ReplaceError, Replaced, replace};
 pub use session_file::SessionFile;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError, mpsc};
 
-use threadline_entry::{Entry, Finding, Stretches};
+use threadline_entry::{Entry, Finding, Stretch, Stretches};
 
 /// A log smaller than this is read before others would have begun to help.
 const SMALL: u64 = 4 << 20;
@@ -24,30 +24,52 @@ type Parsed = Vec<(Entry, Vec<Finding>)>;
 /// Only those of reading. What was read before has been given to `sink`.
 pub fn read_log(path: &Path, mut sink: impl FnMut(Entry, Vec<Finding>)) -> io::Result<()> {
     let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let parse = |stretch: Stretch| {
+        let mut parsed: Parsed = Vec::new();
+        stretch.parse(|entry, findings| parsed.push((entry, findings)));
+        parsed
+    };
+    read_stretches(Stretches::new(file), length, parse, |parsed| {
+        for (entry, findings) in parsed {
+            sink(entry, findings);
+        }
+    })
+}
+
+/// Makes something of every stretch of a log that has about `length` bytes, on all cores, and gives it to `sink`, in the
+/// order of the file.
+///
+/// # Errors
+///
+/// Only those of reading. What was made before has been given to `sink`.
+pub fn read_stretches<R: Read + Send, T: Send>(
+    mut stretches: Stretches<R>,
+    length: u64,
+    make: impl Fn(Stretch) -> T + Sync,
+    mut sink: impl FnMut(T),
+) -> io::Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    if cores < 2 || file.metadata()?.len() < SMALL {
-        let mut stretches = Stretches::new(file);
+    if cores < 2 || length < SMALL {
         while let Some(stretch) = stretches.next()? {
-            stretch.parse(&mut sink);
+            sink(make(stretch));
         }
         return Ok(());
     }
-    let stretches = Mutex::new((0, Stretches::new(file)));
+    let stretches = Mutex::new((0, stretches));
     std::thread::scope(|scope| {
         let (send, receive) = mpsc::sync_channel(cores * AHEAD);
         for _ in 0..cores {
             let send = send.clone();
-            scope.spawn(|| parse_stretches(&stretches, send));
+            scope.spawn(|| make_all(&stretches, &make, send));
         }
         drop(send);
-        let mut ahead: BTreeMap<usize, io::Result<Parsed>> = BTreeMap::new();
+        let mut ahead: BTreeMap<usize, io::Result<T>> = BTreeMap::new();
         let mut next = 0;
-        for (number, parsed) in receive {
-            ahead.insert(number, parsed);
-            while let Some(parsed) = ahead.remove(&next) {
-                for (entry, findings) in parsed? {
-                    sink(entry, findings);
-                }
+        for (number, made) in receive {
+            ahead.insert(number, made);
+            while let Some(made) = ahead.remove(&next) {
+                sink(made?);
                 next += 1;
             }
         }
@@ -55,10 +77,11 @@ pub fn read_log(path: &Path, mut sink: impl FnMut(Entry, Vec<Finding>)) -> io::R
     })
 }
 
-/// Reads stretches and parses them until there is none, or nobody waits for them any more.
-fn parse_stretches(
-    stretches: &Mutex<(usize, Stretches<File>)>,
-    send: mpsc::SyncSender<(usize, io::Result<Parsed>)>,
+/// Reads stretches and makes something of them until there is none, or nobody waits for it any more.
+fn make_all<R: Read, T>(
+    stretches: &Mutex<(usize, Stretches<R>)>,
+    make: &impl Fn(Stretch) -> T,
+    send: mpsc::SyncSender<(usize, io::Result<T>)>,
 ) {
     loop {
         let (number, stretch) = {
@@ -66,17 +89,13 @@ fn parse_stretches(
             held.0 += 1;
             (held.0 - 1, held.1.next())
         };
-        let parsed = match stretch {
+        let made = match stretch {
             Ok(None) => return,
-            Ok(Some(stretch)) => {
-                let mut parsed = Vec::new();
-                stretch.parse(|entry, findings| parsed.push((entry, findings)));
-                Ok(parsed)
-            }
+            Ok(Some(stretch)) => Ok(make(stretch)),
             Err(error) => Err(error),
         };
-        let failed = parsed.is_err();
-        if send.send((number, parsed)).is_err() || failed {
+        let failed = made.is_err();
+        if send.send((number, made)).is_err() || failed {
             return;
         }
     }

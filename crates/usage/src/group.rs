@@ -39,7 +39,7 @@ pub enum By {
 }
 
 /// The sum of some calls.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Totals {
     /// How many calls.
     pub calls: u64,

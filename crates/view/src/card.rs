@@ -149,6 +149,11 @@ pub(crate) struct Told {
     pub(crate) gist: String,
 }
 
+/// Whether the cards of a tool are about what changed in a file.
+pub(crate) fn changes_files(tool: &str) -> bool {
+    matches!(tool, "Write" | "Edit" | "MultiEdit" | "NotebookEdit")
+}
+
 /// Everything that a call's card is made of.
 pub(crate) struct Call<'a> {
     pub(crate) name: &'a str,

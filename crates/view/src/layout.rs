@@ -2,16 +2,17 @@
 //!
 //! A [`Layout`] is made from a session whose long texts may be [abridged](threadline_entry::abridge): it has what the
 //! whole decides (which lines belong to which turn, what a turn used, what it came to) and none of the words. To tell
-//! a part, read the lines that [`Layout::lines`] names, push them into a session of their own, and let [`items`] tell it.
+//! a part, read the lines that [`Layout::needed`] names, push them into a session of their own, and let [`items`] tell it.
 
 use std::cell::RefCell;
 
 use rustc_hash::FxHashMap;
-use threadline_entry::Kind;
-use threadline_session::{Session, Thread};
+use threadline_entry::{Kind, Millis};
+use threadline_session::{Family, Outcome, Session, Thread, Turn};
 use threadline_usage::Totals;
 
-use crate::outline::{OutlineLine, outline};
+use crate::note::{Mark, Note, Notes};
+use crate::outline::OutlineLine;
 use crate::teller::Teller;
 use crate::telling::{Telling, facts};
 use crate::transcript::{AgentView, Body, Item, Tokens, Transcript, TurnView, anchor};
@@ -29,8 +30,6 @@ pub struct Layout {
     pub bad: Vec<String>,
     /// What the conversation left behind.
     pub branches: Vec<BranchLayout>,
-    /// What each reply cost, by the name of the item that it begins with.
-    spent: FxHashMap<String, Box<Totals>>,
     /// What each compaction left out, by the name of its boundary.
     dropped: FxHashMap<String, usize>,
     /// The sub-agents that calls started, by the name of the call.
@@ -67,24 +66,22 @@ pub struct BranchLayout {
 }
 
 /// Lays out the conversation of a session, or of one of its sub-agents; as it went, or as it would be if it had ended
-/// at `leaf`. What is wrong with it is not looked for, which takes longer than the rest: [`crate::findings`] does that.
-pub fn layout(telling: Telling<'_>, agent: Option<usize>, leaf: Option<usize>) -> Layout {
+/// at `leaf`. The notes are those of the family as it is now. What is wrong with it is not looked for, which takes longer
+/// than the rest: [`crate::findings`] does that.
+pub fn layout(telling: Telling<'_>, notes: &Notes, agent: Option<usize>, leaf: Option<usize>) -> Layout {
     let session = telling.family.session(agent);
     let met = RefCell::default();
     let teller = Teller { telling, agent, depth: 0, met: &met };
+    let surveyor = Surveyor { teller, notes, spawned: &spawned(telling.family) };
     let mut layout = Layout { told: facts(session), ..Layout::default() };
     let mut thread = leaf.map_or_else(|| session.thread(), |leaf| session.thread_to(leaf));
     teller.add_beside(&mut thread);
-    teller.each_turn_of(&session.turns_of(&thread), &|_, _| true, &mut |turn, mut told| {
-        let line = outline(std::slice::from_ref(&told)).remove(0);
-        for item in std::mem::take(&mut told.items) {
-            layout.note(item);
-        }
-        let replies = turn.replies(session).into_iter().rev().map(|reply| &session.replies()[reply]);
-        let context = replies.filter_map(|reply| Some(Tokens::of(reply.usage(session)?).context()));
-        let context = context.into_iter().find(|context| *context > 0).unwrap_or(0);
-        layout.turns.push(TurnLayout { turn: told, line, entries: turn.entries.clone(), context });
-    });
+    let mut before = None;
+    for turn in session.turns_of(&thread) {
+        let told = surveyor.turn(turn, before, &mut layout);
+        before = told.turn.span.map(|(_, end)| end);
+        layout.turns.push(told);
+    }
     layout.told.spent = match (agent, telling.spending) {
         (None, Some(spending)) => spending.total().clone(),
         _ => layout.turns.iter().fold(Totals::default(), |mut sum, turn| {
@@ -93,64 +90,195 @@ pub fn layout(telling: Telling<'_>, agent: Option<usize>, leaf: Option<usize>) -
         }),
     };
     if leaf.is_none() {
-        layout.branches = branches(session, &teller);
+        layout.branches = surveyor.branches();
     }
     if agent.is_none() && leaf.is_none() {
-        layout.told.agents = teller.strays();
-        for agent in &mut layout.told.agents {
-            agent.turns = Vec::new();
-        }
+        layout.told.agents = teller.strays(&|agent| surveyor.agent(agent).0);
     }
     layout
 }
 
-fn branches(session: &Session, teller: &Teller<'_>) -> Vec<BranchLayout> {
-    let spoken = |idx: usize| matches!(session.entries()[idx].kind(), Kind::User | Kind::Assistant);
-    let found = session.branches().into_iter().filter_map(|branch| {
-        let leaf = branch.entries.iter().copied().rfind(|&idx| spoken(idx))?;
-        let turns = teller.turns_of(&Thread { leaf: Some(leaf), entries: branch.entries });
-        let lines = outline(&turns);
-        let title = lines.iter().map(|line| line.title.clone()).find(|title| !title.is_empty());
-        let name = |idx: usize| anchor(session.entries()[idx].at().line_no, 0);
-        Some(BranchLayout {
-            leaf,
-            anchor: name(leaf),
-            fork: branch.fork.map(name),
-            title: title.unwrap_or_default(),
-            turns: turns.len(),
-        })
-    });
-    found.filter(|branch| branch.turns > 0).collect()
+/// The sub-agents that each call started, by who made the call and its id.
+type Spawned<'a> = FxHashMap<(Option<usize>, &'a str), Vec<usize>>;
+
+fn spawned(family: &Family) -> Spawned<'_> {
+    let mut spawned = Spawned::default();
+    for (i, agent) in family.agents.iter().enumerate() {
+        if let Some(spawn) = &agent.spawn {
+            spawned.entry((spawn.agent, &*spawn.tool_use_id)).or_default().push(i);
+        }
+    }
+    spawned
+}
+
+/// Adds up what was noted.
+#[derive(Clone, Copy)]
+struct Surveyor<'a> {
+    teller: Teller<'a>,
+    notes: &'a Notes,
+    spawned: &'a Spawned<'a>,
+}
+
+/// What some lines came to, those of the sub-agents that they started among them.
+#[derive(Default)]
+struct Sum {
+    calls: usize,
+    errors: usize,
+    edits: usize,
+    lines: (usize, usize),
+    compactions: usize,
+    /// Whether anything went wrong.
+    bad: bool,
+    spent_by_agents: Totals,
+}
+
+impl Sum {
+    fn add(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.errors += other.errors;
+        self.edits += other.edits;
+        self.lines.0 += other.lines.0;
+        self.lines.1 += other.lines.1;
+        self.compactions += other.compactions;
+        self.bad |= other.bad;
+        self.spent_by_agents += &other.spent_by_agents;
+    }
+}
+
+impl<'a> Surveyor<'a> {
+    fn notes(&self) -> &'a [Note] {
+        self.notes.on(self.teller.agent)
+    }
+
+    /// A turn, and in `layout` what only the whole session knows of what happened in it.
+    fn turn(&self, turn: Turn, before: Option<Millis>, layout: &mut Layout) -> TurnLayout {
+        let session = self.teller.session();
+        let mut sum = Sum::default();
+        for &idx in &turn.entries {
+            for (block_idx, mark) in &self.notes()[idx].marks {
+                let line_no = session.entries()[idx].at().line_no;
+                let name = anchor(line_no, *block_idx as usize);
+                let (found, agents) = self.mark(mark);
+                if found.bad {
+                    layout.bad.push(name.clone());
+                }
+                sum.add(&found);
+                match mark {
+                    Mark::Call(call) => {
+                        layout.count(&session.tool_calls()[call.call as usize].name);
+                        if !agents.is_empty() {
+                            *layout.agents_by_line.entry(line_no).or_default() += agents.len();
+                            layout.agents.insert(name, agents);
+                        }
+                    }
+                    Mark::Compaction => {
+                        layout.dropped.insert(name, self.teller.dropped(idx));
+                    }
+                    Mark::Trouble | Mark::Unknown => {}
+                }
+            }
+        }
+        let mut told = self.teller.head(&turn, before);
+        told.spent += &sum.spent_by_agents;
+        let line = OutlineLine {
+            calls: sum.calls,
+            errors: sum.errors,
+            edits: sum.edits,
+            lines: sum.lines,
+            compactions: sum.compactions,
+            ..OutlineLine::blank(&told, self.title(&turn))
+        };
+        told.spent_by_agents = sum.spent_by_agents;
+        let replies = turn.replies(session).into_iter().rev().map(|reply| &session.replies()[reply]);
+        let mut context = replies.filter_map(|reply| Some(Tokens::of(reply.usage(session)?).context()));
+        let context = context.find(|context| *context > 0).unwrap_or(0);
+        TurnLayout { turn: told, line, entries: turn.entries, context }
+    }
+
+    fn title(&self, turn: &Turn) -> &'a str {
+        let notes = self.notes();
+        turn.entries.iter().find_map(|&idx| notes[idx].title.as_deref()).unwrap_or_default()
+    }
+
+    /// What something came to, and the sub-agents that it started, without what they did.
+    fn mark(&self, mark: &Mark) -> (Sum, Vec<AgentView>) {
+        let mut agents = Vec::new();
+        let sum = match mark {
+            Mark::Trouble => Sum { errors: 1, bad: true, ..Sum::default() },
+            Mark::Unknown => Sum { bad: true, ..Sum::default() },
+            Mark::Compaction => Sum { compactions: 1, ..Sum::default() },
+            Mark::Call(call) => {
+                let failed = call.outcome != Outcome::Ok;
+                let changed = call.changed.filter(|_| !failed);
+                let mut sum = Sum {
+                    calls: 1,
+                    errors: usize::from(failed),
+                    edits: usize::from(changed.is_some()),
+                    lines: changed.unwrap_or_default(),
+                    bad: failed,
+                    ..Sum::default()
+                };
+                let call = &self.teller.session().tool_calls()[call.call as usize];
+                for &agent in self.spawned(&call.id) {
+                    let (told, inside) = self.agent(agent);
+                    sum.add(&Sum { spent_by_agents: told.spent.clone(), ..inside });
+                    agents.push(told);
+                }
+                sum
+            }
+        };
+        (sum, agents)
+    }
+
+    fn spawned(&self, call: &'a str) -> &'a [usize] {
+        if self.spawned.is_empty() || !self.teller.goes_deeper() {
+            return &[];
+        }
+        self.spawned.get(&(self.teller.agent, call)).map_or(&[], |agents| agents)
+    }
+
+    /// A sub-agent without what it did, and what that came to.
+    fn agent(&self, agent: usize) -> (AgentView, Sum) {
+        let below = Self { teller: self.teller.of_agent(agent), ..*self };
+        let sum = below.sum(&below.teller.thread());
+        let mut told = below.teller.agent_alone(agent);
+        told.spent += &sum.spent_by_agents;
+        (told, sum)
+    }
+
+    fn sum(&self, thread: &Thread) -> Sum {
+        let mut sum = Sum::default();
+        for turn in self.teller.session().turns_of(thread) {
+            let marks = turn.entries.iter().flat_map(|&idx| &self.notes()[idx].marks);
+            marks.for_each(|(_, mark)| sum.add(&self.mark(mark).0));
+        }
+        sum
+    }
+
+    fn branches(&self) -> Vec<BranchLayout> {
+        let session = self.teller.session();
+        let spoken = |idx: usize| matches!(session.entries()[idx].kind(), Kind::User | Kind::Assistant);
+        let found = session.branches().into_iter().filter_map(|branch| {
+            let leaf = branch.entries.iter().copied().rfind(|&idx| spoken(idx))?;
+            let thread = Thread { leaf: Some(leaf), entries: branch.entries };
+            let turns = session.turns_of(&thread);
+            let title = turns.iter().map(|turn| self.title(turn)).find(|title| !title.is_empty());
+            // What was started there is told there.
+            self.sum(&thread);
+            let name = |idx: usize| anchor(session.entries()[idx].at().line_no, 0);
+            Some(BranchLayout {
+                leaf,
+                anchor: name(leaf),
+                fork: branch.fork.map(name),
+                title: title.unwrap_or_default().to_owned(),
+                turns: turns.len(),
+            })
+        });
+        found.filter(|branch| branch.turns > 0).collect()
+    }
 }
 
 impl Layout {
-    /// Keeps of an item what only the whole session knows.
-    fn note(&mut self, item: Item) {
-        if item.is_bad() {
-            self.bad.push(item.anchor.clone());
-        }
-        if let Some(spent) = item.spent {
-            self.spent.insert(item.anchor.clone(), spent);
-        }
-        match item.body {
-            Body::Compaction { dropped, .. } => {
-                self.dropped.insert(item.anchor, dropped);
-            }
-            Body::Call(call) => {
-                self.count(&call.name);
-                let mut agents = call.agents;
-                for agent in &mut agents {
-                    agent.turns = Vec::new();
-                }
-                if !agents.is_empty() {
-                    *self.agents_by_line.entry(item.line_no).or_default() += agents.len();
-                    self.agents.insert(item.anchor, agents);
-                }
-            }
-            _ => {}
-        }
-    }
-
     fn count(&mut self, tool: &str) {
         match self.tools.iter_mut().find(|(name, _)| name == tool) {
             Some((_, count)) => *count += 1,
@@ -163,10 +291,8 @@ impl Layout {
     pub fn needed(session: &Session, entries: &[usize]) -> Vec<usize> {
         let mut needed = entries.to_vec();
         for &idx in entries {
-            for block in session.entries()[idx].message().into_iter().flat_map(|message| message.blocks()) {
-                let call =
-                    block.id().filter(|_| block.is("tool_use")).and_then(|id| session.tool_call_on(idx, &id));
-                needed.extend(call.into_iter().flat_map(|call| &call.results).map(|at| at.entry_idx));
+            for call in session.calls_on(idx) {
+                needed.extend(session.tool_calls()[call].results.iter().map(|at| at.entry_idx));
             }
             if session.is_boundary(idx) {
                 needed.extend(session.children(idx));
@@ -180,7 +306,6 @@ impl Layout {
     /// Gives items that were told apart from the rest what only the whole session knows.
     pub fn complete(&self, items: &mut [Item]) {
         for item in items {
-            item.spent = self.spent.get(&item.anchor).cloned();
             match &mut item.body {
                 Body::Compaction { dropped, .. } => {
                     *dropped = self.dropped.get(&item.anchor).copied().unwrap_or(0)
@@ -203,15 +328,24 @@ impl Layout {
 }
 
 /// Tells the entries on these lines, in this order, of a session that holds them and what they
-/// [need](Layout::needed).
-pub fn items(telling: Telling<'_>, lines: &[u64]) -> Vec<Item> {
+/// [need](Layout::needed). What they cost is what was counted for the given log: see [`Spending::log`].
+pub fn items(telling: Telling<'_>, lines: &[u64], log: usize) -> Vec<Item> {
     let met = RefCell::default();
-    let teller = Teller { telling, agent: None, depth: 0, met: &met };
+    let spending = telling.spending;
+    let teller = Teller { telling: Telling { spending: None, ..telling }, agent: None, depth: 0, met: &met };
     let compactions = telling.family.main.compactions();
     let entries = telling.family.main.entries();
     let on = |line: u64| {
         let first = entries.partition_point(|entry| entry.at().line_no < line);
         (first..entries.len()).take_while(move |&idx| entries[idx].at().line_no == line)
     };
-    lines.iter().flat_map(|&line| on(line)).flat_map(|idx| teller.items(idx, &compactions)).collect()
+    let told = |idx: usize| {
+        let mut items = teller.items(idx, &compactions);
+        if let Some(item) = items.first_mut().filter(|_| entries[idx].kind() == Kind::Assistant) {
+            let spent = spending.and_then(|spending| spending.at(log, item.line_no));
+            item.spent = spent.map(|spent| Box::new(spent.clone()));
+        }
+        items
+    };
+    lines.iter().flat_map(|&line| on(line)).flat_map(told).collect()
 }

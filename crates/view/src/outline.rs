@@ -8,7 +8,7 @@ use crate::diff::Hunk;
 use crate::transcript::{Body, Timing, Tokens, TurnView};
 
 /// One turn in a line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OutlineLine {
     /// Counted from 1.
     pub number: usize,
@@ -42,29 +42,41 @@ pub fn outline(turns: &[TurnView]) -> Vec<OutlineLine> {
 }
 
 fn line(turn: &TurnView) -> OutlineLine {
-    let title = turn.items.iter().find_map(|item| match &item.body {
+    let title = turn.items.iter().find_map(|item| title_of(&item.body)).unwrap_or_default();
+    let mut line = OutlineLine::blank(turn, title);
+    count(turn, &mut line);
+    line
+}
+
+/// What a turn is called after something that happened in it, if that can name it.
+pub(crate) fn title_of(body: &Body) -> Option<&str> {
+    match body {
         Body::Input { input, text, .. } if input.is_typed() || input.opens_turn() => {
             Some(first_line(text.trim_start()))
         }
         Body::Text(text) => Some(first_line(text.trim_start())),
         _ => None,
-    });
-    let mut line = OutlineLine {
-        number: turn.number,
-        anchor: turn.anchor.clone(),
-        title: title.unwrap_or_default().to_owned(),
-        calls: 0,
-        errors: 0,
-        edits: 0,
-        lines: (0, 0),
-        compactions: 0,
-        tokens: turn.tokens,
-        spent: turn.spent.clone(),
-        timing: turn.timing,
-        open: turn.open,
-    };
-    count(turn, &mut line);
-    line
+    }
+}
+
+impl OutlineLine {
+    /// The line of a turn in which nothing was counted yet.
+    pub(crate) fn blank(turn: &TurnView, title: &str) -> Self {
+        Self {
+            number: turn.number,
+            anchor: turn.anchor.clone(),
+            title: title.to_owned(),
+            calls: 0,
+            errors: 0,
+            edits: 0,
+            lines: (0, 0),
+            compactions: 0,
+            tokens: turn.tokens,
+            spent: turn.spent.clone(),
+            timing: turn.timing,
+            open: turn.open,
+        }
+    }
 }
 
 fn count(turn: &TurnView, line: &mut OutlineLine) {

@@ -50,7 +50,16 @@ impl Spending {
 
     /// What the calls cost whose first line this is, in the log of an agent or of the session itself.
     pub(crate) fn on(&self, family: &Family, agent: Option<usize>, line_no: u64) -> Option<&Totals> {
-        let log = agent.filter(|agent| family.has_log(*agent)).map_or(0, |agent| agent + 1);
+        self.at(Self::log(family, agent), line_no)
+    }
+
+    /// The log that the lines of an agent, or of the session itself, stand in.
+    pub fn log(family: &Family, agent: Option<usize>) -> usize {
+        agent.filter(|agent| family.has_log(*agent)).map_or(0, |agent| agent + 1)
+    }
+
+    /// What the calls cost whose first line this is.
+    pub(crate) fn at(&self, log: usize, line_no: u64) -> Option<&Totals> {
         self.lines.get(&(log, line_no))
     }
 }

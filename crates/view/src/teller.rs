@@ -30,7 +30,27 @@ pub(crate) struct Teller<'f> {
 }
 
 impl<'f> Teller<'f> {
-    fn session(&self) -> &'f Session {
+    /// One that tells of no sub-agents.
+    pub(crate) fn childless(
+        telling: Telling<'f>,
+        agent: Option<usize>,
+        met: &'f RefCell<FxHashSet<usize>>,
+    ) -> Self {
+        Self { telling, agent, depth: DEPTH, met }
+    }
+
+    /// Whether it tells of sub-agents.
+    pub(crate) fn goes_deeper(&self) -> bool {
+        self.depth < DEPTH
+    }
+
+    /// Tells what a sub-agent did.
+    pub(crate) fn of_agent(&self, agent: usize) -> Self {
+        self.met.borrow_mut().insert(agent);
+        Self { agent: Some(agent), depth: self.depth + 1, ..*self }
+    }
+
+    pub(crate) fn session(&self) -> &'f Session {
         self.telling.family.session(self.agent)
     }
 
@@ -41,7 +61,7 @@ impl<'f> Teller<'f> {
     }
 
     /// The agents that nothing told of: first those that nobody started, then what is left.
-    pub(crate) fn strays(&self) -> Vec<AgentView> {
+    pub(crate) fn strays(&self, tell: &dyn Fn(usize) -> AgentView) -> Vec<AgentView> {
         let agents = &self.telling.family.agents;
         let mut order: Vec<usize> = (0..agents.len()).collect();
         order.sort_by_key(|&agent| agents[agent].spawn.is_some());
@@ -49,7 +69,7 @@ impl<'f> Teller<'f> {
         let mut found: Vec<(usize, AgentView)> = Vec::new();
         for agent in order {
             if untold(&agent) {
-                found.push((agent, self.agent(agent)));
+                found.push((agent, tell(agent)));
             }
         }
         found.sort_by_key(|(agent, _)| *agent);
@@ -96,6 +116,19 @@ impl<'f> Teller<'f> {
     }
 
     fn turn(&self, turn: &Turn, compactions: &[Compaction], before: Option<Millis>) -> TurnView {
+        let mut told = self.head(turn, before);
+        told.items = turn.entries.iter().flat_map(|&idx| self.items(idx, compactions)).collect();
+        for item in &told.items {
+            if let Body::Call(call) = &item.body {
+                call.agents.iter().for_each(|agent| told.spent_by_agents += &agent.spent);
+            }
+        }
+        told.spent += &told.spent_by_agents;
+        told
+    }
+
+    /// A turn without what happened in it, and without its sub-agents.
+    pub(crate) fn head(&self, turn: &Turn, before: Option<Millis>) -> TurnView {
         let session = self.session();
         let mut tokens = Tokens::default();
         let mut models: Vec<String> = Vec::new();
@@ -109,17 +142,10 @@ impl<'f> Teller<'f> {
         }
         let first = turn.prompt.or(turn.entries.first().copied());
         let span = turn.span(session);
-        let items: Vec<Item> = turn.entries.iter().flat_map(|&idx| self.items(idx, compactions)).collect();
-        let (mut spent, mut spent_by_agents) = (Totals::default(), Totals::default());
+        let mut spent = Totals::default();
         for totals in turn.entries.iter().filter_map(|&idx| self.spent_on(&session.entries()[idx])) {
             spent += totals;
         }
-        for item in &items {
-            if let Body::Call(call) = &item.body {
-                call.agents.iter().for_each(|agent| spent_by_agents += &agent.spent);
-            }
-        }
-        spent += &spent_by_agents;
         TurnView {
             number: turn.number,
             anchor: anchor(first.map_or(0, |idx| session.entries()[idx].at().line_no), 0),
@@ -128,34 +154,36 @@ impl<'f> Teller<'f> {
             models,
             tokens,
             spent,
-            spent_by_agents,
+            spent_by_agents: Totals::default(),
             open: turn.is_open(session),
             round: turn.round,
-            items,
+            items: Vec::new(),
         }
     }
 
     /// What one line tells. What its call cost is told by the first item.
     pub(crate) fn items(&self, entry_idx: usize, compactions: &[Compaction]) -> Vec<Item> {
-        let mut items = self.items_of(entry_idx, compactions);
-        if let Some(item) = items.first_mut() {
-            let spent = self.spent_on(&self.session().entries()[entry_idx]);
-            item.spent = spent.map(|spent| Box::new(spent.clone()));
-        }
-        items
-    }
-
-    fn items_of(&self, entry_idx: usize, compactions: &[Compaction]) -> Vec<Item> {
         let session = self.session();
         let entry = &session.entries()[entry_idx];
-        let item = |block_idx: usize, body: Body| Item {
+        let item = |(block_idx, body): (usize, Body)| Item {
             anchor: anchor(entry.at().line_no, block_idx),
             line_no: entry.at().line_no,
             at: session.timestamp(entry_idx),
             spent: None,
             body,
         };
-        let one = |body: Option<Body>| body.map(|body| item(0, body)).into_iter().collect();
+        let mut items: Vec<Item> = self.bodies(entry_idx, compactions).into_iter().map(item).collect();
+        if let Some(item) = items.first_mut() {
+            item.spent = self.spent_on(entry).map(|spent| Box::new(spent.clone()));
+        }
+        items
+    }
+
+    /// What one line tells, by block.
+    pub(crate) fn bodies(&self, entry_idx: usize, compactions: &[Compaction]) -> Vec<(usize, Body)> {
+        let session = self.session();
+        let entry = &session.entries()[entry_idx];
+        let one = |body: Option<Body>| body.map(|body| (0, body)).into_iter().collect();
         match entry.kind() {
             Kind::Assistant => {
                 let content = entry.message().and_then(|message| message.content());
@@ -168,7 +196,7 @@ impl<'f> Teller<'f> {
                     return one(Some(Body::Text(text.into_owned())));
                 }
                 let blocks = content.into_iter().flat_map(|content| content.blocks()).enumerate();
-                blocks.filter_map(|(i, block)| Some(item(i, self.said(entry_idx, block)?))).collect()
+                blocks.filter_map(|(i, block)| Some((i, self.said(entry_idx, block)?))).collect()
             }
             Kind::User => one(self.asked(entry_idx)),
             Kind::Attachment => one(attached(session, entry_idx)),
@@ -197,8 +225,17 @@ impl<'f> Teller<'f> {
         }
     }
 
+    /// How many lines of the conversation a compaction left out, given its boundary.
+    pub(crate) fn dropped(&self, boundary: usize) -> usize {
+        let session = self.session();
+        match session.compaction(boundary).map(|compaction| compacted(session, &compaction)) {
+            Some(Body::Compaction { dropped, .. }) => dropped,
+            _ => 0,
+        }
+    }
+
     /// A block of a reply.
-    fn said(&self, entry_idx: usize, block: Block<'f>) -> Option<Body> {
+    pub(crate) fn said(&self, entry_idx: usize, block: Block<'f>) -> Option<Body> {
         let session = self.session();
         Some(match &*block.kind()? {
             "text" => Body::Text(block.text()?.into_owned()),
@@ -220,7 +257,7 @@ impl<'f> Teller<'f> {
         })
     }
 
-    fn call(&self, call: &ToolCall, block: Block<'f>) -> CallView {
+    pub(crate) fn call(&self, call: &ToolCall, block: Block<'f>) -> CallView {
         let session = self.session();
         let result = call.result(session);
         let content = result.and_then(|block| block.content());
@@ -236,7 +273,7 @@ impl<'f> Teller<'f> {
         {
             told.subject = inside;
         }
-        let agents = if self.depth < DEPTH {
+        let agents = if self.goes_deeper() {
             let spawned = self.telling.family.spawned_by(self.agent, &call.id);
             spawned.map(|agent| self.agent(agent)).collect()
         } else {
@@ -257,23 +294,28 @@ impl<'f> Teller<'f> {
         }
     }
 
-    fn agent(&self, idx: usize) -> AgentView {
-        self.met.borrow_mut().insert(idx);
-        let agent: &Agent = &self.telling.family.agents[idx];
-        let below = Teller { agent: Some(idx), depth: self.depth + 1, ..*self };
+    pub(crate) fn agent(&self, idx: usize) -> AgentView {
+        let below = self.of_agent(idx);
         let turns = below.turns_of(&below.thread());
+        let mut told = below.agent_alone(idx);
+        turns.iter().for_each(|turn| told.spent += &turn.spent_by_agents);
+        AgentView { turns, ..told }
+    }
+
+    /// The agent whose session this is, without what it did, and without its own sub-agents.
+    pub(crate) fn agent_alone(&self, idx: usize) -> AgentView {
+        let agent: &Agent = &self.telling.family.agents[idx];
         let mut spent = Totals::default();
-        for totals in agent.session.entries().iter().filter_map(|entry| below.spent_on(entry)) {
+        for totals in agent.session.entries().iter().filter_map(|entry| self.spent_on(entry)) {
             spent += totals;
         }
-        turns.iter().for_each(|turn| spent += &turn.spent_by_agents);
         AgentView {
             id: agent.id.clone(),
             agent_type: agent.agent_type.clone(),
             description: agent.description.clone(),
             kind: agent.kind,
             spent,
-            turns,
+            turns: Vec::new(),
         }
     }
 

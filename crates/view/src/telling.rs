@@ -93,7 +93,7 @@ impl<'a> Telling<'a> {
             turns: teller.turns_of(&Thread { leaf: branch.entries.last().copied(), entries: branch.entries }),
         };
         told.branches = branches.into_iter().map(branch).collect();
-        told.agents = teller.strays();
+        told.agents = teller.strays(&|agent| teller.agent(agent));
         told.findings = findings(session);
         told
     }

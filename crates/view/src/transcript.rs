@@ -73,7 +73,7 @@ pub struct TurnView {
 }
 
 /// What the time of a turn went to, in milliseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Timing {
     /// Tools ran.
     pub tools: Millis,
@@ -84,7 +84,7 @@ pub struct Timing {
 }
 
 /// Token counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names say it all")]
 pub struct Tokens {
     pub input: u64,

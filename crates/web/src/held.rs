@@ -7,7 +7,7 @@ use std::sync::Arc;
 use threadline_session::{Agent, Family, Session, Spawn};
 use threadline_store::{AgentFile, SessionFile};
 use threadline_usage::Book;
-use threadline_view::{Finding, Item, Layout, Spending, Telling, findings, items, layout};
+use threadline_view::{Finding, Item, Layout, Notes, Spending, Telling, findings, items, layout};
 
 use crate::log::{Log, Seen};
 use crate::plan::{Plan, Span};
@@ -37,7 +37,8 @@ pub(crate) struct Held {
     main: Log,
     agents: Vec<Logged>,
     family: Family,
-    spending: Spending,
+    notes: Notes,
+    spending: Arc<Spending>,
     /// Whether `spending` is of all there is.
     counted: bool,
     /// What is wrong with the session.
@@ -85,7 +86,8 @@ impl Held {
             main,
             agents: Vec::new(),
             family: Family::default(),
-            spending: Spending::default(),
+            notes: Notes::default(),
+            spending: Arc::default(),
             counted: false,
             odd: Vec::new(),
             checked: false,
@@ -98,6 +100,7 @@ impl Held {
         let mut agents = Vec::new();
         held.look_for_agents(&mut agents);
         held.join(session, agents);
+        held.look_closer();
         held.count();
         Ok(held)
     }
@@ -129,12 +132,16 @@ impl Held {
         if seen == Seen::Grown {
             self.look_for_agents(&mut fresh);
         }
-        if seen == Seen::Grown || !fresh.is_empty() || was_gone != self.gone {
-            let Family { main, mut agents, .. } = std::mem::take(&mut self.family);
-            agents.truncate(known);
-            agents.append(&mut fresh);
+        if seen == Seen::Grown || was_gone != self.gone {
             self.version += 1;
-            self.join(main, agents);
+            self.plans.clear();
+            if !fresh.is_empty() || !self.family.follow() {
+                let Family { main, mut agents, .. } = std::mem::take(&mut self.family);
+                agents.truncate(known);
+                agents.append(&mut fresh);
+                self.join(main, agents);
+            }
+            self.look_closer();
         }
         Ok(())
     }
@@ -162,13 +169,17 @@ impl Held {
         }
     }
 
-    /// Joins the session with its sub-agents. What takes long in a large one is left for [`Held::settle`].
+    /// Joins the session with its sub-agents.
     fn join(&mut self, main: Session, mut agents: Vec<Agent>) {
         for (agent, logged) in agents.iter_mut().zip(&self.agents) {
             agent.spawn.clone_from(&logged.spawn);
         }
-        self.plans.clear();
         self.family = Family::new(main, agents);
+        self.notes.forget_agents();
+    }
+
+    /// Counts and checks what is new. What takes long in a large session is left for [`Held::settle`].
+    fn look_closer(&mut self) {
         (self.counted, self.checked) = (false, false);
         if self.main.bytes() <= LATER {
             self.settle();
@@ -180,7 +191,8 @@ impl Held {
         if !std::mem::replace(&mut self.counted, true) {
             let (family, book) = (&self.family, &self.book);
             // Everybody asks for the conversation next.
-            (self.spending, _) = rayon::join(|| Spending::of(family, book), || family.main.thread());
+            let (spending, _) = rayon::join(|| Spending::of(family, book), || family.main.thread());
+            self.spending = Arc::new(spending);
             self.version += 1;
             self.plans.clear();
         }
@@ -201,7 +213,10 @@ impl Held {
     /// About how much memory it takes.
     pub(crate) fn weight(&self) -> usize {
         let plans: usize = self.plans.values().map(|plan| plan.weight()).sum();
-        self.main.weight + self.agents.iter().map(|agent| agent.log.weight).sum::<usize>() + plans
+        self.main.weight
+            + self.agents.iter().map(|agent| agent.log.weight).sum::<usize>()
+            + plans
+            + self.notes.weight()
     }
 
     /// How the conversation is cut into parts.
@@ -209,6 +224,7 @@ impl Held {
         if let Some(plan) = self.plans.get(look) {
             return Ok(Arc::clone(plan));
         }
+        self.notes.follow(&self.family);
         let agent = self.agent(look)?;
         let session = self.family.session(agent);
         let leaf = match look.leaf {
@@ -222,7 +238,7 @@ impl Held {
             None => None,
         };
         let telling = Telling { spending: Some(&self.spending), ..Telling::new(&self.family) };
-        let mut layout = layout(telling, agent, leaf);
+        let mut layout = layout(telling, &self.notes, agent, leaf);
         layout.told.findings = if agent.is_none() { self.odd.clone() } else { findings(session) };
         let plan = Arc::new(Plan::new(layout, session, self.log(agent)));
         self.plans.insert(look.clone(), Arc::clone(&plan));
@@ -276,7 +292,8 @@ impl Held {
         }
         let lines =
             spans.iter().map(|span| plan.entries(span).iter().map(|&idx| line(idx)).collect()).collect();
-        Ok(Told { family, lines, file: self.file.clone() })
+        let log = Spending::log(&self.family, agent);
+        Ok(Told { family, lines, spending: Arc::clone(&self.spending), log, file: self.file.clone() })
     }
 
     /// The lines of the calls that changed files, whole, with what came of them.
@@ -319,6 +336,9 @@ pub(crate) struct Told {
     family: Family,
     /// For each stretch the lines in it, in the order they are told.
     lines: Vec<Vec<u64>>,
+    /// What calls cost, and the log that the lines stand in.
+    spending: Arc<Spending>,
+    log: usize,
     file: SessionFile,
 }
 
@@ -326,8 +346,8 @@ impl Told {
     /// What happened in a stretch.
     pub(crate) fn items(&self, plan: &Plan, span: usize) -> Vec<Item> {
         let kept = |path: &str| kept_output(&self.file, path);
-        let telling = Telling { kept: &kept, ..Telling::new(&self.family) };
-        let mut found = items(telling, &self.lines[span]);
+        let telling = Telling { family: &self.family, kept: &kept, spending: Some(&self.spending) };
+        let mut found = items(telling, &self.lines[span], self.log);
         plan.layout.complete(&mut found);
         found
     }

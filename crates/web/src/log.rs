@@ -7,16 +7,14 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use rayon::prelude::*;
-use threadline_entry::{Ending, Entry, Finding, Kind, Line, Lines, Position, abridge, parse_line};
+use threadline_entry::{
+    Ending, Entry, Finding, Kind, Line, Lines, Position, Stretch, Stretches, abridge, parse_line,
+};
 use threadline_session::Session;
-use threadline_store::{Change, Follower, Mark};
+use threadline_store::{Change, Follower, Mark, read_stretches};
 
 /// How much of a long text is kept.
 const KEEP: usize = 320;
-
-/// So many stretches of a log, of about a megabyte each, are abridged at a time.
-const BATCH: usize = 8;
 
 /// What an entry takes in memory besides its text: itself, its place in the tree, its uuid, its index.
 const ENTRY: usize = 400;
@@ -53,12 +51,12 @@ pub(crate) enum Seen {
 }
 
 /// A stretch of lines, abridged.
-struct Stretch {
+struct Short {
     entries: Vec<(Entry, Vec<Finding>)>,
     starts: Vec<u64>,
     weight: usize,
-    /// Where a last line begins that has no newline.
-    open: Option<Position>,
+    /// Where its whole lines end.
+    end: Position,
 }
 
 impl Log {
@@ -81,33 +79,22 @@ impl Log {
         log.skipped = from.line_no - 1;
         log.starts = vec![from.byte_offset];
         file.seek(SeekFrom::Start(from.byte_offset))?;
-        let mut lines = Lines::from(file.take(length - from.byte_offset), from);
+        let stretches = Stretches::from(file.take(length - from.byte_offset), from);
         let mut end = from;
-        loop {
-            let mut blocks: Vec<(Vec<u8>, Position)> = Vec::new();
-            while blocks.len() < BATCH
-                && let Some(block) = lines.next_block()?
-            {
-                blocks.push((block.bytes.to_vec(), block.at));
-            }
-            if blocks.is_empty() {
-                break;
-            }
-            end = lines.at();
-            let stretches: Vec<Stretch> =
-                blocks.into_par_iter().map(|(bytes, at)| Stretch::of(&bytes, at)).collect();
-            for stretch in stretches {
-                log.weight += stretch.weight;
-                if let Some(open) = stretch.open {
-                    end = open;
-                }
+        read_stretches(
+            stretches,
+            length,
+            |stretch| Short::of(&stretch),
+            |short| {
+                log.weight += short.weight;
+                end = short.end;
                 log.starts.pop();
-                log.starts.extend(stretch.starts);
-                for (entry, findings) in stretch.entries {
+                log.starts.extend(short.starts);
+                for (entry, findings) in short.entries {
                     session.push(entry, findings);
                 }
-            }
-        }
+            },
+        )?;
         if let Some(mark) = Mark::of(path, end)? {
             log.follower = Follower::resume_at(path, mark);
         }
@@ -293,24 +280,28 @@ const READ: u64 = 4 << 20;
 /// A line without a newline that is longer than this is not looked at.
 const LONGEST_TAIL: u64 = 64 << 20;
 
-impl Stretch {
-    fn of(bytes: &[u8], at: Position) -> Self {
-        let mut stretch = Self { entries: Vec::new(), starts: vec![at.byte_offset], weight: 0, open: None };
-        let mut lines = Lines::from(bytes, at);
-        let mut short = Vec::new();
-        while let Ok(Some(line)) = lines.next() {
+impl Short {
+    fn of(stretch: &Stretch) -> Self {
+        let mut short = Self { entries: Vec::new(), starts: Vec::new(), weight: 0, end: Position::START };
+        let mut open = None;
+        for line in stretch.lines() {
+            short.starts.push(line.at.byte_offset);
+            let next = line.at.byte_offset + line.bytes.len() as u64 + 1;
+            short.end = Position { line_no: line.at.line_no + 1, byte_offset: next };
             if line.ending == Ending::None {
-                stretch.open = Some(line.at);
-                break;
+                (short.end, open) = (line.at, Some(line.at.line_no));
             }
-            stretch.starts.push(line.at.byte_offset + line.bytes.len() as u64 + 1);
-            short.clear();
-            abridge(line.bytes, KEEP, &mut short);
-            stretch.weight += short.len() + ENTRY;
-            let line = Line { bytes: &short, ..line };
-            parse_line(&line, |entry, findings| stretch.entries.push((entry, findings)));
         }
-        stretch
+        if open.is_none() {
+            short.starts.push(short.end.byte_offset);
+        }
+        stretch.parse_abridged(KEEP, |entry, findings| {
+            if Some(entry.at().line_no) != open {
+                short.weight += entry.as_bytes().len() + ENTRY;
+                short.entries.push((entry, findings));
+            }
+        });
+        short
     }
 }
 

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use threadline_html::{Part, RailPart};
 use threadline_session::Session;
-use threadline_view::{Layout, TurnLayout};
+use threadline_view::{Layout, TurnView};
 
 use crate::held::stamp;
 use crate::log::Log;
@@ -102,7 +102,7 @@ impl Plan {
             .enumerate()
             .map(|(number, turns)| RailPart {
                 number,
-                stamp: stamp(turns.iter().map(outlined).collect::<String>()),
+                stamp: stamp(turns.iter().map(|turn| &turn.line).collect::<Vec<_>>()),
             })
             .collect();
         let told = &plan.layout.told;
@@ -117,7 +117,7 @@ impl Plan {
                 log.torn > 0,
             ),
             plan.layout.branches.iter().map(|branch| (&branch.anchor, branch.turns)).collect::<Vec<_>>(),
-            turns.iter().map(outlined).collect::<String>(),
+            plan.rail.iter().map(|rail| &rail.stamp).collect::<Vec<_>>(),
         ));
         plan
     }
@@ -130,7 +130,7 @@ impl Plan {
         let heads: Vec<String> = spans
             .iter()
             .filter(|span| span.entries.start == 0)
-            .map(|span| format!("{:?}", self.layout.turns[span.turn].turn))
+            .map(|span| head(&self.layout.turns[span.turn].turn))
             .collect();
         let needed: Vec<u64> = Layout::needed(session, &entries).into_iter().map(line).collect();
         let agents = entries.iter().map(|&idx| self.layout.agents_on(line(idx))).sum::<usize>();
@@ -174,7 +174,20 @@ impl Plan {
     }
 }
 
-/// What a line of the outline is drawn from.
-fn outlined(turn: &TurnLayout) -> String {
-    format!("{:?}", turn.line)
+/// What changes when the head of a turn would be drawn differently.
+fn head(turn: &TurnView) -> String {
+    let TurnView {
+        number,
+        anchor,
+        span,
+        timing,
+        models,
+        tokens,
+        spent,
+        spent_by_agents,
+        open,
+        round,
+        items: _,
+    } = turn;
+    stamp((number, anchor, span, timing, models, tokens, spent, spent_by_agents, open, round))
 }

@@ -1,0 +1,165 @@
+//! Notes: what each line adds to the outline of its turn.
+//!
+//! A layout needs none of the words that are told, only what counts. That is noted a line at a time, and stays noted: when
+//! a session grows, only what is new, and calls that got their results, are looked at.
+
+use std::cell::RefCell;
+
+use threadline_entry::Kind;
+use threadline_entry::lens::Block;
+use threadline_session::{Family, Outcome, ResultAt, Session};
+
+use crate::card::{Card, changes_files};
+use crate::diff::Hunk;
+use crate::outline::title_of;
+use crate::teller::Teller;
+use crate::telling::Telling;
+use crate::transcript::Body;
+
+/// What the lines of a session and of its sub-agents add to outlines.
+#[derive(Clone, Debug, Default)]
+pub struct Notes {
+    main: Vec<Note>,
+    agents: Vec<Vec<Note>>,
+}
+
+impl Notes {
+    /// The notes of a family.
+    pub fn of(family: &Family) -> Self {
+        let mut notes = Self::default();
+        notes.follow(family);
+        notes
+    }
+
+    /// Takes in what was added to a family. Its agents must be those that it had, in the same order, and more.
+    pub fn follow(&mut self, family: &Family) {
+        self.agents.resize_with(family.agents.len(), Vec::new);
+        take_in(&mut self.main, family, None);
+        for (agent, notes) in self.agents.iter_mut().enumerate() {
+            take_in(notes, family, Some(agent));
+        }
+    }
+
+    /// Forgets the sub-agents, which are others now or stand in another order.
+    pub fn forget_agents(&mut self) {
+        self.agents.clear();
+    }
+
+    /// About how much memory they take.
+    pub fn weight(&self) -> usize {
+        let count = self.main.len() + self.agents.iter().map(Vec::len).sum::<usize>();
+        count * (size_of::<Note>() + 32)
+    }
+
+    /// The notes of one of the sessions, by entry.
+    pub(crate) fn on(&self, agent: Option<usize>) -> &[Note] {
+        agent.map_or(&self.main, |agent| &self.agents[agent])
+    }
+}
+
+/// What a line adds to the outline of its turn.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Note {
+    /// What a turn is called in which no line before has a name for it.
+    pub(crate) title: Option<Box<str>>,
+    /// What counts, by block.
+    pub(crate) marks: Box<[(u32, Mark)]>,
+}
+
+/// Something that counts.
+#[derive(Clone, Debug)]
+pub(crate) enum Mark {
+    /// A tool was called.
+    Call(CallNote),
+    /// Something went wrong around the conversation.
+    Trouble,
+    /// The conversation was compacted.
+    Compaction,
+    /// Nobody knows what that is.
+    Unknown,
+}
+
+/// What counts of a call.
+#[derive(Clone, Debug)]
+pub(crate) struct CallNote {
+    /// Its place in [`Session::tool_calls`].
+    pub(crate) call: u32,
+    /// What came of it, and where that stands.
+    pub(crate) outcome: Outcome,
+    result: Option<ResultAt>,
+    /// The lines that came and went, where it changed a file.
+    pub(crate) changed: Option<(usize, usize)>,
+}
+
+fn take_in(notes: &mut Vec<Note>, family: &Family, agent: Option<usize>) {
+    let session = family.session(agent);
+    let met = RefCell::default();
+    let teller = Teller::childless(Telling::new(family), agent, &met);
+    for (idx, note) in notes.iter_mut().enumerate() {
+        if note.is_stale(session) {
+            *note = Note::of(&teller, session, idx);
+        }
+    }
+    notes.extend((notes.len()..session.entries().len()).map(|idx| Note::of(&teller, session, idx)));
+}
+
+impl Note {
+    fn of(teller: &Teller<'_>, session: &Session, idx: usize) -> Self {
+        let entry = &session.entries()[idx];
+        let (mut title, mut marks) = (None, Vec::new());
+        let mut take = |block_idx: usize, body: Body| {
+            let mark = match &body {
+                Body::Trouble { .. } => Mark::Trouble,
+                Body::Unknown { .. } => Mark::Unknown,
+                Body::Compaction { .. } => Mark::Compaction,
+                body => return title = title.take().or_else(|| title_of(body).map(Box::from)),
+            };
+            marks.push((block_idx as u32, mark));
+        };
+        match entry.kind() {
+            // Nothing in these counts.
+            Kind::Progress | Kind::PrLink | Kind::FrameLink => {}
+            Kind::System if session.is_boundary(idx) => marks.push((0, Mark::Compaction)),
+            // Cards are made of those calls alone that have something to count.
+            Kind::Assistant if session.calls_on(idx).next().is_some() && !entry.flag("isApiErrorMessage") => {
+                let mut calls = Vec::new();
+                let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
+                for (i, block) in blocks.enumerate() {
+                    match CallNote::of(teller, session, idx, block) {
+                        Some(call) => calls.push((i as u32, Mark::Call(call))),
+                        None => teller.said(idx, block).into_iter().for_each(|body| take(i, body)),
+                    }
+                }
+                marks.append(&mut calls);
+                marks.sort_by_key(|(block_idx, _)| *block_idx);
+            }
+            _ => teller.bodies(idx, &[]).into_iter().for_each(|(i, body)| take(i, body)),
+        }
+        Self { title, marks: marks.into() }
+    }
+
+    /// Whether a call on the line got its result since.
+    fn is_stale(&self, session: &Session) -> bool {
+        self.marks.iter().any(|(_, mark)| match mark {
+            Mark::Call(call) => {
+                session.tool_calls()[call.call as usize].results.first() != call.result.as_ref()
+            }
+            _ => false,
+        })
+    }
+}
+
+impl CallNote {
+    fn of<'f>(teller: &Teller<'f>, session: &Session, idx: usize, block: Block<'f>) -> Option<Self> {
+        let id = block.id().filter(|_| block.is("tool_use"))?;
+        let place = session.calls_on(idx).find(|&call| session.tool_calls()[call].id == id)?;
+        let call = &session.tool_calls()[place];
+        let card = changes_files(&call.name).then(|| teller.call(call, block).card);
+        let changed = match card {
+            Some(Card::Diff { hunks, .. }) => Some(Hunk::counts(&hunks)),
+            _ => None,
+        };
+        let result = call.results.first().copied();
+        Some(Self { call: place as u32, outcome: call.outcome(session), result, changed })
+    }
+}
