@@ -67,10 +67,15 @@ pub(crate) struct Arranged {
 }
 
 pub(crate) fn arrange(draft: &mut Draft<'_>, order: Order, now: Millis) -> Arranged {
-    let chain = match order {
-        Order::AsTheyStand => Vec::new(),
-        Order::Straight | Order::ConversationOnly => chain(draft.session),
+    let (chain, brought_back) = match order {
+        Order::AsTheyStand => Default::default(),
+        Order::Straight | Order::ConversationOnly => {
+            group_replies(draft.session, conversation(draft.session))
+        }
     };
+    for idx in brought_back {
+        draft.note(idx, "brought back to its call: behind another reply Claude Code drops it");
+    }
     let parts = roles(draft.session, &chain);
     leave_out(draft, &parts, &chain, order);
     if order == Order::Straight {
@@ -91,7 +96,7 @@ pub(crate) fn arrange(draft: &mut Draft<'_>, order: Order, now: Millis) -> Arran
 
 /// The lines of the conversation in the order in which they stand in a result.
 pub(crate) fn chain(session: &Session) -> Vec<usize> {
-    group_replies(session, conversation(session))
+    group_replies(session, conversation(session)).0
 }
 
 /// The reply whose calls a line answers.
@@ -163,8 +168,10 @@ fn conversation(session: &Session) -> Vec<usize> {
     full
 }
 
-/// Lets the lines of a reply stand together, and behind them the results of its calls.
-fn group_replies(session: &Session, chain: Vec<usize>) -> Vec<usize> {
+/// Lets the lines of a reply stand together, and behind them the results of its calls. Tells which results stood behind another reply.
+fn group_replies(session: &Session, chain: Vec<usize>) -> (Vec<usize>, Vec<usize>) {
+    let mut brought_back = Vec::new();
+    let mut last_reply: Option<usize> = None;
     let mut groups: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
     // The replies that may still go on: a prompt ends them. Their results find them all the same.
     let mut open: FxHashMap<usize, usize> = FxHashMap::default();
@@ -172,6 +179,7 @@ fn group_replies(session: &Session, chain: Vec<usize>) -> Vec<usize> {
     for idx in chain {
         let entry = &session.entries()[idx];
         if let Some(reply) = session.reply_of(idx) {
+            last_reply = Some(reply);
             if let Some(&group) = open.get(&reply) {
                 groups[group].0.push(idx);
                 continue;
@@ -179,8 +187,12 @@ fn group_replies(session: &Session, chain: Vec<usize>) -> Vec<usize> {
             open.insert(reply, groups.len());
             group_of.insert(reply, groups.len());
         } else if entry.kind() == Kind::User {
-            if let Some(&group) = answered_reply(session, idx).and_then(|reply| group_of.get(&reply)) {
+            let answered = answered_reply(session, idx);
+            if let Some(&group) = answered.and_then(|reply| group_of.get(&reply)) {
                 groups[group].1.push(idx);
+                if answered != last_reply {
+                    brought_back.push(idx);
+                }
                 continue;
             }
             if session.input(idx) != Some(Input::ToolResult) {
@@ -192,7 +204,8 @@ fn group_replies(session: &Session, chain: Vec<usize>) -> Vec<usize> {
         }
         groups.push((vec![idx], Vec::new()));
     }
-    groups.into_iter().flat_map(|(lines, results)| lines.into_iter().chain(results)).collect()
+    let chain = groups.into_iter().flat_map(|(lines, results)| lines.into_iter().chain(results)).collect();
+    (chain, brought_back)
 }
 
 fn roles(session: &Session, chain: &[usize]) -> Vec<Part> {

@@ -244,7 +244,11 @@ impl<'s> Plan<'s> {
             From::Source(idx) => {
                 let idx = idx as usize;
                 let mut why = self.why(&self.draft.fates[idx].why);
-                if !self.is_new() {
+                if self.is_new() {
+                    let nameless =
+                        self.lines[at].renamed && self.draft.session.entries()[idx].uuid().is_none();
+                    why.extend(nameless.then_some(Cow::Borrowed("a uuid for a line that had none")));
+                } else {
                     why.extend(self.structural_reasons(at, idx).into_iter().map(Cow::Borrowed));
                 }
                 (!why.is_empty()).then(|| LineChange {

@@ -83,15 +83,31 @@ impl Operation {
         self.args.join(" ")
     }
 
+    /// Whether it puts other words in the place of some, and no more.
+    pub(crate) fn changes_words(&self) -> bool {
+        self.effect == Effect::Words
+    }
+
     /// Whether it changes words where they stand and leaves everything else, faults too, as it is.
     pub(crate) fn leaves_faults(&self) -> bool {
-        self.effect == Effect::Words && self.args.contains(&"--in-place")
+        self.changes_words() && self.args.contains(&"--in-place")
     }
 
     /// Whether the messages of the result are what the operation may make of those of the source.
-    pub(crate) fn fits(&self, source: &[Block], result: &[Block]) -> Result<(), String> {
+    ///
+    /// Where lines of the source are `nameless`, Claude Code sees the last of them alone, and the result has all: more may come.
+    pub(crate) fn fits(&self, source: &[Block], result: &[Block], nameless: bool) -> Result<(), String> {
         if result.is_empty() {
             return Err("nothing is left".to_owned());
+        }
+        if nameless {
+            return match self.effect {
+                Effect::Same => in_order(source, result, |_| false, |_, _| false, |_| true),
+                Effect::Words => {
+                    in_order(source, result, is_thinking, |a, b| a.kind == b.kind && a.id == b.id, |_| true)
+                }
+                _ => Ok(()),
+            };
         }
         // What the model said before anybody asked is no conversation: it may go.
         let asked = source.iter().position(|block| block.role == "user" && !block.kind.starts_with("tool_"));
@@ -100,7 +116,7 @@ impl Operation {
             _ => source,
         };
         match self.effect {
-            Effect::Same => in_order(source, result, |_| false, |_, _| false, |_| false),
+            Effect::Same => in_order(source, result, |_| false, is_brought_back, |_| false),
             // A prompt that was compacted away comes back when the cut lies before the compaction.
             Effect::Cut if source.iter().any(is_summary) => Ok(()),
             Effect::Cut => match result.len() <= source.len() && source[..result.len()] == *result {
@@ -111,17 +127,23 @@ impl Operation {
                 let left = result.iter().find(|block| all && block.kind.starts_with("tool_"));
                 match left {
                     Some(block) => Err(format!("{} {} is left", block.kind, block.id)),
-                    None => in_order(source, result, is_tool_or_thinking, |_, _| false, is_text),
+                    None => in_order(source, result, is_tool_or_thinking, is_brought_back, is_text),
                 }
             }
-            Effect::Shorter => in_order(source, result, is_thinking, is_shorter, |_| false),
+            Effect::Shorter => in_order(
+                source,
+                result,
+                is_thinking,
+                |a, b| is_shorter(a, b) || is_brought_back(a, b),
+                |_| false,
+            ),
             Effect::Thinking => {
                 // The last reply keeps it while its calls are being answered.
                 let last = result.iter().rposition(|block| block.role == "user").unwrap_or(0);
                 let last = result[..last].iter().rposition(|block| block.role == "user").unwrap_or(0);
                 match result[..last].iter().any(is_thinking) {
                     true => Err("thinking is left".to_owned()),
-                    false => in_order(source, result, is_thinking, |_, _| false, |_| false),
+                    false => in_order(source, result, is_thinking, is_brought_back, |_| false),
                 }
             }
             Effect::Images => match result.iter().any(is_image) {
@@ -167,6 +189,11 @@ fn is_summary(block: &Block) -> bool {
 
 fn same_call(a: &Block, b: &Block) -> bool {
     a.kind == b.kind && a.id == b.id && a.kind.starts_with("tool_")
+}
+
+/// Whether a result stands in for the word that it was lost: it had come behind another reply.
+fn is_brought_back(a: &Block, b: &Block) -> bool {
+    same_call(a, b) && a.is_error && a.content == "[Tool result missing due to internal error]"
 }
 
 fn is_shorter(a: &Block, b: &Block) -> bool {

@@ -70,6 +70,28 @@ fn in_place_a_straight_session_stays_byte_for_byte() {
     assert!(plan.is_empty());
 }
 
+#[test]
+fn a_result_behind_another_reply_is_brought_back_and_a_line_without_a_uuid_gets_one() {
+    let reasons = |notation: &str| -> Vec<String> {
+        let session = session(&log(notation));
+        let plan = plan(&session, new(), |draft| clone(draft, None, Some("T")).unwrap());
+        assert_eq!(plan.refusals(), [""; 0]);
+        let changes = plan.changes().filter(|change| change.kind == ChangeKind::Changed);
+        changes.map(|change| format!("{} {}", change.line_no.unwrap(), change.why.join("; "))).collect()
+    };
+    let behind = r#"
+u1        user   "go"
+a1 <- u1  reply  m1 tool t1 Bash
+a2 <- a1  reply  m2 tool t2 Bash
+r2 <- a2  result t2 "two"
+r1 <- r2  result t1 "one"
+a3 <- r1  reply  m3 text "Done."
+"#;
+    assert_eq!(reasons(behind), ["5 brought back to its call: behind another reply Claude Code drops it"]);
+    let nameless = "u1 user \"go\" -uuid\na1 <- u1 reply m1 text \"Yes.\" -uuid";
+    assert_eq!(reasons(nameless), ["1 a uuid for a line that had none", "2 a uuid for a line that had none"]);
+}
+
 /// A sub-agent inside the log, as 1.0.x wrote it.
 const INLINE: &str = r#"
 u1        user   "find it"
