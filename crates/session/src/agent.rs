@@ -199,11 +199,16 @@ fn agent_progress(session: &Session, from: usize) -> impl Iterator<Item = (usize
 }
 
 impl Session {
+    /// Whether this is a sub-agent's own log: every line of its conversation is a sidechain.
+    pub fn is_agents(&self) -> bool {
+        (0..self.entries().len()).all(|idx| !self.in_tree(idx) || self.is_sidechain(idx))
+    }
+
     /// The lines of each sub-agent that ran inside the session's own file (1.0.x): a sidechain's root, and what hangs below it.
     pub fn inline_agents(&self) -> Vec<Vec<usize>> {
         let mut agents: Vec<Vec<usize>> = Vec::new();
-        // In a sub-agent's own file every line is a sidechain: that is the agent itself, and no agent of it.
-        if (0..self.entries().len()).all(|idx| !self.in_tree(idx) || self.is_sidechain(idx)) {
+        // That is the agent itself, and no agent of it.
+        if self.is_agents() {
             return agents;
         }
         let mut agent_of: FxHashMap<usize, usize> = FxHashMap::default();

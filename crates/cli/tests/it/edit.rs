@@ -167,6 +167,19 @@ fn a_session_that_has_just_grown_is_left_alone() {
 }
 
 #[test]
+fn who_edits_a_sub_agent_is_sent_to_its_session() {
+    let world = World::new();
+    world.home.session("loom", LOOM);
+    let path = world.home.agent("loom", "x1", "b1 user \"look\"\nb2 <- b1 reply n1 text \"I looked.\"", None);
+    let run = world.run(&["edit", "clone", path.to_str().unwrap()]);
+    assert_eq!(run.code, 2);
+    assert!(
+        run.err.contains("is the log of a sub-agent\nhint: edit the session that it belongs to"),
+        "{run}"
+    );
+}
+
+#[test]
 fn a_cut_clone_has_what_was_there_until_then() {
     let world = World::new();
     let path = world.home.session(

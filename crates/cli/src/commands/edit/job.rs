@@ -127,6 +127,11 @@ impl Job {
             return Ok(Outcome::No);
         }
         if !plan.refusals().is_empty() {
+            let conversation = (0..self.session.entries().len()).any(|idx| self.session.in_tree(idx));
+            if conversation && self.session.is_agents() {
+                let what = format!("{} is the log of a sub-agent", self.file.path.display());
+                return Err(CommandError::new(what).hint("edit the session that it belongs to"));
+            }
             report::show(cx, &plan, &path, None, write.diff)?;
             let mut error = CommandError::new("the result would not be sound, so it is not written");
             for refusal in plan.refusals().iter().take(8) {
