@@ -108,25 +108,11 @@ impl<R: Read> Lines<R> {
     /// The next line, or `None` at the end of the stream.
     #[expect(clippy::should_implement_trait, reason = "a line borrows the buffer, which no Iterator can say")]
     pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
-        let mut searched = self.start;
-        let stop = loop {
-            if let Some(hit) = memchr(b'\n', &self.buffer[searched..self.end]) {
-                break searched + hit;
-            }
-            let pending = self.end - self.start;
-            if pending >= self.longest {
-                self.leave_out()?;
-                searched = self.start;
-                continue;
-            }
-            if !self.fill()? {
-                break self.end;
-            }
-            searched = self.start + pending;
-        };
+        let newline = self.find_newline(memchr)?;
         if self.start == self.end {
             return Ok(None);
         }
+        let stop = newline.unwrap_or(self.end);
         let ending = if stop < self.end { Ending::Newline } else { Ending::None };
         let (from, at) = (self.start, self.at);
         self.start = (stop + 1).min(self.end);
@@ -135,12 +121,13 @@ impl<R: Read> Lines<R> {
         Ok(Some(Line { bytes: &self.buffer[from..stop], ending, at }))
     }
 
-    /// The next stretch of whole lines, as large as the buffer holds.
-    pub fn next_block(&mut self) -> io::Result<Option<Block<'_>>> {
+    /// Reads on until what is there holds a newline, and tells where: the one that `find` finds. None at the end of the stream.
+    #[inline]
+    fn find_newline(&mut self, find: impl Fn(u8, &[u8]) -> Option<usize>) -> io::Result<Option<usize>> {
         let mut searched = self.start;
-        let stop = loop {
-            if let Some(hit) = memrchr(b'\n', &self.buffer[searched..self.end]) {
-                break searched + hit + 1;
+        loop {
+            if let Some(hit) = find(b'\n', &self.buffer[searched..self.end]) {
+                return Ok(Some(searched + hit));
             }
             let pending = self.end - self.start;
             if pending >= self.longest {
@@ -149,13 +136,19 @@ impl<R: Read> Lines<R> {
                 continue;
             }
             if !self.fill()? {
-                break self.end;
+                return Ok(None);
             }
             searched = self.start + pending;
-        };
+        }
+    }
+
+    /// The next stretch of whole lines, as large as the buffer holds.
+    pub fn next_block(&mut self) -> io::Result<Option<Block<'_>>> {
+        let newline = self.find_newline(memrchr)?;
         if self.start == self.end {
             return Ok(None);
         }
+        let stop = newline.map_or(self.end, |newline| newline + 1);
         let (from, at) = (self.start, self.at);
         self.start = stop;
         self.at.byte_offset += (stop - from) as u64;
