@@ -63,6 +63,15 @@ pub(crate) fn viewer(quick: bool) -> ExitCode {
     card.verdict()
 }
 
+/// Pages alone.
+pub(crate) fn export() -> ExitCode {
+    let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");
+    let Ok(home) = corpus::home(&target, "bench-home", 0.2) else { return ExitCode::from(2) };
+    let mut card = Card { missed: 0 };
+    command::measure_exports(&home, &mut card);
+    card.verdict()
+}
+
 pub(crate) struct Logs {
     pub(crate) files: Vec<PathBuf>,
     pub(crate) bytes: u64,

@@ -23,6 +23,13 @@ pub(crate) fn binary() -> Option<PathBuf> {
     found
 }
 
+/// Measures pages.
+pub(crate) fn measure_exports(home: &Path, card: &mut Card) {
+    let Some(binary) = binary() else { return };
+    measure_export(home, &binary, card);
+    measure_real_exports(home, &binary, card);
+}
+
 /// Measures the commands against plain ways and against other programs.
 pub(crate) fn measure_commands(home: &Path, card: &mut Card) {
     let Some(binary) = binary() else { return };
@@ -30,8 +37,7 @@ pub(crate) fn measure_commands(home: &Path, card: &mut Card) {
     measure_show(home, &binary, card);
     measure_statusline(home, &binary, card);
     measure_huge_line(home, &binary, card);
-    measure_export(home, &binary, card);
-    measure_real_exports(home, &binary, card);
+    measure_exports(home, card);
     crate::trace::measure_trace(home, &binary, card);
     crate::surgery::measure_edits(home.parent().unwrap_or(home), &binary, card);
 }

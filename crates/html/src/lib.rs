@@ -33,6 +33,7 @@ pub use lists::{
     home_markdown, href, project_name, search, search_results, usage, usage_markdown,
 };
 pub use markup::Markup;
+pub use pack::Spool;
 pub use page::{Images, Options, Page, page, turn};
 pub use raw::{RawLines, RawLog};
 pub use served::{

@@ -8,7 +8,7 @@ use threadline_view::{Money, OutlineLine, Transcript, TurnView, figure, outline}
 use crate::asset;
 use crate::card;
 use crate::markup::Markup;
-use crate::pack::{self, Pack};
+use crate::pack::{self, Pack, Packs, Spool};
 use crate::raw::RawLines;
 use crate::sheet::Sheet;
 use crate::turn::{self, Place};
@@ -61,8 +61,8 @@ pub fn turn(turn: &TurnView, cwd: Option<&str>, options: &Options) -> Markup {
 }
 
 /// A page with a whole session, and on demand the lines of its log.
-pub fn page(transcript: &Transcript, raw: &RawLines, options: &Options) -> String {
-    let mut page = Page::new(options);
+pub fn page(transcript: &Transcript, raw: RawLines, options: &Options) -> String {
+    let mut page = Page::new(options, Box::new(io::Cursor::new(Vec::new())));
     for turn in &transcript.turns {
         page.turn(transcript, turn);
     }
@@ -78,6 +78,8 @@ pub fn page(transcript: &Transcript, raw: &RawLines, options: &Options) -> Strin
 /// page of a large session opens at once and takes little memory to make.
 pub struct Page<'a> {
     sheet: Sheet<'a>,
+    /// Where compressed parts will wait, until there are any.
+    spool: Option<Box<dyn Spool>>,
     turns: Markup,
     /// Turns that will be drawn together, the lines they cover, and how tall they are.
     stretch: Markup,
@@ -90,10 +92,11 @@ pub struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// Nothing yet.
-    pub fn new(options: &'a Options) -> Self {
+    /// Nothing yet. What is compressed waits in `spool` until the page is written.
+    pub fn new(options: &'a Options, spool: Box<dyn Spool>) -> Self {
         Self {
             sheet: Sheet::new(options, None),
+            spool: Some(spool),
             turns: Markup::new(),
             stretch: Markup::new(),
             lines: (u64::MAX, 0),
@@ -115,7 +118,7 @@ impl<'a> Page<'a> {
         if self.sheet.pack.is_none() {
             turn::turn(&mut self.sheet, &mut self.turns, turn, Place::MAIN);
             if self.turns.len() > self.sheet.options.plain_up_to {
-                self.sheet.pack = Some(Pack::new('\0'));
+                self.sheet.pack = self.spool.take().map(|spool| Pack::new("z", '\0', spool));
                 self.turns.lit("<noscript><p class=\"note\">From here on a script draws what this large session holds.</p></noscript>");
             }
             return;
@@ -142,8 +145,8 @@ impl<'a> Page<'a> {
     ///
     /// # Errors
     ///
-    /// Only those of writing.
-    pub fn finish(mut self, transcript: &Transcript, raw: &RawLines, to: &mut dyn Write) -> io::Result<()> {
+    /// Only those of writing, into the page or into a spool.
+    pub fn finish(mut self, transcript: &Transcript, raw: RawLines, to: &mut dyn Write) -> io::Result<()> {
         self.end_stretch();
         let title = title(transcript, &self.outline);
         let mut out = Markup::new();
@@ -159,9 +162,11 @@ impl<'a> Page<'a> {
         out.lit("</main>\n");
         self.rail(&mut out, transcript);
         out.lit(DIALOGS);
-        let packs = self.facts_for_script(&mut out, raw);
+        let packs = self.facts_for_script(&mut out, &raw);
         to.write_all(out.as_str().as_bytes())?;
-        pack::write(to, "z", &packs)?;
+        if let Some(packs) = packs {
+            packs.write(to)?;
+        }
         raw.write(to)?;
         let mut out = Markup::new();
         out.lit("<script>").lit(asset::SCRIPT).lit("</script>\n</body>\n</html>\n");
@@ -199,9 +204,10 @@ impl Page<'_> {
     }
 
     /// What the script needs to know. Returns what is drawn later.
-    fn facts_for_script(&mut self, out: &mut Markup, raw: &RawLines) -> Vec<Vec<u8>> {
-        let (packs, starts) = self.sheet.pack.take().map(Pack::finish).unwrap_or_default();
-        out.lit("<script type=\"application/json\" id=\"index\">{\"large\":").lit(if packs.is_empty() {
+    fn facts_for_script(&mut self, out: &mut Markup, raw: &RawLines) -> Option<Packs> {
+        let (packs, starts) = self.sheet.pack.take().map(Pack::finish).unzip();
+        let starts = starts.unwrap_or_default();
+        out.lit("<script type=\"application/json\" id=\"index\">{\"large\":").lit(if starts.is_empty() {
             "false"
         } else {
             "true"
@@ -258,6 +264,7 @@ pub(crate) fn opening(
             Some((until, _)) if until.split(',').next() != shown.split(',').next() => {
                 format!("{shown} to {until}")
             }
+            Some((until, _)) if until == shown => shown,
             Some((until, _)) => format!("{shown}–{}", until.rsplit(' ').next().unwrap_or_default()),
             None => shown,
         });

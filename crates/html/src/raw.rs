@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::markup::Markup;
-use crate::pack::{self, Pack};
+use crate::pack::{self, Pack, Packs, Spool};
 
 /// One log: that of the session, or that of a sub-agent.
 pub struct RawLog<'a> {
@@ -16,15 +16,15 @@ pub struct RawLog<'a> {
 /// The lines of a session and its sub-agents, compressed.
 #[derive(Default)]
 pub struct RawLines {
-    packs: Vec<Vec<u8>>,
+    packs: Option<Packs>,
     /// Each log's name, and for each of its packs its number and its first line.
     logs: Vec<(String, Vec<(usize, u64)>)>,
 }
 
 impl RawLines {
-    /// Compresses logs, on all cores.
-    pub fn new<'a>(logs: impl IntoIterator<Item = RawLog<'a>>) -> Self {
-        let mut pack = Pack::new('\n');
+    /// Compresses logs, on all cores; they wait in `spool` for the page to be written.
+    pub fn new<'a>(logs: impl IntoIterator<Item = RawLog<'a>>, spool: Box<dyn Spool>) -> Self {
+        let mut pack = Pack::new("r", '\n', spool);
         let mut found = Vec::new();
         for log in logs {
             pack.close();
@@ -39,11 +39,11 @@ impl RawLines {
             }
             found.push((log.name.to_owned(), starts));
         }
-        Self { packs: pack.finish().0, logs: found }
+        Self { packs: Some(pack.finish().0), logs: found }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.packs.is_empty()
+        self.packs.as_ref().is_none_or(|packs| packs.count == 0)
     }
 
     /// Adds `{"log":[[pack, first line], …], …}`.
@@ -65,7 +65,7 @@ impl RawLines {
         out.lit("}");
     }
 
-    pub(crate) fn write(&self, to: &mut dyn Write) -> io::Result<()> {
-        pack::write(to, "r", &self.packs)
+    pub(crate) fn write(self, to: &mut dyn Write) -> io::Result<()> {
+        self.packs.map_or(Ok(()), |packs| packs.write(to))
     }
 }

@@ -20,9 +20,22 @@ const MANY_IMAGES: usize = 20;
 /// The most bytes of one image.
 const IMAGE_BYTES: usize = 5 << 20;
 
+/// Puts findings into file order.
+fn sort(findings: &mut [Finding]) {
+    findings.sort_by_key(|finding| (finding.at.map(|at| at.byte_offset), finding.code));
+}
+
 impl Session {
-    /// Everything odd about the session, in file order. It is looked for once, until something is pushed.
+    /// Everything odd about the session, in file order: its [faults](Self::faults), and the secrets that stand in it.
     pub fn findings(&self) -> Vec<Finding> {
+        let mut findings = self.faults();
+        self.check_secrets(&mut findings);
+        sort(&mut findings);
+        findings
+    }
+
+    /// What is odd about the log itself, in file order. It is looked for once, until something is pushed.
+    pub fn faults(&self) -> Vec<Finding> {
         self.odd.get_or_init(|| self.find_odd()).clone()
     }
 
@@ -37,10 +50,9 @@ impl Session {
         self.check_images(&mut findings);
         self.check_contents(&mut findings);
         self.check_fields(&mut findings);
-        self.check_secrets(&mut findings);
         self.check_start(&mut findings);
         self.check_end(&mut findings);
-        findings.sort_by_key(|finding| (finding.at.map(|at| at.byte_offset), finding.code));
+        sort(&mut findings);
         findings
     }
 

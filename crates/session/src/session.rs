@@ -34,7 +34,7 @@ pub struct Session {
     findings: Vec<Finding>,
     /// The active conversation, once somebody asked.
     pub(crate) thread: OnceLock<Thread>,
-    /// Everything odd about the session, once somebody asked.
+    /// What is odd about the log, once somebody asked.
     pub(crate) odd: OnceLock<Vec<Finding>>,
 }
 

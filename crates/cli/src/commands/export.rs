@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use threadline_html::{Images, Listed, Options, Page, RawLines, RawLog};
+use threadline_html::{Images, Listed, Options, Page, RawLines, RawLog, Spool};
 use threadline_session::Family;
 use threadline_store::{Glance, SessionFile};
 use threadline_view::{Filter, Level, Telling, Transcript, markdown, wire};
@@ -154,11 +154,11 @@ fn html(file: &SessionFile, args: &HtmlArgs, out: &mut dyn Write) -> Result<(), 
     let family = load::family(file)?;
     let (level, options) = (args.level(), args.options());
     let filter = Filter::level(level);
-    let spending = load::spending(&family)?;
     let kept = |path: &str| load::kept_output(file, path);
     // The lines are compressed while the conversation is told.
     let tell = || {
-        let mut page = Page::new(&options);
+        let spending = load::spending(&family)?;
+        let mut page = Page::new(&options, spool());
         let mut one = Transcript::default();
         let telling = Telling { family: &family, kept: &kept, spending: Some(&spending) };
         let mut told = telling.each_turn(&mut |told, turn| {
@@ -169,14 +169,15 @@ fn html(file: &SessionFile, args: &HtmlArgs, out: &mut dyn Write) -> Result<(), 
             }
         });
         filter.apply(&mut told);
-        (page, told)
+        Ok::<_, CommandError>((page, told))
     };
     // What is odd about the session is looked for meanwhile too, and the telling ends with it.
-    let (raw, ((page, told), _)) = rayon::join(
+    let (raw, (telling, _)) = rayon::join(
         || if level == Level::Raw { raw(&family) } else { RawLines::default() },
-        || rayon::join(tell, || family.main.findings()),
+        || rayon::join(tell, || family.main.faults()),
     );
-    page.finish(&told, &raw, out)?;
+    let (page, told) = telling?;
+    page.finish(&told, raw, out)?;
     if !args.all {
         // It takes longer to take a large session apart than to end.
         std::mem::forget(family);
@@ -186,10 +187,19 @@ fn html(file: &SessionFile, args: &HtmlArgs, out: &mut dyn Write) -> Result<(), 
 
 fn raw(family: &Family) -> RawLines {
     let agents = family.agents.iter().map(|agent| (&*agent.id, &agent.session));
-    RawLines::new(std::iter::once(("", &family.main)).chain(agents).map(|(name, session)| RawLog {
+    let logs = std::iter::once(("", &family.main)).chain(agents).map(|(name, session)| RawLog {
         name,
         lines: Box::new(session.entries().iter().map(|entry| (entry.at().line_no, entry.text()))),
-    }))
+    });
+    RawLines::new(logs, spool())
+}
+
+/// So much of what a page carries along is kept in memory while it is made.
+const SPOOLED: usize = 4 << 20;
+
+/// Somewhere for what a page carries along, until it is written.
+fn spool() -> Box<dyn Spool> {
+    Box::new(tempfile::spooled_tempfile(SPOOLED))
 }
 
 /// What writes an answer somewhere.

@@ -21,7 +21,7 @@ fn every_session_at_every_level() {
             assert!(markdown(&told, level).starts_with("# "), "{}", path.display());
             Filter::level(level).apply(&mut told);
             let lines = if level == Level::Raw { raw(&family) } else { Default::default() };
-            let page = page(&told, &lines, &options());
+            let page = page(&told, lines, &options());
             assert!(page.ends_with("</html>\n"), "{}", path.display());
             if level == Level::Raw {
                 check(&page);

@@ -79,7 +79,7 @@ fn the_lines_of_the_log_travel_along() {
     for entry in family.main.entries() {
         assert!(lines.contains(&format!("{} {}\n", entry.at().line_no, entry.text())));
     }
-    let without = threadline_html::page(&told(&family), &RawLines::default(), &options());
+    let without = threadline_html::page(&told(&family), RawLines::default(), &options());
     assert!(packs(&without, "r").is_empty() && without.contains("\"raw\":null"));
 }
 
@@ -90,7 +90,7 @@ fn pictures_are_part_of_the_page_or_left_out() {
     let with = whole(&family, &options());
     assert!(with.contains("src=\"data:image/png;base64,iVBOR") && !with.contains("src=\"data:image/svg"));
     assert!(with.contains("image/svg+xml, 6 B, not shown"));
-    let without = page(&told(&family), &RawLines::default(), &Options { images: Images::None, ..options() });
+    let without = page(&told(&family), RawLines::default(), &Options { images: Images::None, ..options() });
     assert!(!without.contains("<img") && !without.contains("iVBOR"));
 }
 

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use jiff::tz::TimeZone;
-use threadline_html::{Options, RawLines, RawLog, page, turn};
+use threadline_html::{Options, RawLines, RawLog, Spool, page, turn};
 use threadline_session::{Agent, Family, Session};
 use threadline_view::{Transcript, transcript};
 
@@ -35,9 +35,13 @@ pub(crate) fn drawn_with(notation: &str, options: &Options) -> String {
     let turns: String =
         told.turns.iter().map(|found| turn(found, told.cwd.as_deref(), options).into_string()).collect();
     let work = turns.split_once("<div class=\"work\">").map_or("", |(_, work)| work);
-    let work = work.trim_end().trim_end_matches("</section>").trim_end_matches("</div>");
+    lined(work.trim_end().trim_end_matches("</section>").trim_end_matches("</div>"))
+}
+
+/// Markup, an element a line.
+pub(crate) fn lined(markup: &str) -> String {
     let mut lines = String::new();
-    for part in work.split_inclusive('>') {
+    for part in markup.split_inclusive('>') {
         let text = part.rfind('<').unwrap_or(part.len());
         lines.push_str(&part[..text]);
         let tag = &part[text..];
@@ -53,16 +57,21 @@ pub(crate) fn drawn_with(notation: &str, options: &Options) -> String {
     lines
 }
 
+pub(crate) fn spool() -> Box<dyn Spool> {
+    Box::new(std::io::Cursor::new(Vec::new()))
+}
+
 pub(crate) fn raw(family: &Family) -> RawLines {
     let agents = family.agents.iter().map(|agent| (&*agent.id, &agent.session));
-    RawLines::new(std::iter::once(("", &family.main)).chain(agents).map(|(name, session)| RawLog {
+    let logs = std::iter::once(("", &family.main)).chain(agents).map(|(name, session)| RawLog {
         name,
         lines: Box::new(session.entries().iter().map(|entry| (entry.at().line_no, entry.text()))),
-    }))
+    });
+    RawLines::new(logs, spool())
 }
 
 pub(crate) fn whole(family: &Family, options: &Options) -> String {
-    page(&told(family), &raw(family), options)
+    page(&told(family), raw(family), options)
 }
 
 /// The packs of a page whose names begin so, inflated.
