@@ -1,7 +1,7 @@
 //! Cards: the whole of a tool call, below the line that sums it up.
 
 use threadline_view::{
-    AgentView, CallView, Card, Change, CommandCard, Hunk, Outcome, Question, Todo, figure,
+    AgentView, CallView, Card, Change, CommandCard, Hunk, Outcome, Question, Todo, figure, outcome_name,
 };
 
 use crate::markup::Markup;
@@ -29,6 +29,7 @@ pub(crate) fn body(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView, nam
                 | Card::Diff { .. }
                 | Card::Todos(_)
                 | Card::Page { .. }
+                | Card::Links { .. }
                 | Card::Agent { .. }
         );
     let told = told || matches!(&call.card, Card::Command(card) if card.output.trim() == call.result.trim());
@@ -39,7 +40,7 @@ pub(crate) fn body(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView, nam
     let told = told || matches!(&call.card, Card::Matches { files, .. } if !failed && !files.is_empty());
     if !told && !call.result.trim().is_empty() {
         if failed {
-            out.lit("<p class=\"cap bad\">").text(call.outcome.name()).lit("</p>");
+            out.lit("<p class=\"cap bad\">").text(outcome_name(call.outcome)).lit("</p>");
         } else {
             out.lit("<p class=\"cap\">result</p>");
         }
@@ -85,7 +86,7 @@ fn card(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView) {
             out.lit("</div>");
             left_out(out, left);
         }
-        Card::Links { query, links } => {
+        Card::Links { query, links, text } => {
             fields(out, &[("query", query)]);
             out.lit("<ol class=\"links\">");
             for (title, url) in links {
@@ -94,6 +95,11 @@ fn card(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView) {
                 out.lit("</li>");
             }
             out.lit("</ol>");
+            if !text.is_empty() {
+                out.lit("<div class=\"prose\">");
+                prose::markdown(out, text);
+                out.lit("</div>");
+            }
         }
         Card::Plan(plan) => {
             out.lit("<div class=\"prose\">");
@@ -169,21 +175,14 @@ fn file(sheet: &Sheet<'_>, out: &mut Markup, path: &str, text: &str, start_line:
     if text.is_empty() {
         return;
     }
-    // Where the log holds only what the model was told, lines bring their numbers along.
-    let numbered = text.lines().next().is_some_and(|line| {
-        let rest = line.trim_start().trim_start_matches(|ch: char| ch.is_ascii_digit());
-        rest.len() < line.trim_start().len() && rest.starts_with(['→', '\t'])
-    });
     out.lit("<div class=\"code lines\"");
     language(out, path);
     out.lit(">");
-    if !numbered {
-        out.lit("<pre class=\"nos\" aria-hidden=\"true\">");
-        for line_no in start_line..start_line + text.lines().count() as u64 {
-            out.num(line_no).lit("\n");
-        }
-        out.lit("</pre>");
+    out.lit("<pre class=\"nos\" aria-hidden=\"true\">");
+    for line_no in start_line..start_line + text.lines().count() as u64 {
+        out.num(line_no).lit("\n");
     }
+    out.lit("</pre>");
     out.lit("<pre tabindex=\"0\"><code>").text(text).lit("</code></pre></div>");
     left_out(out, left);
 }
@@ -257,9 +256,8 @@ fn list(out: &mut Markup, todos: &[Todo]) {
             _ => ("<li>", "☐"),
         };
         out.lit(class).lit("<span class=\"tick\">").lit(mark).lit("</span> ").text(&todo.text);
-        if let Some(before) = &todo.before {
-            out.lit(" <span class=\"was\">").text(&before.replace('_', " ")).lit(" → ");
-            out.text(&todo.status.replace('_', " ")).lit("</span>");
+        if let Some(change) = todo.change() {
+            out.lit(" <span class=\"was\">").text(&change).lit("</span>");
         }
         out.lit("</li>");
     }
@@ -268,26 +266,19 @@ fn list(out: &mut Markup, todos: &[Todo]) {
 
 fn question(out: &mut Markup, question: &Question) {
     out.lit("<p class=\"question\">").text(&question.text).lit("</p><ul class=\"todos\">");
-    let answer = question.answer.as_deref();
-    let chosen = |option: &str| {
-        answer.is_some_and(|answer| answer == option || answer.split(", ").any(|a| a == option))
-    };
     for option in &question.options {
-        let mark = if chosen(option) {
+        let mark = if question.chose(option) {
             "<li class=\"now\"><span class=\"tick\">●</span> "
         } else {
             "<li><span class=\"tick\">○</span> "
         };
         out.lit(mark).text(option).lit("</li>");
     }
-    match answer {
-        Some(answer) if !question.options.iter().any(|option| chosen(option)) => {
-            out.lit("<li class=\"now\"><span class=\"tick\">●</span> ").text(answer).lit("</li>");
-        }
-        None => {
-            out.lit("<li class=\"was\">not answered</li>");
-        }
-        _ => {}
+    if let Some(answer) = question.own_answer() {
+        out.lit("<li class=\"now\"><span class=\"tick\">●</span> ").text(answer).lit("</li>");
+    }
+    if question.answer.is_none() {
+        out.lit("<li class=\"was\">not answered</li>");
     }
     out.lit("</ul>");
 }
@@ -295,16 +286,20 @@ fn question(out: &mut Markup, question: &Question) {
 fn agent(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView, name: &str) {
     let Card::Agent { agent_type, prompt, answer, background, .. } = &call.card else { return };
     fields(out, &[("agent", agent_type), ("runs", if *background { "in the background" } else { "" })]);
-    let mut body = Markup::new();
-    body.lit("<div class=\"ask\">").text(prompt).lit("</div>");
-    let mut summary = Markup::new();
-    summary.lit("<span class=\"tool\">Asked</span><span class=\"subject\">");
-    summary.text(&words::first_words(prompt, 160)).lit("</span>");
-    sheet.fold(out, None, &summary, &body);
+    // What it was asked is where its work begins, if that is known.
+    if call.agents.is_empty() && !prompt.is_empty() {
+        let mut body = Markup::new();
+        body.lit("<div class=\"ask\">").text(prompt).lit("</div>");
+        let mut summary = Markup::new();
+        summary.lit("<span class=\"tool\">Asked</span><span class=\"subject\">");
+        summary.text(&words::first_words(prompt, 160)).lit("</span>");
+        sheet.fold(out, None, &summary, &body);
+    }
     for agent in &call.agents {
         work(sheet, out, agent, name);
     }
-    if !answer.trim().is_empty() {
+    // One in the background answers later, in a prompt of its own.
+    if !answer.trim().is_empty() && !(*background && !call.agents.is_empty()) {
         let (answer, left) = words::clip(answer, sheet.options.max_output);
         out.lit("<p class=\"cap\">answer</p><div class=\"prose\">");
         prose::markdown(out, answer);

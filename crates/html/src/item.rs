@@ -1,6 +1,8 @@
 //! What happened in a turn: replies, thoughts, calls, and what went on around them.
 
-use threadline_view::{Body, CallView, Card, Input, Item, Outcome, Totals, TurnView, figure, short_tool};
+use threadline_view::{
+    Body, CallView, Card, Input, Item, Outcome, Totals, TurnView, figure, outcome_name, short_tool,
+};
 
 use crate::markup::Markup;
 use crate::picture::attached;
@@ -57,7 +59,7 @@ fn lines(items: &[&Item]) -> (u64, u64) {
 /// Things that happened around the conversation; several in a row are told in one line.
 pub(crate) fn is_background(body: &Body) -> bool {
     match body {
-        Body::Event { .. } => true,
+        Body::Event { .. } => !body.is_attachment(),
         Body::Thinking(text) => text.is_empty(),
         // What is long is what a command or a skill told the model.
         Body::Input { input, files, text, .. } => {
@@ -193,7 +195,8 @@ fn item(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, place: Place<'_>) 
             out.text(text).lit("</span></p>");
         }
         Body::Event { label, text } => {
-            open_item(sheet, out, "event ", "k-event", item, place);
+            let given = item.body.is_attachment();
+            open_item(sheet, out, "event ", if given { "k-user" } else { "k-event" }, item, place);
             out.lit("<p class=\"line\"><span class=\"tool\">")
                 .text(label)
                 .lit("</span> <span class=\"subject\">");
@@ -225,7 +228,8 @@ fn input_item(sheet: &mut Sheet<'_>, out: &mut Markup, input: Input, text: &str,
                 .trim()
                 .strip_prefix("[Request interrupted by user")
                 .and_then(|rest| rest.strip_suffix(']'));
-            out.text(said.map_or(text, str::trim)).lit("</span></p>");
+            out.text(&said.map_or(text, str::trim).replace("for tool use", "at a tool call"))
+                .lit("</span></p>");
         }
         Input::CommandOutput | Input::BashOutput | Input::ToolResult => sheet.output(out, text),
         Input::Meta | Input::CompactSummary => {
@@ -240,7 +244,11 @@ fn input_item(sheet: &mut Sheet<'_>, out: &mut Markup, input: Input, text: &str,
             let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
             out.lit("<p class=\"again\">");
             label(out, input);
-            out.text(first).lit("</p>");
+            if matches!(input, Input::SlashCommand | Input::BashInput) {
+                out.lit("<code>").text(first).lit("</code></p>");
+            } else {
+                out.text(first).lit("</p>");
+            }
             prompt_rest(sheet, out, rest, name);
         }
     }
@@ -259,7 +267,7 @@ fn call_item(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, call: &CallVi
     summary.lit("<span class=\"tool\">").text(short_tool(&call.name)).lit("</span><span class=\"subject\">");
     summary.text(&words::first_words(words::path(&call.subject, sheet.cwd.as_deref()), 240)).lit("</span>");
     if bad {
-        summary.lit("<span class=\"outcome\">").text(call.outcome.name()).lit("</span>");
+        summary.lit("<span class=\"outcome\">").text(outcome_name(call.outcome)).lit("</span>");
     }
     // A command may be run well and fail all the same.
     let ended_badly =
@@ -281,6 +289,9 @@ fn call_item(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, call: &CallVi
     card::body(sheet, &mut body, call, &name);
     body.lit("</div>");
     sheet.fold(out, Some(&name), &summary, &body);
+    if let Some(said) = call.objection() {
+        out.lit("<p class=\"again\">").text(said).lit("</p>");
+    }
     close_item(out, item, place);
 }
 

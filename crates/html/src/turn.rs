@@ -1,6 +1,6 @@
 //! Turns: what was asked as the head, figures in the margin, and below what happened.
 
-use threadline_view::{Body, Input, Item, Totals, TurnView, figure, short_model};
+use threadline_view::{Body, Input, Item, Totals, TurnView, figure, input_name, short_model};
 
 use crate::item::{close_item, is_background, items, open_item};
 use crate::markup::Markup;
@@ -200,12 +200,7 @@ pub(crate) fn prompt_rest(sheet: &mut Sheet<'_>, out: &mut Markup, rest: &str, n
 
 /// A word about text that came to the user's side in another way than by typing.
 pub(crate) fn label(out: &mut Markup, input: Input) {
-    let word = match input {
-        Input::QueuedPrompt => "queued",
-        Input::TeammateMessage => "from a teammate",
-        Input::TaskNotification => "task notification",
-        _ => return,
-    };
+    let Some(word) = input_name(input) else { return };
     out.lit("<span class=\"kind\">").lit(word).lit("</span> ");
 }
 

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use threadline_view::{CallView, Card, Change, CommandCard, DiffLine, Hunk};
+use threadline_view::figure::bytes;
+use threadline_view::{Attached, CallView, Card, Change, CommandCard, DiffLine, Hunk, Outcome};
 
 use crate::ansi::colours;
 use crate::highlight::highlight;
@@ -32,10 +33,10 @@ pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<Stri
             place.into_iter().chain(page.wrap(&visible(&text), indent)).collect()
         }
         Card::Agent { prompt, answer, .. } => {
-            let mut lines: Vec<String> =
-                page.wrap(&visible(prompt), indent).iter().map(|line| dim(line)).collect();
-            // What a sub-agent said stands in its own turns, where they are known.
+            // What a sub-agent was asked and said stands in its own turns, where they are known.
+            let mut lines = Vec::new();
             if call.agents.is_empty() {
+                lines.extend(page.wrap(&visible(prompt), indent).iter().map(|line| dim(line)));
                 lines.extend(prose(answer));
             }
             lines
@@ -49,19 +50,20 @@ pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<Stri
                     "deleted" => "☒",
                     _ => "☐",
                 };
-                let before = todo.before.as_ref().map(|before| dim(&format!("  (was {})", visible(before))));
-                format!("{mark} {}{}", visible(&todo.text), before.unwrap_or_default())
+                let change = todo.change().map(|change| dim(&format!("  {}", visible(&change))));
+                format!("{mark} {}{}", visible(&todo.text), change.unwrap_or_default())
             })
             .collect(),
         Card::Page { prompt, text, .. } => {
             let asked = (!prompt.is_empty()).then(|| dim(&cut(&visible(prompt), page.room(indent))));
             asked.into_iter().chain(prose(text)).collect()
         }
-        Card::Links { links, .. } => links
+        Card::Links { links, text, .. } => links
             .iter()
             .flat_map(|(title, url)| {
                 [visible(title).into_owned(), page.paint(Label::Link, &format!("  {}", visible(url)))]
             })
+            .chain(prose(text))
             .collect(),
         Card::Plan(plan) => prose(plan),
         Card::Questions(questions) => questions
@@ -69,11 +71,10 @@ pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<Stri
             .flat_map(|question| {
                 let mut lines = page.wrap(&visible(&question.text), indent);
                 for option in &question.options {
-                    let chosen = question.answer.as_deref() == Some(option);
-                    lines.push(format!("{} {}", if chosen { "◉" } else { "○" }, visible(option)));
+                    let mark = if question.chose(option) { "◉" } else { "○" };
+                    lines.push(format!("{mark} {}", visible(option)));
                 }
-                let other = question.answer.as_ref().filter(|answer| !question.options.contains(answer));
-                lines.extend(other.map(|answer| format!("◉ {}", visible(answer))));
+                lines.extend(question.own_answer().map(|answer| format!("◉ {}", visible(answer))));
                 lines
             })
             .collect(),
@@ -85,16 +86,21 @@ pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<Stri
                 let mut lines = value.lines();
                 let first =
                     format!("{} {}", dim(&format!("{}:", visible(key))), lines.next().unwrap_or_default());
-                std::iter::once(first).chain(lines.map(str::to_owned)).collect::<Vec<_>>()
+                std::iter::once(first).chain(lines.map(|line| format!("  {line}"))).collect::<Vec<_>>()
             })
+            .flat_map(|line| if page.color { vec![line] } else { page.wrap(&line, indent) })
             .collect(),
     };
-    let told = matches!(call.card, Card::Fields(_) | Card::Message { .. })
-        || (call.outcome != threadline_view::Outcome::Ok && !matches!(call.card, Card::Command(_)));
-    if told && !call.result.is_empty() {
+    if matches!(call.card, Card::Fields(_) | Card::Message { .. }) && call.outcome == Outcome::Ok {
         lines.extend(page.wrap(visible(&call.result).trim_end(), indent).iter().map(|line| dim(line)));
     }
+    lines.extend(call.files.iter().map(|file| dim(&attached(file))));
     lines
+}
+
+/// What a picture or document is, in brackets.
+pub(crate) fn attached(file: &Attached) -> String {
+    format!("[{}, {}]", visible(&file.media_type), bytes(file.data.len() as u64 / 4 * 3))
 }
 
 fn command_lines(card: &CommandCard, page: Page, indent: usize) -> Vec<String> {

@@ -38,7 +38,7 @@ pub fn render_outline(lines: &[OutlineLine], page: Page) -> String {
             let open = if line.open { " …" } else { "" };
             vec![
                 line.number.to_string(),
-                cut(&visible(&line.title), TITLE),
+                cut(&visible(if line.title.is_empty() { "(no prompt)" } else { &line.title }), TITLE),
                 some(line.calls),
                 some(line.errors),
                 changed,

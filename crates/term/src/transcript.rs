@@ -3,14 +3,15 @@
 use std::fmt::Write;
 
 use jiff::tz::TimeZone;
-use threadline_view::figure::{bytes, count, duration, plural, short_count};
+use threadline_view::figure::{count, duration, plural, short_count};
 use threadline_view::{
-    AgentView, Body, BranchView, CallView, Input, Item, Level, Outcome, Totals, Transcript, TurnView,
-    short_model, short_tool,
+    AgentView, Body, BranchView, CallView, Card, Input, Item, Level, Outcome, Totals, Transcript, TurnView,
+    input_name, outcome_name, short_model, short_tool,
 };
 use unicode_width::UnicodeWidthStr;
 
-use crate::card::card_lines;
+use crate::ansi::colours;
+use crate::card::{attached, card_lines};
 use crate::page::{Label, Page, cut};
 use crate::{markdown, visible};
 
@@ -81,9 +82,7 @@ impl<'a> Telegraph<'a> {
 /// Writes some items, as a follower does that has shown what came before.
 pub fn render_items(items: &[Item], page: Page, style: &Style) -> String {
     let mut writer = Writer::new(page, style);
-    for item in items {
-        writer.item(item, 0);
-    }
+    writer.items(items, 0);
     writer.out
 }
 
@@ -150,8 +149,8 @@ impl<'a> Writer<'a> {
     }
 
     fn head(&mut self, transcript: &Transcript) {
-        let title = transcript.title.as_deref().unwrap_or("(no title)");
-        let title = self.page.paint(Label::Title, &visible(title));
+        let title = visible(transcript.heading().unwrap_or("(nothing was said)")).into_owned();
+        let title = self.page.paint(Label::Title, &cut(&title, self.page.column(0)));
         let parts = [&transcript.id, &transcript.cwd, &transcript.git_branch, &transcript.version];
         let mut about: Vec<String> =
             parts.into_iter().flatten().map(|part| visible(part).into_owned()).collect();
@@ -225,12 +224,27 @@ impl<'a> Writer<'a> {
             let about = cut(&about, room.saturating_sub(number.width() + margin.width() + 2).max(12));
             let gap = room.saturating_sub(number.width() + about.width() + margin.width()).max(2);
             let rest = cut(&format!("{about}{:gap$}{margin}", ""), room.saturating_sub(number.width()));
-            self.page.paint(Label::Strong, &number) + &self.page.paint(Label::Dim, &rest)
+            self.page.paint(Label::Strong, &number) + &self.page.paint(Label::Dim, rest.trim_end())
         };
         self.line(indent, None, &line);
-        for item in &turn.items {
+        self.items(&turn.items, indent);
+    }
+
+    /// Things that happened. Thoughts that the log did not keep are counted.
+    fn items(&mut self, items: &[Item], indent: usize) {
+        let is_lost = |item: &&Item| matches!(&item.body, Body::Thinking(text) if text.is_empty());
+        let mut rest = items;
+        while let [item, after @ ..] = rest {
             self.reply_cost(item, indent);
-            self.item(item, indent);
+            let lost = rest.iter().take_while(is_lost).count();
+            if lost > 1 {
+                let text = format!("~ thought {lost} times (not in the log)");
+                self.line(indent, Some(Label::Dim), &text);
+                rest = &rest[lost..];
+            } else {
+                self.item(item, indent);
+                rest = after;
+            }
         }
     }
 
@@ -264,12 +278,7 @@ impl<'a> Writer<'a> {
                     );
                 }
                 for file in files {
-                    let text = format!(
-                        "  [{}, {}]",
-                        visible(&file.media_type),
-                        bytes(file.data.len() as u64 / 4 * 3)
-                    );
-                    self.line(indent, Some(Label::Dim), &text);
+                    self.line(indent + 2, Some(Label::Dim), &attached(file));
                 }
             }
             Body::Text(text) if text.trim().is_empty() => {}
@@ -281,32 +290,43 @@ impl<'a> Writer<'a> {
             Body::Thinking(text) => self.thinking(text, indent),
             Body::Call(call) => self.call(call, indent),
             Body::Compaction { trigger, before, after, dropped, summary } => {
-                let tokens = |tokens: &Option<u64>| tokens.map_or("?".to_owned(), count);
-                let trigger = visible(trigger.as_deref().unwrap_or("compaction")).into_owned();
-                let (before, after) = (tokens(before), tokens(after));
-                let dropped = plural(*dropped as u64, "line");
-                let text =
-                    format!("══ compacted ({trigger}): {before} → {after} tokens, {dropped} summed up");
+                let mut parts: Vec<String> = trigger.iter().map(|word| visible(word).into_owned()).collect();
+                match (before, after) {
+                    (Some(before), Some(after)) => {
+                        parts.push(format!("{} → {} tokens", count(*before), count(*after)));
+                    }
+                    (Some(before), None) => parts.push(format!("at {} tokens", count(*before))),
+                    _ => {}
+                }
+                if *dropped > 0 {
+                    parts.push(format!("{} summed up", plural(*dropped as u64, "line")));
+                }
                 self.gap();
-                self.line(indent, Some(Label::Warning), &text);
-                if let Some(summary) = summary {
-                    let limit = if self.style.level >= Level::Full { usize::MAX } else { ERROR_LINES };
-                    self.excerpt(summary, indent + 2, limit);
+                let text = format!("══ compacted: {}", parts.join(", "));
+                self.line(indent, Some(Label::Warning), text.trim_end_matches(": "));
+                match summary {
+                    Some(summary) if self.style.level >= Level::Full => self.prose(indent + 2, summary),
+                    Some(summary) => self.excerpt(summary, indent + 2, ERROR_LINES),
+                    None => {}
                 }
             }
             Body::Link { label, url } => {
                 self.line(indent, Some(Label::Link), &format!("↗ {} {}", visible(label), visible(url)));
             }
             Body::Trouble { label, text } => {
-                let label = self.page.paint(Label::Error, &format!("✗ {}", visible(label)));
-                let text = visible(text);
-                let mut lines = text.lines();
-                self.line(indent, None, &format!("{label} {}", lines.next().unwrap_or_default()));
-                self.paragraph(indent + 2, None, &lines.collect::<Vec<_>>().join("\n"));
+                let mark = format!("✗ {}  ", visible(label));
+                let lines = self.page.wrap(visible(text).trim(), indent + mark.width());
+                let mark = self.page.paint(Label::Error, &mark);
+                self.line(indent, None, &format!("{mark}{}", lines.first().map_or("", String::as_str)));
+                for line in lines.iter().skip(1) {
+                    self.line(indent + 2, None, line);
+                }
             }
             Body::Event { label, text } => {
-                let text = format!("· {} {}", visible(label), visible(text));
-                self.paragraph(indent, Some(Label::Dim), &text);
+                let text = format!("· {}  {}", visible(label), visible(text).trim());
+                let mut lines = self.page.wrap(text.trim_end(), indent + 2).into_iter();
+                self.line(indent, Some(Label::Dim), &lines.next().unwrap_or_default());
+                lines.for_each(|line| self.line(indent + 2, Some(Label::Dim), &line));
             }
             Body::Unknown { kind, raw } => {
                 let text = match kind {
@@ -335,17 +355,37 @@ impl<'a> Writer<'a> {
     }
 
     fn input(&mut self, input: Input, text: &str, indent: usize) {
+        if input == Input::Interrupt {
+            let how = text.trim().trim_start_matches("[Request interrupted by user").trim_end_matches(']');
+            let how = how.trim().replace("for tool use", "at a tool call");
+            let text = format!("■ interrupted {}", visible(&how));
+            return self.line(indent, Some(Label::Warning), text.trim_end());
+        }
+        let name = input_name(input);
         if !input.is_typed() && !input.opens_turn() {
-            let kind = input.name().replace('_', " ");
-            let first = visible(text.trim().lines().next().unwrap_or_default()).into_owned();
-            if self.style.level < Level::Full {
-                let line = cut(&format!("· {kind} {first}"), self.page.room(indent));
+            let kind = name.unwrap_or_default();
+            let printed = matches!(input, Input::CommandOutput | Input::BashOutput);
+            if self.style.level < Level::Full && !printed {
+                let first = visible(text.trim().lines().next().unwrap_or_default()).into_owned();
+                let line = cut(&format!("· {kind}  {first}"), self.page.room(indent));
                 return self.line(indent, Some(Label::Dim), &line);
             }
-            self.line(indent, Some(Label::Dim), &format!("· {kind}"));
-            return self.paragraph(indent + 2, Some(Label::Dim), text);
+            if !printed {
+                self.line(indent, Some(Label::Dim), &format!("· {kind}"));
+                return self.paragraph(indent + 2, Some(Label::Dim), text);
+            }
+            let limit = if self.style.level < Level::Full { ERROR_LINES } else { usize::MAX };
+            let text = text.trim_matches(['\n', '\r']).trim_end();
+            let lines = colours(text, Label::Dim.style()).wrap(self.page, self.page.room(indent + 2));
+            for line in lines.iter().take(limit) {
+                self.line(indent + 2, None, line);
+            }
+            return self.more(lines.len().saturating_sub(limit), indent + 2);
         }
         self.gap();
+        if let Some(name) = name {
+            self.line(indent, Some(Label::Dim), &format!("· {name}"));
+        }
         for line in self.page.wrap(visible(text).trim_end(), indent + 2) {
             self.line(indent, Some(Label::Prompt), &format!("> {line}"));
         }
@@ -357,7 +397,7 @@ impl<'a> Writer<'a> {
         let name = self.page.paint(Label::Tool, &visible(short_tool(&call.name)));
         let mut about = Vec::new();
         if failed {
-            let gist = if call.gist.is_empty() { call.outcome.name() } else { &call.gist };
+            let gist = if call.gist.is_empty() { outcome_name(call.outcome) } else { &call.gist };
             about.push(self.page.paint(Label::Error, &visible(gist)));
         } else if !call.gist.is_empty() {
             about.push(self.page.paint(Label::Dim, &cut(&visible(&call.gist), 60)));
@@ -379,8 +419,17 @@ impl<'a> Writer<'a> {
             for line in card_lines(call, self.page, indent + 4) {
                 self.line(indent + 4, None, &line);
             }
-        } else if failed {
-            self.excerpt(&call.result, indent + 4, ERROR_LINES);
+        }
+        let whole = self.style.level >= Level::Full;
+        // A command's card shows what it printed.
+        let told = whole && matches!(call.card, Card::Command(_));
+        if let Some(complaint) = call.complaint().filter(|_| !told) {
+            self.excerpt(complaint, indent + 4, if whole { usize::MAX } else { ERROR_LINES });
+        }
+        for line in
+            call.objection().map(|said| self.page.wrap(&visible(said), indent + 6)).into_iter().flatten()
+        {
+            self.line(indent + 4, Some(Label::Prompt), &format!("> {line}"));
         }
         for agent in &call.agents {
             self.agent(agent, indent + 2);
@@ -398,20 +447,24 @@ impl<'a> Writer<'a> {
                 self.line(indent, Some(Label::Dim), &cut(line, self.page.room(indent)));
             }
         }
-        if lines.len() > limit {
-            self.line(
-                indent,
-                Some(Label::Dim),
-                &format!("… {} more", plural((lines.len() - limit) as u64, "line")),
-            );
+        self.more(lines.len().saturating_sub(limit), indent);
+    }
+
+    /// Says how many lines are not shown, if any.
+    fn more(&mut self, lines: usize, indent: usize) {
+        if lines > 0 {
+            let text = format!("… {}", plural(lines as u64, "more line"));
+            self.line(indent, Some(Label::Dim), &text);
         }
     }
 
     fn agent(&mut self, agent: &AgentView, indent: usize) {
         let parts = [agent.agent_type.as_deref(), agent.description.as_deref()];
         let about: Vec<_> = parts.into_iter().flatten().map(visible).collect();
-        let spent = cost(&agent.spent).map(|cost| format!(" · {cost}")).unwrap_or_default();
-        let text = format!("╭ sub-agent {} {}{spent}", visible(&agent.id), about.join(": "));
+        let mut parts = vec![format!("╭ sub-agent {}", visible(&agent.id))];
+        parts.extend(Some(about.join(": ")).filter(|about| !about.is_empty()));
+        parts.extend(cost(&agent.spent));
+        let text = parts.join(" · ");
         self.line(indent, Some(Label::Tool), &cut(&text, self.page.room(indent)));
         for turn in &agent.turns {
             self.turn(turn, indent + 2);

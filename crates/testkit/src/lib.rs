@@ -69,6 +69,7 @@
 mod browser;
 mod home;
 mod notation;
+mod samples;
 mod secret;
 mod shared;
 mod token;
@@ -76,5 +77,6 @@ mod token;
 pub use browser::Browser;
 pub use home::{TestHome, session_uuid, slug};
 pub use notation::{log, log_of};
+pub use samples::{Sample, samples};
 pub use secret::{Lot, Secret, harmless, secrets};
 pub use shared::{corpus, demo, shared, shared_logs};

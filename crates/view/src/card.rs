@@ -8,10 +8,11 @@ mod task;
 
 use std::borrow::Cow;
 
-use threadline_entry::lens::ToolUseResult;
+use threadline_entry::lens::{SmallResult, ToolUseResult, WorkflowResult};
 use threadline_entry::{Json, JsonKind};
 
 use crate::diff::Hunk;
+use crate::figure::{duration, plural};
 
 /// What a call was about and what came of it. What a tool returned as text stands beside the card.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +84,8 @@ pub enum Card {
         query: String,
         /// Title and address of what was found.
         links: Vec<(String, String)>,
+        /// What was made of it, in Markdown.
+        text: String,
     },
     /// A plan was made, in Markdown.
     Plan(String),
@@ -127,6 +130,19 @@ pub struct Todo {
     pub status: String,
     /// What it was before, if that changed.
     pub before: Option<String>,
+    /// Whether it was not there before, where others were.
+    pub is_new: bool,
+}
+
+impl Todo {
+    /// What became of it, in words, if that changed.
+    pub fn change(&self) -> Option<String> {
+        let words = |status: &str| status.replace('_', " ");
+        match &self.before {
+            Some(before) => Some(format!("{} → {}", words(before), words(&self.status))),
+            None => self.is_new.then(|| "new".to_owned()),
+        }
+    }
 }
 
 /// A question to the person.
@@ -138,6 +154,19 @@ pub struct Question {
     pub options: Vec<String>,
     /// What was answered.
     pub answer: Option<String>,
+}
+
+impl Question {
+    /// Whether an option was chosen, alone or with others.
+    pub fn chose(&self, option: &str) -> bool {
+        let answer = self.answer.as_deref();
+        answer.is_some_and(|answer| answer == option || answer.split(", ").any(|part| part == option))
+    }
+
+    /// The answer, where it is none of the options.
+    pub fn own_answer(&self) -> Option<&str> {
+        self.answer.as_deref().filter(|_| !self.options.iter().any(|option| self.chose(option)))
+    }
 }
 
 /// A call, as its card and what happened in a few words.
@@ -162,6 +191,8 @@ pub(crate) struct Call<'a> {
     /// What the model was told.
     pub(crate) text: &'a str,
     pub(crate) failed: bool,
+    /// Where it ran.
+    pub(crate) cwd: &'a str,
     /// Reads output that was kept in a file of its own.
     pub(crate) kept: &'a dyn Fn(&str) -> Option<String>,
 }
@@ -178,13 +209,15 @@ impl<'a> Call<'a> {
             "Task" | "Agent" => self.agent(),
             "TodoWrite" => self.todos(),
             "TaskCreate" | "TaskUpdate" | "TaskGet" | "TaskList" => self.tasks(),
-            "TaskOutput" | "TaskStop" | "KillBash" | "KillShell" | "AgentOutputTool" => self.task_output(),
+            "TaskOutput" | "AgentOutputTool" => self.task_output(),
+            "TaskStop" | "KillBash" | "KillShell" => self.stop(),
             "WebFetch" => self.page(),
             "WebSearch" => self.links(),
             "ExitPlanMode" | "EnterPlanMode" | "exit_plan_mode" => self.plan(),
             "AskUserQuestion" => self.questions(),
             "SendMessage" => self.message(),
             "ToolSearch" => self.tool_search(),
+            "LSP" => self.symbols(),
             _ => self.fields(),
         }
     }
@@ -201,7 +234,26 @@ impl<'a> Call<'a> {
         let members = self.input.into_iter().flat_map(Json::members);
         let value = |value: Json<'_>| value.as_str().map_or_else(|| value.raw().to_owned(), Cow::into_owned);
         let fields = members.map(|(key, found)| (key.name().into_owned(), value(found))).collect();
-        Told { card: Card::Fields(fields), subject: self.any_subject(), gist: String::new() }
+        let gist = if self.failed { String::new() } else { self.small_gist() };
+        Told { card: Card::Fields(fields), subject: self.any_subject(), gist }
+    }
+
+    /// What came of a call that has no card of its own, as far as its result tells.
+    fn small_gist(&self) -> String {
+        let small = self.of::<SmallResult<'_>>();
+        let workflow = self.of::<WorkflowResult<'_>>();
+        match self.name {
+            "ReportFindings" => small.and_then(|small| small.count()).map(|count| plural(count, "finding")),
+            "ScheduleWakeup" => small
+                .and_then(|small| small.clamped_delay_seconds())
+                .map(|seconds| format!("in {}", duration((seconds * 1000.0) as i64))),
+            "Workflow" => workflow
+                .and_then(|workflow| workflow.task_id())
+                .map(|task| format!("in the background as {task}")),
+            "Artifact" => small.and_then(|small| small.url()).map(Cow::into_owned),
+            _ => None,
+        }
+        .unwrap_or_default()
     }
 
     /// What an unknown input is about: the first of the telling fields, else the first text.
@@ -214,10 +266,12 @@ impl<'a> Call<'a> {
             "query",
             "url",
             "skill",
+            "title",
             "name",
             "description",
             "subject",
             "prompt",
+            "reason",
             "task_id",
             "bash_id",
             "shell_id",
@@ -240,7 +294,9 @@ pub(crate) fn text_of(json: Json<'_>) -> String {
     match json.kind() {
         JsonKind::String => json.as_str().unwrap_or_default().into_owned(),
         _ => {
-            let texts = json.items().filter_map(|block| Some(block.get("text")?.as_str()?.into_owned()));
+            let text =
+                |block: Json<'_>| Some(block.as_str().or_else(|| block.get("text")?.as_str())?.into_owned());
+            let texts = json.items().filter_map(text);
             texts.collect::<Vec<_>>().join("\n")
         }
     }

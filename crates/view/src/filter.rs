@@ -1,6 +1,6 @@
 //! What to show of a transcript, and how much.
 
-use threadline_session::Outcome;
+use threadline_session::{Input, Outcome};
 
 use crate::transcript::{Body, Item, Transcript, TurnView};
 
@@ -70,10 +70,13 @@ impl Filter {
     pub(crate) fn wants(&self, item: &Item) -> bool {
         let level = match &item.body {
             Body::Input { input, .. } if input.is_typed() || input.opens_turn() => Level::Prompts,
+            Body::Input { input: Input::Interrupt, .. } => Level::Chat,
+            Body::Input { input: Input::CommandOutput | Input::BashOutput, .. } => Level::Tools,
             Body::Input { .. } => Level::Full,
             Body::Text(_) | Body::Compaction { .. } | Body::Link { .. } | Body::Trouble { .. } => Level::Chat,
             Body::Call(_) | Body::Unknown { .. } => Level::Tools,
             Body::Thinking(_) => Level::Tools,
+            body @ Body::Event { .. } if body.is_attachment() => Level::Tools,
             Body::Event { .. } => Level::Full,
         };
         let failed = match &item.body {

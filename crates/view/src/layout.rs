@@ -11,9 +11,10 @@ use threadline_entry::{Kind, Millis};
 use threadline_session::{Family, Outcome, Session, Thread, Turn};
 use threadline_usage::Totals;
 
+use crate::card::Card;
 use crate::note::{Mark, Note, Notes};
 use crate::outline::OutlineLine;
-use crate::teller::Teller;
+use crate::teller::{Teller, name_agents};
 use crate::telling::{Telling, facts};
 use crate::transcript::{AgentView, Body, Item, Tokens, Transcript, TurnView, anchor};
 
@@ -32,6 +33,8 @@ pub struct Layout {
     pub branches: Vec<BranchLayout>,
     /// What each compaction left out, by the name of its boundary.
     dropped: FxHashMap<String, usize>,
+    /// What tasks are called that calls changed, by the name of the call.
+    tasks: FxHashMap<String, String>,
     /// The sub-agents that calls started, by the name of the call.
     agents: FxHashMap<String, Vec<AgentView>>,
     agents_by_line: FxHashMap<u64, usize>,
@@ -165,7 +168,12 @@ impl<'a> Surveyor<'a> {
                 sum.add(&found);
                 match mark {
                     Mark::Call(call) => {
-                        layout.count(&session.tool_calls()[call.call as usize].name);
+                        let call = &session.tool_calls()[call.call as usize];
+                        layout.count(&call.name);
+                        if call.name == "TaskUpdate" {
+                            let task = self.teller.task_name(call);
+                            layout.tasks.extend(task.map(|task| (name.clone(), task)));
+                        }
                         if !agents.is_empty() {
                             *layout.agents_by_line.entry(line_no).or_default() += agents.len();
                             layout.agents.insert(name, agents);
@@ -310,7 +318,14 @@ impl Layout {
                 Body::Compaction { dropped, .. } => {
                     *dropped = self.dropped.get(&item.anchor).copied().unwrap_or(0)
                 }
-                Body::Call(call) => call.agents = self.agents.get(&item.anchor).cloned().unwrap_or_default(),
+                Body::Call(call) => {
+                    call.agents = self.agents.get(&item.anchor).cloned().unwrap_or_default();
+                    name_agents(&mut call.agents, &call.card);
+                    if let (Some(name), Card::Todos(todos)) = (self.tasks.get(&item.anchor), &mut call.card) {
+                        call.subject.clone_from(name);
+                        todos.iter_mut().for_each(|todo| todo.text.clone_from(name));
+                    }
+                }
                 _ => {}
             }
         }

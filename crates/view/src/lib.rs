@@ -33,7 +33,7 @@ pub use filter::{Filter, Level};
 pub use inventory::{Counts, Drift, Inventory};
 pub use layout::{BranchLayout, Layout, TurnLayout, items, layout};
 pub use markdown::{markdown, markdown_turns};
-pub use name::{short_model, short_tool};
+pub use name::{input_name, outcome_name, short_model, short_tool};
 pub use note::Notes;
 pub use outline::{OutlineLine, outline};
 pub use selection::{Choices, Chosen, PAGE, Selection, SortBy, When};

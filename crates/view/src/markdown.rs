@@ -7,6 +7,7 @@ use threadline_session::{Input, Outcome};
 use crate::card::{Card, first_line};
 use crate::diff::{Change, Hunk};
 use crate::filter::{Filter, Level};
+use crate::name::{input_name, outcome_name};
 use crate::transcript::{Body, CallView, Item, Transcript, TurnView};
 
 /// The session as Markdown.
@@ -15,7 +16,7 @@ use crate::transcript::{Body, CallView, Item, Transcript, TurnView};
 /// that says what happened. From [`Level::Full`] on, what tools were given and returned follows in fences.
 pub fn markdown(transcript: &Transcript, level: Level) -> String {
     let mut writer = Writer { out: String::new(), level, cwd: transcript.cwd.as_deref(), in_list: false };
-    let title = transcript.title.as_deref().or(transcript.id.as_deref()).unwrap_or("Session");
+    let title = transcript.heading().unwrap_or("Session");
     let _ = writeln!(writer.out, "# {}\n", one_line(title));
     let about = [&transcript.id, &transcript.cwd, &transcript.git_branch];
     let mut about: Vec<String> = about.into_iter().flatten().map(|fact| one_line(fact)).collect();
@@ -101,6 +102,9 @@ impl Writer<'_> {
                 for file in files {
                     self.line(depth, &file.media_type);
                 }
+                if let Some(name) = input_name(*input).filter(|_| input.is_typed() || input.opens_turn()) {
+                    self.line(depth, name);
+                }
                 match input {
                     Input::Interrupt => self.line(depth, "interrupted"),
                     Input::CommandOutput | Input::BashOutput => self.fence(depth, "", text),
@@ -112,7 +116,8 @@ impl Writer<'_> {
                 let _ = writeln!(self.out, "{}\n", text.trim());
             }
             Body::Text(text) => self.line(depth, &one_line(text)),
-            Body::Thinking(text) if text.trim().is_empty() || self.level < Level::Full => {}
+            Body::Thinking(_) if self.level < Level::Full => {}
+            Body::Thinking(text) if text.trim().is_empty() => self.line(depth, "*thought, not in the log*"),
             Body::Thinking(text) => self.line(depth, &format!("*thinking: {}*", one_line(text))),
             Body::Call(call) => self.call(call, depth),
             Body::Compaction { trigger, before, after, summary, .. } => {
@@ -152,7 +157,7 @@ impl Writer<'_> {
             let _ = write!(told, " {}", code(&one_line(subject)));
         }
         if call.outcome != Outcome::Ok {
-            let _ = write!(told, " ✗ {}", call.outcome.name());
+            let _ = write!(told, " ✗ {}", outcome_name(call.outcome));
         }
         if !call.gist.is_empty() {
             let _ = write!(told, " ({})", one_line(&call.gist));
@@ -160,8 +165,11 @@ impl Writer<'_> {
         self.line(depth, &told);
         if self.level >= Level::Full {
             self.whole(call, depth);
-        } else if call.outcome == Outcome::Error {
-            self.fence(depth, "", first_line(call.result.trim_start()));
+        } else if let Some(complaint) = call.complaint() {
+            self.fence(depth, "", first_line(complaint));
+        }
+        if let Some(said) = call.objection() {
+            self.quote(said);
         }
         for agent in &call.agents {
             for item in agent.turns.iter().flat_map(|turn| &turn.items) {
@@ -298,8 +306,8 @@ r2 <- a4  result t2 "done"
 
     #[test]
     fn a_line_a_call() {
-        insta::assert_snapshot!(drawn(TALK, Level::Tools), @"
-        # s1
+        insta::assert_snapshot!(drawn(TALK, Level::Tools), @r#"
+        # why is it slow?
 
         s1 · /home/ada/loom · main
 
@@ -321,13 +329,13 @@ r2 <- a4  result t2 "done"
         > take it out
 
         - Edit `a.rs` (+1 −1)
-        ");
+        "#);
     }
 
     #[test]
     fn fences_hold_whatever_is_inside() {
-        insta::assert_snapshot!(drawn(TALK, Level::Full), @"
-        # s1
+        insta::assert_snapshot!(drawn(TALK, Level::Full), @r#"
+        # why is it slow?
 
         s1 · /home/ada/loom · main
 
@@ -356,13 +364,13 @@ r2 <- a4  result t2 "done"
           -sleep(9);
           +wait();
           ```
-        ");
+        "#);
     }
 
     #[test]
     fn prompts_alone() {
-        insta::assert_snapshot!(drawn(TALK, Level::Prompts), @"
-        # s1
+        insta::assert_snapshot!(drawn(TALK, Level::Prompts), @r#"
+        # why is it slow?
 
         s1 · /home/ada/loom · main
 
@@ -375,6 +383,6 @@ r2 <- a4  result t2 "done"
         ## 2
 
         > take it out
-        ");
+        "#);
     }
 }

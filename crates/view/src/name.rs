@@ -1,5 +1,34 @@
 //! Names in short, as people say them.
 
+use threadline_session::{Input, Outcome};
+
+/// What a text on the user's side is, where it is more than a text that was typed.
+pub fn input_name(input: Input) -> Option<&'static str> {
+    Some(match input {
+        Input::Prompt
+        | Input::IdeSelection
+        | Input::IdeOpenedFile
+        | Input::SlashCommand
+        | Input::BashInput => return None,
+        Input::QueuedPrompt => "queued",
+        Input::TeammateMessage => "from a teammate",
+        Input::TaskNotification => "task notification",
+        Input::ToolResult => "result",
+        Input::CommandOutput | Input::BashOutput => "output",
+        Input::Interrupt => "interrupted",
+        Input::CompactSummary => "summary",
+        Input::Meta => "context",
+    })
+}
+
+/// What came of a call, in a word or two.
+pub fn outcome_name(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Missing => "no result",
+        other => other.name(),
+    }
+}
+
 /// The name of a tool, without the ceremony that MCP puts before it.
 pub fn short_tool(name: &str) -> &str {
     match name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {

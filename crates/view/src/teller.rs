@@ -1,18 +1,22 @@
 //! Tells what happened in one session of a family, entry by entry.
 
+mod attachment;
 mod line;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 
 use rustc_hash::FxHashSet;
-use threadline_entry::lens::{Block, FrameLink, PrLink};
+use threadline_entry::lens::{Block, FrameLink, PrLink, TaskResult};
 use threadline_entry::{Entry, Json, Kind, Millis};
 use threadline_session::{Agent, Compaction, Input, Outcome, Session, Thread, ToolCall, Turn};
 use threadline_usage::Totals;
 
-use self::line::{attached, compacted, editor_context, event, file_of, progress, untagged};
-use crate::card::Call;
+use self::attachment::attached;
+pub(crate) use self::line::editor_context;
+use self::line::{compacted, event, file_of, progress, untagged};
+use crate::card::{Call, Card};
+use crate::name::short_model;
 use crate::telling::Telling;
 use crate::transcript::{AgentView, Body, CallView, Item, Timing, Tokens, TurnView, anchor};
 
@@ -188,7 +192,9 @@ impl<'f> Teller<'f> {
             Kind::Assistant => {
                 let content = entry.message().and_then(|message| message.content());
                 if entry.flag("isApiErrorMessage") {
-                    let text = content.map(|content| content.text().into_owned()).unwrap_or_default();
+                    let text = content.map(|content| content.text()).unwrap_or_default();
+                    // It begins with what the label says.
+                    let text = text.trim().trim_start_matches("API Error:").trim().to_owned();
                     return one(Some(Body::Trouble { label: "API error".to_owned(), text }));
                 }
                 // Foreign writers put a reply's text where its blocks should be.
@@ -248,7 +254,7 @@ impl<'f> Teller<'f> {
             "fallback" => {
                 let model = |json: Option<Json<'_>>| {
                     let name = json.and_then(|json| json.as_str().or_else(|| json.get("model")?.as_str()));
-                    name.unwrap_or_default().into_owned()
+                    short_model(&name.unwrap_or_default()).to_owned()
                 };
                 let text = format!("{} → {}", model(block.from()), model(block.to()));
                 Body::Trouble { label: "model switched".to_owned(), text }
@@ -266,16 +272,23 @@ impl<'f> Teller<'f> {
         let data = call.results.first().and_then(|at| session.entries()[at.entry_idx].tool_use_result());
         let failed = outcome != Outcome::Ok;
         let input = block.input();
-        let mut told =
-            Call { name: &call.name, input, data, text: &text, failed, kept: self.telling.kept }.told();
-        if let Some(inside) =
-            session.entries()[call.entry_idx].get("cwd").and_then(|cwd| below(&told.subject, &cwd.as_str()?))
-        {
+        let cwd = session.entries()[call.entry_idx].get("cwd").and_then(|cwd| cwd.as_str());
+        let cwd = cwd.as_deref().unwrap_or_default();
+        let kept = self.telling.kept;
+        let mut told = Call { name: &call.name, input, data, text: &text, failed, cwd, kept }.told();
+        if let Some(inside) = below(&told.subject, cwd) {
             told.subject = inside;
+        }
+        let task = (call.name == "TaskUpdate").then(|| self.task_name(call)).flatten();
+        if let (Card::Todos(todos), Some(name)) = (&mut told.card, task) {
+            todos.iter_mut().for_each(|todo| todo.text.clone_from(&name));
+            told.subject = name;
         }
         let agents = if self.goes_deeper() {
             let spawned = self.telling.family.spawned_by(self.agent, &call.id);
-            spawned.map(|agent| self.agent(agent)).collect()
+            let mut agents: Vec<AgentView> = spawned.map(|agent| self.agent(agent)).collect();
+            name_agents(&mut agents, &told.card);
+            agents
         } else {
             Vec::new()
         };
@@ -292,6 +305,19 @@ impl<'f> Teller<'f> {
             result: text,
             agents,
         }
+    }
+
+    /// The number and the name of the task that a call changes, as the last call before it created it.
+    pub(crate) fn task_name(&self, call: &ToolCall) -> Option<String> {
+        let session = self.session();
+        let id = call.block(session)?.input()?.get("taskId")?.as_str()?;
+        let calls = session.tool_calls();
+        let before = calls.partition_point(|other| other.entry_idx < call.entry_idx);
+        calls[..before].iter().rev().filter(|other| other.name == "TaskCreate").find_map(|other| {
+            let result = session.entries()[other.results.first()?.entry_idx].tool_use_result()?;
+            let task = result.of::<TaskResult<'_>>()?.task()?;
+            (task.id()? == id).then(|| Some(format!("#{id} {}", task.subject()?)))?
+        })
     }
 
     pub(crate) fn agent(&self, idx: usize) -> AgentView {
@@ -356,9 +382,19 @@ impl<'f> Teller<'f> {
 }
 
 /// A path without the working directory that it lies in.
-fn below(path: &str, cwd: &str) -> Option<String> {
-    let inside = path.strip_prefix(cwd)?.strip_prefix(['/', '\\'])?;
+pub(crate) fn below(path: &str, cwd: &str) -> Option<String> {
+    let inside = path.strip_prefix(cwd).filter(|_| !cwd.is_empty())?.strip_prefix(['/', '\\'])?;
     (!inside.is_empty()).then(|| inside.to_owned())
+}
+
+/// Sub-agents that nothing else names are called what the call calls them.
+pub(crate) fn name_agents(agents: &mut [AgentView], card: &Card) {
+    let Card::Agent { agent_type, description, .. } = card else { return };
+    let named = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+    for agent in agents {
+        agent.agent_type = agent.agent_type.take().or_else(|| named(agent_type));
+        agent.description = agent.description.take().or_else(|| named(description));
+    }
 }
 
 /// Whether a line outside the tree is worth telling.

@@ -5,10 +5,11 @@ use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 
 use threadline_entry::{Finding, Severity};
-use threadline_session::{Branch, Family, Session, Thread};
+use threadline_session::{Branch, Family, Input, Session, Thread};
 
+use crate::card::first_line;
 use crate::spending::Spending;
-use crate::teller::Teller;
+use crate::teller::{Teller, editor_context};
 use crate::transcript::{BranchView, Transcript, TurnView, anchor};
 
 /// Reads output that was kept in a file of its own, given the path that the log names.
@@ -105,9 +106,17 @@ pub(crate) fn facts(session: &Session) -> Transcript {
         let found = session.entries().iter().rev().find_map(|entry| entry.get(key)?.as_str());
         found.filter(|text| !text.is_empty()).map(Cow::into_owned)
     };
+    let prompts = (0..session.entries().len()).filter_map(|idx| {
+        let typed = matches!(session.input(idx)?, Input::Prompt | Input::IdeSelection | Input::IdeOpenedFile);
+        let content = session.entries()[idx].message().filter(|_| typed)?.content()?;
+        let mut texts = content.blocks().filter_map(|block| block.text());
+        let text = content.as_str().or_else(|| texts.find(|text| editor_context(text).is_none()))?;
+        Some(first_line(text.trim_start()).to_owned()).filter(|line| !line.is_empty())
+    });
     Transcript {
         id: session.id().map(Cow::into_owned),
         title: session.title().map(Cow::into_owned),
+        first_prompt: { prompts }.next(),
         cwd: session.entries().iter().find_map(|entry| entry.get("cwd")?.as_str()).map(Cow::into_owned),
         git_branch: last("gitBranch"),
         version: last("version"),
@@ -115,9 +124,9 @@ pub(crate) fn facts(session: &Session) -> Transcript {
     }
 }
 
-/// What is wrong with a session.
+/// What is wrong with a log. Secrets in it are no fault of it, and looking for them takes longer than all of this.
 pub fn findings(session: &Session) -> Vec<Finding> {
-    let mut findings = session.findings();
+    let mut findings = session.faults();
     findings.retain(|finding| finding.severity > Severity::Note);
     findings
 }

@@ -14,6 +14,8 @@ pub struct Transcript {
     pub id: Option<String>,
     /// Its title, if it has one.
     pub title: Option<String>,
+    /// The first line of the first prompt, which stands for a title where there is none.
+    pub first_prompt: Option<String>,
     /// Where it ran.
     pub cwd: Option<String>,
     /// The branch it ended on.
@@ -34,6 +36,15 @@ pub struct Transcript {
     pub findings: Vec<Finding>,
     /// What all of it cost. Here and below: no calls, if nobody asked what they cost.
     pub spent: Totals,
+}
+
+impl Transcript {
+    /// What to call the session: its title, else how it begins, else its id.
+    pub fn heading(&self) -> Option<&str> {
+        let said =
+            |text: &Option<String>| text.as_deref().map(str::trim).filter(|text| !text.is_empty()).is_some();
+        [&self.title, &self.first_prompt, &self.id].into_iter().find(|text| said(text))?.as_deref()
+    }
 }
 
 /// A path that the conversation left.
@@ -186,6 +197,16 @@ pub enum Body {
     },
 }
 
+/// The label of what a person gave along with a prompt.
+pub(crate) const ATTACHED: &str = "attached";
+
+impl Body {
+    /// Whether it is a file or folder that a person gave along with a prompt.
+    pub fn is_attachment(&self) -> bool {
+        matches!(self, Self::Event { label, .. } if label == ATTACHED)
+    }
+}
+
 /// An image or document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attached {
@@ -220,6 +241,27 @@ pub struct CallView {
     pub files: Vec<Attached>,
     /// The sub-agents that it started.
     pub agents: Vec<AgentView>,
+}
+
+/// What stands before the words of a person who refused a call.
+const SAID: &str = "the user said:\n";
+
+/// How a refusal begins in which the person said nothing.
+const REFUSED: &[&str] = &["User rejected tool use", "The user doesn't want to "];
+
+impl CallView {
+    /// What the person said to refuse it.
+    pub fn objection(&self) -> Option<&str> {
+        let denied = self.outcome == Outcome::Denied;
+        self.result.split_once(SAID).filter(|_| denied).map(|(_, said)| said.trim())
+    }
+
+    /// What the model was told, where something went wrong and that says more than the outcome does.
+    pub fn complaint(&self) -> Option<&str> {
+        let text = self.result.trim();
+        let refused = REFUSED.iter().any(|refused| text.starts_with(refused));
+        Some(text).filter(|text| self.outcome != Outcome::Ok && !refused && !text.is_empty())
+    }
 }
 
 /// A sub-agent and what it did.

@@ -24,8 +24,8 @@ r2 <- a5  result t2 "sed: no such file" error
 fn a_conversation_reads_from_top_to_bottom() {
     let home = TestHome::new();
     home.session("slow", TALK);
-    assert_snapshot!(at_home(&home, &["show", "last"]).out.replace(&threadline_testkit::session_uuid("slow"), "[id]"), @r"
-    (no title)
+    assert_snapshot!(at_home(&home, &["show", "last"]).out.replace(&threadline_testkit::session_uuid("slow"), "[id]"), @r#"
+    why is it slow?
     [id] · /home/ada/loom · main · 2.1.197 · 2 turns · $0.0002
 
     ── 1 m1 · 2026-01-01 10:00 · opus-4-8 · 5.0 s (1.0 s in tools) · 10 in, 5 out · $0.0002
@@ -44,7 +44,7 @@ fn a_conversation_reads_from_top_to_bottom() {
     > take it out
     ✗ Bash  sed -i 9d src/main.rs  error · 1.0 s
         sed: no such file
-    ");
+    "#);
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn turns_and_anchors_choose() {
     let home = TestHome::new();
     home.session("slow", TALK);
     let second = at_home(&home, &["show", "last", "--turns", "-1"]);
-    assert!(second.out.contains("take it out") && !second.out.contains("why is it slow"), "{second}");
+    assert!(second.out.contains("take it out") && !second.out.contains("> why is it slow"), "{second}");
     // Line 5 holds a result, which is told with its call on line 4.
     for name in ["last#m4", "last#m5"] {
         let named = at_home(&home, &["show", name]);

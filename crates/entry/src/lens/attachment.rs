@@ -26,6 +26,7 @@ lens! {
         duration_ms: f64 = "durationMs",
         stdout: Cow<'a, str> = "stdout",
         stderr: Cow<'a, str> = "stderr",
+        blocking_error: Json<'a> = "blockingError",
 
         /// `queued_command`: a prompt typed while the model was at work.
         prompt: Json<'a> = "prompt",

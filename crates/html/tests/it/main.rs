@@ -8,4 +8,5 @@ mod card;
 mod corpus;
 mod hostile;
 mod page;
+mod samples;
 mod support;

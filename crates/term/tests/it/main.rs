@@ -1,5 +1,6 @@
-//! View data of real sessions as terminal text.
+//! View data as terminal text.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod corpus;
+mod samples;

@@ -15,7 +15,12 @@ impl Call<'_> {
     pub(super) fn read(&self) -> Told {
         let path = self.string("file_path");
         let file = self.of::<ReadResult<'_>>().and_then(|result| result.file());
-        let text = file.and_then(|file| file.content()).map_or_else(|| self.text.to_owned(), Cow::into_owned);
+        let (text, first) = match file.and_then(|file| file.content()) {
+            Some(content) => (content.into_owned(), None),
+            // An error is no part of the file.
+            None if self.failed => (String::new(), None),
+            None => unnumbered(self.text),
+        };
         let lines = file.and_then(|file| file.num_lines()).unwrap_or_else(|| text.lines().count() as u64);
         let total_lines = file.and_then(|file| file.total_lines());
         let gist = match (self.failed, total_lines) {
@@ -24,7 +29,7 @@ impl Call<'_> {
             _ if file.is_some_and(|file| file.base64().is_some()) => "image".to_owned(),
             _ => plural(lines, "line"),
         };
-        let start_line = file.and_then(|file| file.start_line()).unwrap_or(1);
+        let start_line = file.and_then(|file| file.start_line()).or(first).unwrap_or(1);
         Told { subject: path.clone(), card: Card::File { path, text, start_line, total_lines }, gist }
     }
 
@@ -73,7 +78,20 @@ impl Call<'_> {
         let source = source.map_or_else(|| self.string("new_source"), Cow::into_owned);
         let removed = self.string("edit_mode") == "delete";
         let hunks = if removed { Vec::new() } else { hunks("", &source) };
-        self.diff(path, false, hunks, false)
+        let mut told = self.diff(path, false, hunks, false);
+        if !self.failed {
+            // What the cell held before is not in the log.
+            let cell = match self.string("cell_id") {
+                id if id.is_empty() => "cell".to_owned(),
+                id => format!("cell {id}"),
+            };
+            told.gist = match &*self.string("edit_mode") {
+                "insert" => format!("new cell, {}", plural(source.lines().count() as u64, "line")),
+                "delete" => format!("{cell} deleted"),
+                _ => format!("{cell} replaced, {}", plural(source.lines().count() as u64, "line")),
+            };
+        }
+        told
     }
 
     pub(super) fn diff(&self, path: String, created: bool, hunks: Vec<Hunk>, by_hand: bool) -> Told {
@@ -84,6 +102,29 @@ impl Call<'_> {
             _ => format!("+{added} −{removed}"),
         };
         Told { subject: path.clone(), card: Card::Diff { path, created, hunks, by_hand }, gist }
+    }
+}
+
+/// The text of a file, as the model was told it with a number before each line, without the numbers; and the first one.
+fn unnumbered(text: &str) -> (String, Option<u64>) {
+    let split = |line: &str| {
+        let line = line.trim_start_matches(' ');
+        let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+        let number: u64 = line[..digits].parse().ok()?;
+        let rest = line[digits..].strip_prefix(['→', '\t'])?;
+        Some((number, rest.to_owned()))
+    };
+    let mut lines = Vec::new();
+    // What follows the file, such as a reminder, has no numbers.
+    for line in text.lines().map_while(split) {
+        lines.push(line);
+    }
+    match lines.first() {
+        Some((first, _)) => {
+            let first = *first;
+            (lines.into_iter().map(|(_, line)| line + "\n").collect(), Some(first))
+        }
+        None => (text.to_owned(), None),
     }
 }
 

@@ -3,10 +3,13 @@
 use std::borrow::Cow;
 
 use threadline_entry::Json;
-use threadline_entry::lens::{GlobResult, GrepResult, ToolSearchResult, WebFetchResult, WebSearchResult};
+use threadline_entry::lens::{
+    GlobResult, GrepResult, LspResult, ToolSearchResult, WebFetchResult, WebSearchResult,
+};
 
 use super::{Call, Card, Told};
 use crate::figure::plural;
+use crate::teller::below;
 
 impl Call<'_> {
     pub(super) fn matches(&self) -> Told {
@@ -16,29 +19,53 @@ impl Call<'_> {
         let glob = self.of::<GlobResult<'_>>();
         let listed =
             grep.and_then(|result| result.filenames()).or_else(|| glob.and_then(|result| result.filenames()));
-        let files: Vec<String> =
-            listed.into_iter().flat_map(|files| files.iter()).map(Cow::into_owned).collect();
+        let short = |path: Cow<'_, str>| below(&path, self.cwd).unwrap_or_else(|| path.into_owned());
+        let files: Vec<String> = listed.into_iter().flat_map(|files| files.iter()).map(short).collect();
         let lines = match grep {
             Some(grep) => grep.content().unwrap_or_default().into_owned(),
             None if files.is_empty() => self.text.to_owned(),
             None => String::new(),
         };
         let n_files = grep.and_then(|grep| grep.num_files()).unwrap_or(files.len() as u64);
-        let gist = if self.failed {
-            String::new()
-        } else if lines.is_empty() {
-            plural(n_files, "file")
-        } else {
-            let n_lines =
-                grep.and_then(|grep| grep.num_lines()).unwrap_or_else(|| lines.lines().count() as u64);
-            if n_files > 0 {
-                format!("{} in {}", plural(n_lines, "line"), plural(n_files, "file"))
-            } else {
-                plural(n_lines, "line")
-            }
+        let n_lines = grep.and_then(|grep| grep.num_lines()).unwrap_or_else(|| lines.lines().count() as u64);
+        let matched = grep.and_then(|grep| grep.num_matches()).map(|count| match count {
+            1 => "1 match".to_owned(),
+            count => format!("{count} matches"),
+        });
+        let total = grep.and_then(|grep| grep.total_lines()).filter(|total| *total > n_lines);
+        let found = matched.unwrap_or_else(|| match total {
+            Some(total) => format!("{n_lines} of {}", plural(total, "line")),
+            None => plural(n_lines, "line"),
+        });
+        let cut = glob.and_then(|glob| glob.truncated()).unwrap_or(false);
+        let gist = match (self.failed, lines.is_empty(), n_files) {
+            (true, ..) => String::new(),
+            (_, true, 0) => "nothing found".to_owned(),
+            (_, true, _) if cut => format!("{} and more", plural(n_files, "file")),
+            (_, true, _) => plural(n_files, "file"),
+            (_, _, 0) => found,
+            _ => format!("{found} in {}", plural(n_files, "file")),
         };
         let subject = if pattern.is_empty() { place.clone() } else { pattern.clone() };
         Told { card: Card::Matches { pattern, place, files, lines }, subject, gist }
+    }
+
+    /// A language server was asked.
+    pub(super) fn symbols(&self) -> Told {
+        let result = self.of::<LspResult<'_>>();
+        let (operation, path) = (self.string("operation"), self.string("filePath"));
+        let place = below(&path, self.cwd).unwrap_or(path);
+        let line = self.input.and_then(|input| input.get("line")?.as_u64());
+        let place = line.map_or_else(|| place.clone(), |line| format!("{place}:{line}"));
+        let gist = match result.and_then(|result| result.result_count()) {
+            Some(count) if !self.failed => plural(count, "result"),
+            _ => String::new(),
+        };
+        let lines =
+            result.and_then(|result| result.result()).map_or_else(|| self.text.to_owned(), Cow::into_owned);
+        let subject = format!("{operation} {place}");
+        let card = Card::Matches { pattern: operation, place, files: Vec::new(), lines };
+        Told { card, subject: subject.trim().to_owned(), gist }
     }
 
     pub(super) fn tool_search(&self) -> Told {
@@ -64,8 +91,12 @@ impl Call<'_> {
             let text = result.and_then(|result| result.code_text()).unwrap_or_default();
             format!("{code} {text}").trim_end().to_owned()
         });
-        let text =
-            result.and_then(|result| result.result()).map_or_else(|| self.text.to_owned(), Cow::into_owned);
+        let text = match result.and_then(|result| result.result()) {
+            Some(text) => text.into_owned(),
+            // An error is no part of the page.
+            None if self.failed => String::new(),
+            None => self.text.to_owned(),
+        };
         let status = status.unwrap_or_default();
         let gist = if self.failed { String::new() } else { status.clone() };
         Told {
@@ -78,14 +109,18 @@ impl Call<'_> {
     pub(super) fn links(&self) -> Told {
         let query = self.string("query");
         let results = self.of::<WebSearchResult<'_>>().and_then(|result| result.results());
-        let mut links = Vec::new();
+        let (mut links, mut texts) = (Vec::new(), Vec::new());
         for result in results.into_iter().flat_map(|results| results.iter()) {
+            texts.extend(result.as_str().map(|text| text.trim().to_owned()));
             for link in result.get("content").into_iter().flat_map(Json::items) {
                 let text = |key: &str| link.get(key).and_then(Json::as_str).unwrap_or_default().into_owned();
                 links.push((text("title"), text("url")));
             }
         }
+        if links.is_empty() && texts.is_empty() && !self.failed {
+            texts.push(self.text.to_owned());
+        }
         let gist = if self.failed { String::new() } else { plural(links.len() as u64, "result") };
-        Told { subject: query.clone(), card: Card::Links { query, links }, gist }
+        Told { subject: query.clone(), card: Card::Links { query, links, text: texts.join("\n\n") }, gist }
     }
 }

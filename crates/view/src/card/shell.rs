@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use threadline_entry::lens::{BashOutputResult, BashResult, TaskResult};
+use threadline_entry::lens::{BashOutputResult, BashResult, StopResult, TaskResult, TaskUpdateResult};
 
 use super::{Call, Card, CommandCard, Told, first_line};
 
@@ -14,15 +14,22 @@ impl Call<'_> {
             exit_code: exit_code(self.text),
             ..CommandCard::default()
         };
+        let mut state = String::new();
         if let Some(polled) = self.of::<BashOutputResult<'_>>().filter(|result| result.shell_id().is_some()) {
             card.command = polled.command().unwrap_or_default().into_owned();
             card.exit_code = polled.exit_code().map(|code| code as i64);
+            state = polled.status().unwrap_or_default().into_owned();
         }
         match self.of::<BashResult<'_>>() {
             Some(result) if result.stdout().is_some() => {
                 card.output = result.stdout().unwrap_or_default().into_owned();
                 card.errors = result.stderr().unwrap_or_default().into_owned();
                 card.background = result.background_task_id().map(Cow::into_owned);
+                // A code that is no failure has words of its own: `No matches found`.
+                state = result.return_code_interpretation().map_or(state, Cow::into_owned);
+                if result.interrupted() == Some(true) {
+                    state = "interrupted".to_owned();
+                }
                 if let Some(path) = result.persisted_output_path() {
                     match (self.kept)(&path) {
                         Some(whole) => card.output = whole,
@@ -30,32 +37,56 @@ impl Call<'_> {
                     }
                 }
             }
-            _ => self.text.clone_into(&mut card.output),
+            _ => {
+                self.text.clone_into(&mut card.output);
+                let watched = self.of::<TaskUpdateResult<'_>>().and_then(|result| result.task_id());
+                card.background = watched.map(Cow::into_owned).filter(|_| self.name == "Monitor");
+            }
         }
         let gist = match (card.exit_code, &card.background) {
             (Some(code), _) if code != 0 => format!("exit {code}"),
             (_, Some(task)) => format!("in the background as {task}"),
-            _ => String::new(),
+            _ => state,
         };
         let subject = first_line(&card.command).to_owned();
         let subject = if subject.is_empty() { self.any_subject() } else { subject };
         Told { card: Card::Command(card), subject, gist }
     }
 
+    /// A task in the background was ended.
+    pub(super) fn stop(&self) -> Told {
+        let result = self.of::<StopResult<'_>>();
+        let card = CommandCard {
+            command: result.and_then(|result| result.command()).unwrap_or_default().into_owned(),
+            output: result
+                .and_then(|result| result.message())
+                .map_or_else(|| self.text.to_owned(), Cow::into_owned),
+            background: Some(self.task_id()),
+            ..CommandCard::default()
+        };
+        let subject =
+            if card.command.is_empty() { self.task_id() } else { first_line(&card.command).to_owned() };
+        let gist = if self.failed { String::new() } else { "stopped".to_owned() };
+        Told { card: Card::Command(card), subject, gist }
+    }
+
+    /// The id of the task in the background that a call is about.
+    fn task_id(&self) -> String {
+        const KEYS: &[&str] = &["task_id", "shell_id", "bash_id", "agentId"];
+        KEYS.iter().map(|key| self.string(key)).find(|id| !id.is_empty()).unwrap_or_default()
+    }
+
     pub(super) fn task_output(&self) -> Told {
         let task = self.of::<TaskResult<'_>>().and_then(|result| result.task());
         let text = |value: Option<Cow<'_, str>>| value.unwrap_or_default().into_owned();
-        let id = ["task_id", "shell_id", "bash_id", "agentId"]
-            .into_iter()
-            .map(|key| self.string(key))
-            .find(|id| !id.is_empty());
+        let id = self.task_id();
         let card = CommandCard {
             description: text(task.and_then(|task| task.description())),
             output: task
                 .and_then(|task| task.output().or_else(|| task.result()))
                 .map_or_else(|| self.text.to_owned(), Cow::into_owned),
             exit_code: task.and_then(|task| task.exit_code()).map(|code| code as i64),
-            background: id.clone(),
+            background: Some(id.clone()).filter(|id| !id.is_empty()),
             ..CommandCard::default()
         };
         let status = text(task.and_then(|task| task.status()));
@@ -63,8 +94,7 @@ impl Call<'_> {
             Some(code) if code != 0 => format!("{status}, exit {code}"),
             _ => status,
         };
-        let subject =
-            if card.description.is_empty() { id.unwrap_or_default() } else { card.description.clone() };
+        let subject = if card.description.is_empty() { id } else { first_line(&card.description).to_owned() };
         Told { card: Card::Command(card), subject, gist }
     }
 }

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use threadline_entry::Json;
-use threadline_entry::lens::{AgentResult, AskUserQuestionResult, PlanResult, SendMessageResult};
+use threadline_entry::lens::{
+    AgentResult, AskUserQuestionResult, PlanResult, SendMessageResult, TeammateResult,
+};
 
 use super::{Call, Card, Question, Told, first_line};
 use crate::figure::{plural, short_count};
@@ -23,6 +25,8 @@ impl Call<'_> {
         if background {
             gist.push("in the background".to_owned());
         }
+        let teammate = self.of::<TeammateResult<'_>>().and_then(|result| result.teammate_id());
+        gist.extend(teammate.map(|name| format!("teammate {name}")));
         let description = self.string("description");
         let card = Card::Agent {
             description: description.clone(),

@@ -1,9 +1,9 @@
 //! Lists of things to do, and what changed in them.
 
+use threadline_entry::Json;
 use threadline_entry::lens::{FromJson, List, TaskItem, TaskResult, TaskUpdateResult, TodoWriteResult};
 
 use super::{Call, Card, Todo, Told};
-use crate::figure::plural;
 
 impl Call<'_> {
     pub(super) fn todos(&self) -> Told {
@@ -21,15 +21,26 @@ impl Call<'_> {
                 let before =
                     old.iter().find(|before| text(**before) == text(todo)).map(|before| status(*before));
                 let status = status(todo);
+                let is_new = before.is_none() && !old.is_empty();
                 let before = before.filter(|before| *before != status);
-                Todo { text: text(todo), status, before }
+                Todo { text: text(todo), status, before, is_new }
             })
             .collect();
         let done = todos.iter().filter(|todo| todo.status == "completed").count();
         let subject = todos.iter().find(|todo| todo.status == "in_progress").map(|todo| todo.text.clone());
+        let gist = format!("{done} of {} done", todos.len());
+        let gone = old.iter().filter(|before| !todos.iter().any(|todo| todo.text == text(**before)));
+        let gone: Vec<Todo> = gone
+            .map(|todo| Todo {
+                text: text(*todo),
+                status: "deleted".to_owned(),
+                before: Some(status(*todo)),
+                is_new: false,
+            })
+            .collect();
         Told {
-            gist: format!("{done} of {} done", todos.len()),
-            card: Card::Todos(todos),
+            gist,
+            card: Card::Todos(todos.into_iter().chain(gone).collect()),
             subject: subject.unwrap_or_default(),
         }
     }
@@ -38,29 +49,71 @@ impl Call<'_> {
         let result = self.of::<TaskResult<'_>>();
         let one = result.and_then(|result| result.task());
         let many = result.and_then(|result| result.tasks()).into_iter().flat_map(|tasks| tasks.iter());
-        let todo = |task: TaskItem<'_>| Todo {
-            text: task.subject().or_else(|| task.description()).unwrap_or_default().into_owned(),
-            status: task.status().unwrap_or("pending".into()).into_owned(),
-            before: None,
+        let todo = |task: TaskItem<'_>| {
+            let text = task.subject().or_else(|| task.description()).unwrap_or_default();
+            Todo {
+                text: task.id().map_or_else(|| text.clone().into_owned(), |id| format!("#{id} {text}")),
+                status: task.status().unwrap_or("pending".into()).into_owned(),
+                before: None,
+                is_new: false,
+            }
         };
-        let mut todos: Vec<Todo> = one.into_iter().chain(many).map(todo).collect();
-        let change = self.of::<TaskUpdateResult<'_>>().and_then(|result| result.status_change());
-        let part = |key: &str| change.and_then(|change| Some(change.get(key)?.as_str()?.into_owned()));
-        let mut subject = self.string("subject");
-        if let Some(status) =
-            part("to").or_else(|| Some(self.string("status")).filter(|status| !status.is_empty()))
-        {
-            let text =
-                if subject.is_empty() { format!("#{}", self.string("taskId")) } else { subject.clone() };
-            todos.push(Todo { text: text.clone(), status, before: part("from") });
-            subject = text;
+        let todos: Vec<Todo> = one.into_iter().chain(many).map(todo).collect();
+        if self.name == "TaskUpdate" {
+            return self.task_update();
         }
+        let subject = match &todos[..] {
+            [todo] => todo.text.clone(),
+            _ => self.string("subject"),
+        };
         let gist = match &todos[..] {
-            [Todo { status, before: Some(before), .. }] => format!("{before} → {status}"),
-            [Todo { status, .. }] if self.name == "TaskUpdate" => status.clone(),
-            [] | [_] => String::new(),
-            several => plural(several.len() as u64, "task"),
+            [] | [_] if self.name != "TaskList" => String::new(),
+            several => {
+                let done = several.iter().filter(|todo| todo.status == "completed").count();
+                format!("{done} of {} done", several.len())
+            }
         };
         Told { card: Card::Todos(todos), subject, gist }
+    }
+
+    /// A task was changed. What it is called stands where it was created.
+    fn task_update(&self) -> Told {
+        let result = self.of::<TaskUpdateResult<'_>>();
+        let change = result.and_then(|result| result.status_change());
+        let part = |key: &str| change.and_then(|change| Some(change.get(key)?.as_str()?.into_owned()));
+        let text = format!("#{} {}", self.string("taskId"), self.string("subject")).trim_end().to_owned();
+        let status = part("to").unwrap_or_else(|| self.string("status"));
+        let todo = Todo { text: text.clone(), status, before: part("from"), is_new: false };
+        let mut gist = Vec::new();
+        match todo.change() {
+            Some(change) => gist.push(change),
+            None if !todo.status.is_empty() => gist.push(todo.status.replace('_', " ")),
+            None => {}
+        }
+        let fields = result.and_then(|result| result.updated_fields());
+        for field in fields.into_iter().flat_map(|fields| fields.iter()).filter(|field| field != "status") {
+            let value = match &*field {
+                "owner" => Some(self.string("owner")),
+                "blockedBy" => Some(self.tasks_in("addBlockedBy")),
+                "blocks" => Some(self.tasks_in("addBlocks")),
+                _ => None,
+            };
+            let word = match &*field {
+                "blockedBy" => "blocked by",
+                "activeForm" => "wording",
+                other => other,
+            };
+            gist.push(format!("{word} {}", value.unwrap_or_default()).trim_end().to_owned());
+        }
+        let gist = if self.failed { String::new() } else { gist.join(" · ") };
+        let todos = if self.failed || todo.status.is_empty() { Vec::new() } else { vec![todo] };
+        Told { card: Card::Todos(todos), subject: text, gist }
+    }
+
+    /// The numbers of tasks that a list of the input names.
+    fn tasks_in(&self, key: &str) -> String {
+        let list = self.input.and_then(|input| input.get(key));
+        let ids = list.into_iter().flat_map(Json::items).filter_map(|id| Some(format!("#{}", id.as_str()?)));
+        ids.collect::<Vec<_>>().join(" ")
     }
 }

@@ -1,14 +1,17 @@
-//! What a single line says: prompts without their tags, compactions, `system`, `attachment` and `progress` lines.
+//! What a single line says: prompts without their tags, compactions, `system` and `progress` lines.
 
 use std::borrow::Cow;
 
 use threadline_entry::lens::{
-    ApiError, AttachmentLine, Block, ModelRefusalFallback, Progress, StopHookSummary, System, TurnDuration,
+    ApiError, Block, MicrocompactBoundary, ModelRefusalFallback, Progress, StopHookSummary, System,
+    TurnDuration,
 };
-use threadline_entry::{Entry, Kind};
+use threadline_entry::{Entry, Json, Kind};
 use threadline_session::{Compaction, Input, Session};
 
-use crate::card::text_of;
+use crate::card::first_line;
+use crate::figure::{duration, plural, short_count};
+use crate::name::short_model;
 use crate::transcript::{Attached, Body};
 
 /// The image or document that a block holds.
@@ -22,7 +25,7 @@ pub(super) fn file_of(block: Block<'_>) -> Option<Attached> {
 }
 
 /// What the editor says, if the whole text is that.
-pub(super) fn editor_context(text: &str) -> Option<&str> {
+pub(crate) fn editor_context(text: &str) -> Option<&str> {
     let text = text.trim();
     ["ide_opened_file", "ide_selection"].iter().find_map(|tag| {
         let inner = text.strip_prefix(&format!("<{tag}>"))?.strip_suffix(&format!("</{tag}>"))?;
@@ -88,34 +91,41 @@ pub(super) fn event(entry: &Entry) -> Option<Body> {
     let content = system.content().unwrap_or_default().into_owned();
     Some(match &*subtype {
         "turn_duration" => {
-            let seconds = entry.lens::<TurnDuration<'_>>()?.duration_ms()? / 1000;
-            Body::Event { label: "turn took".to_owned(), text: format!("{seconds} s") }
+            let millis = entry.lens::<TurnDuration<'_>>()?.duration_ms()?;
+            Body::Event { label: "turn took".to_owned(), text: duration(millis as i64) }
         }
         "stop_hook_summary" => {
             let hooks: StopHookSummary<'_> = entry.lens()?;
-            let errors = hooks.hook_errors().map_or(0, |errors| errors.len());
-            let text = format!("{} ran, {errors} failed", hooks.hook_count().unwrap_or(0));
+            let errors = hooks.hook_errors();
+            let failed = errors.map_or(0, |errors| errors.len());
+            let mut text = format!("{} ran", hooks.hook_count().unwrap_or(0));
+            if failed > 0 {
+                let said = errors.into_iter().flat_map(|errors| errors.iter()).next();
+                let said = said.map(|said| said.as_str().unwrap_or(said.raw().into()).into_owned());
+                text = format!("{text}, {failed} failed: {}", first_line(said.unwrap_or_default().trim()));
+            }
             Body::Event { label: "stop hooks".to_owned(), text }
         }
-        "api_error" => {
-            let error: ApiError<'_> = entry.lens()?;
-            let (attempt, most) = (error.retry_attempt().unwrap_or(0), error.max_retries().unwrap_or(0));
-            let status = error
-                .error()
-                .and_then(|error| error.get("status"))
-                .map(|status| format!(" {}", status.raw()));
-            let text = format!(
-                "retry {attempt} of {most}{}",
-                status.map(|s| format!(" after status{s}")).unwrap_or_default()
-            );
-            Body::Trouble { label: "API error".to_owned(), text }
-        }
+        "api_error" => Body::Trouble { label: "API error".to_owned(), text: api_error(entry.lens()?) },
         "model_refusal_fallback" => {
             let refusal: ModelRefusalFallback<'_> = entry.lens()?;
             let (from, to) =
                 (refusal.original_model().unwrap_or_default(), refusal.fallback_model().unwrap_or_default());
-            Body::Trouble { label: "refused".to_owned(), text: format!("{from} refused, {to} answers") }
+            let why = refusal.api_refusal_category().map(|why| format!(" ({why})")).unwrap_or_default();
+            let mut text = format!("{} refused{why}, {} answers", short_model(&from), short_model(&to));
+            if let Some(explained) = refusal.api_refusal_explanation().filter(|text| !text.is_empty()) {
+                text = format!("{text}: {explained}");
+            }
+            Body::Trouble { label: "refused".to_owned(), text }
         }
+        "microcompact_boundary" => {
+            let cleared = entry.lens::<MicrocompactBoundary<'_>>()?.microcompact_metadata();
+            let results = cleared.and_then(|cleared| cleared.compacted_tool_ids()).map_or(0, |ids| ids.len());
+            let saved = cleared.and_then(|cleared| cleared.tokens_saved()).unwrap_or(0);
+            let text = format!("{}, {} tokens saved", plural(results as u64, "result"), short_count(saved));
+            Body::Event { label: "old results cleared".to_owned(), text }
+        }
+        "away_summary" => Body::Event { label: "recap".to_owned(), text: content },
         "local_command" => {
             let input =
                 if content.contains("<command-name>") { Input::SlashCommand } else { Input::CommandOutput };
@@ -125,40 +135,25 @@ pub(super) fn event(entry: &Entry) -> Option<Body> {
     })
 }
 
-/// An `attachment` line.
-pub(super) fn attached(session: &Session, entry_idx: usize) -> Option<Body> {
-    let line: AttachmentLine<'_> = session.entries()[entry_idx].lens()?;
-    let body = line.attachment()?;
-    if let Some(input) = session.input(entry_idx) {
-        let prompt = body.prompt()?;
-        let blocks =
-            prompt.items().filter_map(<Block<'_> as threadline_entry::lens::FromJson<'_>>::from_json);
-        let files = blocks.filter_map(file_of).collect();
-        return Some(Body::Input {
-            input,
-            text: untagged(input, text_of(prompt)),
-            files,
-            context: Vec::new(),
-        });
+/// Why a request failed, and whether it is tried again.
+fn api_error(line: ApiError<'_>) -> String {
+    let error = line.error();
+    let text = |json: Option<Json<'_>>| json.and_then(|json| json.as_str()).map(Cow::into_owned);
+    // The API's own error stands in the error of the client, which may stand in another.
+    let inner = error.and_then(|error| error.get("error")).and_then(|body| body.get("error").or(Some(body)));
+    let said = text(inner.and_then(|inner| inner.get("message")));
+    let said = said.or_else(|| text(error.and_then(|error| error.get("message"))));
+    let cause = line.cause().or_else(|| error.and_then(|error| error.get("cause")));
+    let said = said.or_else(|| text(cause.and_then(|cause| cause.get("code"))));
+    let status = error.and_then(|error| error.get("status")).map(|status| format!("status {}", status.raw()));
+    let mut parts: Vec<String> = said.into_iter().chain(status).collect();
+    if let (Some(attempt), Some(most)) = (line.retry_attempt(), line.max_retries()) {
+        parts.push(format!("try {attempt} of {most}"));
     }
-    let about = body.filename().or_else(|| body.path()).or_else(|| body.hook_name());
-    let mut text = about.unwrap_or_default().into_owned();
-    if let Some(said) =
-        body.content().filter(|_| body.hook_event().is_some()).map(text_of).filter(|said| !said.is_empty())
-    {
-        text = format!("{text}: {said}");
+    if let Some(wait) = line.retry_in_ms() {
+        parts.push(format!("again in {}", duration(wait as i64)));
     }
-    let label = body.kind()?;
-    Some(match &*label {
-        "hook_non_blocking_error" | "hook_blocking_error" => {
-            let errors = body.stderr().unwrap_or_default();
-            Body::Trouble {
-                label: "hook failed".to_owned(),
-                text: format!("{text} {errors}").trim_end().to_owned(),
-            }
-        }
-        _ => Body::Event { label: label.replace('_', " "), text },
-    })
+    parts.join(", ")
 }
 
 /// A `progress` line. Sub-agents are told with the call that started them.
@@ -171,5 +166,6 @@ pub(super) fn progress(entry: &Entry) -> Option<Body> {
     }
     let about = body.hook_name().or_else(|| body.query()).or_else(|| body.tool_name());
     let about = about.or_else(|| body.task_description()).unwrap_or_default();
-    Some(Body::Event { label: kind.replace('_', " "), text: about.into_owned() })
+    let label = if kind == "hook_progress" { "hook".to_owned() } else { kind.replace('_', " ") };
+    Some(Body::Event { label, text: about.into_owned() })
 }

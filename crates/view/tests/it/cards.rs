@@ -109,11 +109,11 @@ fn edits_are_diffs() {
     -c
     +d
     ");
-    insta::assert_snapshot!(card("NotebookEdit", r#"{"notebook_path":"n.ipynb","new_source":"x = 1","cell_type":"code"}"#, r#""ok" {"new_source":"x = 1","cell_type":"code"}"#), @r"
-    NotebookEdit | n.ipynb | +1 −0 | ok
+    insta::assert_snapshot!(card("NotebookEdit", r#"{"notebook_path":"n.ipynb","new_source":"x = 1","cell_type":"code"}"#, r#""ok" {"new_source":"x = 1","cell_type":"code"}"#), @r#"
+    NotebookEdit | n.ipynb | cell replaced, 1 line | ok
     created: false
     +x = 1
-    ");
+    "#);
 }
 
 #[test]
@@ -136,16 +136,16 @@ fn searches_say_how_much_they_found() {
 fn lists_show_what_changed() {
     insta::assert_snapshot!(card("TodoWrite", r#"{"todos":[]}"#, r#""ok" {"oldTodos":[{"content":"a","status":"pending"}],"newTodos":[{"content":"a","status":"completed"},{"content":"b","status":"in_progress"}]}"#), @r#"
     TodoWrite | b | 1 of 2 done | ok
-    Todos([Todo { text: "a", status: "completed", before: Some("pending") }, Todo { text: "b", status: "in_progress", before: None }])
+    Todos([Todo { text: "a", status: "completed", before: Some("pending"), is_new: false }, Todo { text: "b", status: "in_progress", before: None, is_new: true }])
     "#);
     insta::assert_snapshot!(card("TaskUpdate", r#"{"taskId":"3","status":"completed"}"#, r#""ok" {"success":true,"taskId":"3","updatedFields":["status"],"statusChange":{"from":"in_progress","to":"completed"}}"#), @r##"
-    TaskUpdate | #3 | in_progress → completed | ok
-    Todos([Todo { text: "#3", status: "completed", before: Some("in_progress") }])
+    TaskUpdate | #3 | in progress → completed | ok
+    Todos([Todo { text: "#3", status: "completed", before: Some("in_progress"), is_new: false }])
     "##);
-    insta::assert_snapshot!(card("TaskCreate", r#"{"subject":"Weave"}"#, r#""ok" {"task":{"id":"1","subject":"Weave"}}"#), @r#"
-    TaskCreate | Weave |  | ok
-    Todos([Todo { text: "Weave", status: "pending", before: None }])
-    "#);
+    insta::assert_snapshot!(card("TaskCreate", r#"{"subject":"Weave"}"#, r#""ok" {"task":{"id":"1","subject":"Weave"}}"#), @r##"
+    TaskCreate | #1 Weave |  | ok
+    Todos([Todo { text: "#1 Weave", status: "pending", before: None, is_new: false }])
+    "##);
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn the_web_and_people_answer() {
     "#);
     insta::assert_snapshot!(card("WebSearch", r#"{"query":"loom"}"#, r#""Links" {"query":"loom","results":[{"tool_use_id":"s","content":[{"title":"Loom","url":"https://l"}]},"text"],"durationSeconds":1.5}"#), @r#"
     WebSearch | loom | 1 result | ok
-    Links { query: "loom", links: [("Loom", "https://l")] }
+    Links { query: "loom", links: [("Loom", "https://l")], text: "text" }
     "#);
     insta::assert_snapshot!(card("AskUserQuestion", r#"{"questions":[{"question":"Which?","header":"H","options":[{"label":"A"},{"label":"B"}],"multiSelect":false}]}"#, r#""answered" {"questions":[],"answers":{"Which?":"B"}}"#), @r#"
     AskUserQuestion | Which? | B | ok

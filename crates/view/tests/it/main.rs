@@ -4,5 +4,6 @@
 
 mod cards;
 mod changes;
+mod samples;
 mod spending;
 mod transcript;

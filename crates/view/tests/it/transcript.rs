@@ -71,7 +71,7 @@ fn every_kind_of_line_is_told() {
       m6 bash_output "a.rs" files=0 context=[]
     turn 4 m7
       m7 prompt "go on" files=0 context=[]
-      m8 trouble API error: retry 1 of 10 after status 529
+      m8 trouble API error: status 529, try 1 of 10
       m9 call Bash missing
       m10 interrupt "[Request interrupted by user for tool use]" files=0 context=[]
       m11 link pull request ada/loom #7 https://github.com/ada/loom/pull/7
@@ -79,7 +79,7 @@ fn every_kind_of_line_is_told() {
       m13 unknown None // a comment
       m14 compaction Some("auto") dropped=9
       m16 queued_prompt "and this" files=0 context=[]
-      m17 event hook success: Stop:x: fine
+      m17 event hook: Stop:x: fine
     turn 5 m18
       m18 task_notification "Done" files=0 context=[]
     "#);
@@ -94,7 +94,7 @@ fn levels_and_filters_choose() {
     };
     let levels =
         [Level::Prompts, Level::Chat, Level::Tools, Level::Full].map(|level| count(Filter::level(level)));
-    assert_eq!(levels, [6, 10, 14, 18]);
+    assert_eq!(levels, [6, 11, 17, 18]);
     assert_eq!(count(Filter { errors: true, ..Filter::level(Level::Full) }), 4);
     assert_eq!(count(Filter { tools: vec!["Bash".to_owned()], ..Filter::level(Level::Full) }), 1);
     assert_eq!(count(Filter { role: Some("assistant".to_owned()), ..Filter::level(Level::Full) }), 3);

@@ -1,0 +1,42 @@
+//! Every tool and every kind of entry in a terminal of 80 columns, a line a tool and then everything.
+
+use threadline_session::{Agent, Family, Session};
+use threadline_term::{Page, Style, render_outline, render_transcript};
+use threadline_view::{Filter, Level, outline, transcript};
+use unicode_width::UnicodeWidthStr;
+
+#[test]
+fn every_tool_and_every_kind_of_entry() {
+    for sample in threadline_testkit::samples() {
+        let agents = sample.agents.into_iter().map(|(id, log)| {
+            let session = Session::from_bytes(&log);
+            Agent { session, ..Agent::bare(id) }
+        });
+        let family = Family::new(Session::from_bytes(&sample.log), agents.collect());
+        let page = Page { width: Some(80), color: true, links: false };
+        let whole = transcript(&family, &|_| None);
+        let mut text = plain(&render_outline(&outline(&whole.turns), page));
+        for (name, level) in [("tools", Level::Tools), ("full", Level::Full)] {
+            let mut told = whole.clone();
+            Filter::level(level).apply(&mut told);
+            let style = Style { level, zone: jiff::tz::TimeZone::UTC };
+            text += &format!("\n════ {name} ════\n\n{}", plain(&render_transcript(&told, page, &style)));
+        }
+        for line in text.lines() {
+            assert!(line.width() <= 80, "{}: {line}", sample.name);
+        }
+        insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::assert_snapshot!(sample.name, text);
+        });
+    }
+}
+
+/// The text without its colours.
+fn plain(text: &str) -> String {
+    let mut parts = text.split('\u{1b}');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out.push_str(part.split_once('m').map_or(part, |(_, rest)| rest));
+    }
+    out
+}

@@ -1,0 +1,111 @@
+//! What an `attachment` line says: files that were given, hooks, and what Claude Code told the model on its own.
+
+use threadline_entry::lens::{AttachmentBody, AttachmentLine, Block, FromJson};
+use threadline_entry::{Json, JsonKind};
+use threadline_session::Session;
+
+use super::below;
+use super::line::{file_of, untagged};
+use crate::card::text_of;
+use crate::figure::plural;
+use crate::transcript::{ATTACHED, Body};
+
+/// An `attachment` line.
+pub(super) fn attached(session: &Session, entry_idx: usize) -> Option<Body> {
+    let entry = &session.entries()[entry_idx];
+    let line: AttachmentLine<'_> = entry.lens()?;
+    let body = line.attachment()?;
+    if let Some(input) = session.input(entry_idx) {
+        let prompt = body.prompt()?;
+        let files = prompt.items().filter_map(<Block<'_> as FromJson<'_>>::from_json).filter_map(file_of);
+        let text = untagged(input, text_of(prompt));
+        return Some(Body::Input { input, text, files: files.collect(), context: Vec::new() });
+    }
+    let kind = body.kind()?;
+    if let Some(event) = hook(body, &kind) {
+        return Some(event);
+    }
+    let cwd = entry.get("cwd").and_then(|cwd| cwd.as_str()).unwrap_or_default();
+    let path = body.filename().or_else(|| body.path()).or_else(|| body.display_path()).unwrap_or_default();
+    let path = below(&path, &cwd).unwrap_or_else(|| path.into_owned());
+    let (label, text) = match &*kind {
+        "file" => (ATTACHED, join([path, lines_of(body.content())])),
+        "directory" => (ATTACHED, join([path, String::new()])),
+        "compact_file_reference" => ("still known", path),
+        "edited_text_file" => ("changed on disk", path),
+        "nested_memory" => ("memory", path),
+        "deferred_tools_delta" => ("tools", delta(body.added_names(), body.removed_names())),
+        "mcp_instructions_delta" => ("MCP instructions", delta(body.added_names(), body.removed_names())),
+        "agent_listing_delta" => ("agents", delta(body.added_types(), body.removed_types())),
+        "skill_listing" => ("skills", plural(body.skill_count().unwrap_or(0), "skill")),
+        "task_reminder" | "todo_reminder" => ("reminder", plural(body.item_count().unwrap_or(0), "task")),
+        "command_permissions" => ("allowed", names(body.allowed_tools())),
+        "plan_mode" => ("plan mode", body.plan_file_path().unwrap_or_default().into_owned()),
+        "plan_mode_exit" => ("plan mode ended", body.plan_file_path().unwrap_or_default().into_owned()),
+        "date_change" => ("date", body.new_date().unwrap_or_default().into_owned()),
+        other => return Some(Body::Event { label: other.replace('_', " "), text: path }),
+    };
+    Some(Body::Event { label: label.to_owned(), text })
+}
+
+/// What a hook did.
+fn hook(body: AttachmentBody<'_>, kind: &str) -> Option<Body> {
+    let name = body.hook_name().or_else(|| body.hook_event())?;
+    let blocked = body.blocking_error().and_then(|error| {
+        error.as_str().or_else(|| error.get("blockingError")?.as_str()).map(|text| text.into_owned())
+    });
+    let said = body.content().map(text_of).filter(|said| !said.is_empty());
+    Some(match kind {
+        "hook_non_blocking_error" | "hook_blocking_error" | "hook_cancelled" => {
+            let errors = blocked.or_else(|| Some(body.stderr()?.into_owned())).or(said).unwrap_or_default();
+            let label = if kind == "hook_blocking_error" { "hook stopped it" } else { "hook failed" };
+            Body::Trouble { label: label.to_owned(), text: join([name.into_owned(), errors]) }
+        }
+        _ => {
+            let label = match kind {
+                "hook_additional_context" => "hook added",
+                "hook_system_message" => "hook said",
+                _ => "hook",
+            };
+            Body::Event { label: label.to_owned(), text: join([name.into_owned(), said.unwrap_or_default()]) }
+        }
+    })
+}
+
+/// The parts that say something, the first one the topic of the others.
+fn join(parts: [String; 2]) -> String {
+    let [topic, rest] = parts;
+    let rest = rest.trim();
+    match (topic.is_empty(), rest.is_empty()) {
+        (_, true) => topic,
+        (true, _) => rest.to_owned(),
+        _ => format!("{topic}: {rest}"),
+    }
+}
+
+/// How much of a file was given.
+fn lines_of(content: Option<Json<'_>>) -> String {
+    let lines = content.and_then(|content| content.get("file")?.get("numLines")?.as_u64());
+    lines.map(|lines| plural(lines, "line")).unwrap_or_default()
+}
+
+/// What came, and how much went.
+fn delta(added: Option<Json<'_>>, removed: Option<Json<'_>>) -> String {
+    let gone = removed.map_or(0, |removed| removed.items().count());
+    let added = names(added);
+    match (added.is_empty(), gone) {
+        (_, 0) => added,
+        (true, gone) => format!("{gone} gone"),
+        (false, gone) => format!("{added}; {gone} gone"),
+    }
+}
+
+/// Names in a row, the first few of them.
+fn names(list: Option<Json<'_>>) -> String {
+    const FEW: usize = 8;
+    let all: Vec<_> =
+        list.filter(|list| list.kind() == JsonKind::Array).into_iter().flat_map(Json::items).collect();
+    let few: Vec<_> = all.iter().take(FEW).filter_map(|name| name.as_str()).collect();
+    let more = all.len().saturating_sub(FEW);
+    if more > 0 { format!("{} and {more} more", few.join(", ")) } else { few.join(", ") }
+}

@@ -1,0 +1,27 @@
+//! Every tool and every kind of entry, as Markdown and as our JSON.
+
+use threadline_session::{Agent, Family, Session};
+use threadline_view::{Level, markdown, transcript, wire};
+
+#[test]
+fn every_tool_and_every_kind_of_entry() {
+    for sample in threadline_testkit::samples() {
+        let agents = sample.agents.into_iter().map(|(id, log)| {
+            let session = Session::from_bytes(&log);
+            Agent { session, ..Agent::bare(id) }
+        });
+        let family = Family::new(Session::from_bytes(&sample.log), agents.collect());
+        let told = transcript(&family, &|_| None);
+        let mut text = markdown(&told, Level::Tools);
+        text.push_str("\n════ full ════\n\n");
+        text.push_str(&markdown(&told, Level::Full));
+        text.push_str("\n════ json ════\n\n");
+        wire::show(&told, &mut |object| {
+            text.push_str(&serde_json::to_string(&object).unwrap());
+            text.push('\n');
+        });
+        insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::assert_snapshot!(sample.name, text);
+        });
+    }
+}
