@@ -325,8 +325,8 @@ impl<'s> Plan<'s> {
         self.lines.len()
     }
 
-    /// The line at a place of the result, before ids and links are set.
-    fn base(&self, at: usize) -> Cow<'_, Entry> {
+    /// The line at a place of the result, before ids, links and times are set.
+    pub fn said(&self, at: usize) -> Cow<'_, Entry> {
         match self.lines[at].from {
             From::Source(idx) => self.draft.entry(idx as usize),
             From::Added(added) => Cow::Borrowed(&self.draft.added[added as usize].entry),
@@ -353,7 +353,7 @@ impl<'s> Plan<'s> {
     /// Writes the line at a place of the result, without a newline.
     pub fn render(&self, at: usize, out: &mut Vec<u8>) {
         let line = &self.lines[at];
-        let entry = self.base(at);
+        let entry = self.said(at);
         let mut splices = Vec::new();
         if is_tree(&entry) {
             self.links(at, &entry, &mut splices);

@@ -7,16 +7,25 @@ use threadline_entry::{Entry, Json, JsonKind, Kind};
 use crate::arrange::is_boundary;
 use crate::draft::{Body, Draft};
 use crate::splice::Splice;
+use crate::tokens::tokens;
 
 /// Why a reply's figures are zero.
 pub(crate) const WHY: &str = "tokens set to zero, for they count what is gone";
 
+/// So many tokens less are no reason to forget what was counted.
+const HARDLY: u64 = 200;
+
 /// Sets the figures of replies to zero from the first place on where the conversation lost something.
 pub(crate) fn zero(draft: &mut Draft<'_>, chain: &[usize]) {
     let spoken = |idx: usize| matches!(draft.session.entries()[idx].kind(), Kind::User | Kind::Assistant);
-    let loses = |idx: usize| {
+    let mut fewer = 0;
+    let mut loses = |idx: usize| {
         let fate = &draft.fates[idx];
-        fate.goes || !fate.out.is_empty() || !matches!(fate.body, Body::Same)
+        if !fate.goes && fate.out.is_empty() && !matches!(fate.body, Body::Same) {
+            // Other words for some make it hardly less.
+            fewer += tokens(&draft.session.entries()[idx]).saturating_sub(tokens(&draft.entry(idx)));
+        }
+        fate.goes || !fate.out.is_empty() || fewer > HARDLY
     };
     let lost = chain.iter().position(|&idx| spoken(idx) && loses(idx));
     // What stands above a new boundary is not sent any more.

@@ -360,6 +360,28 @@ fn what_lies_beside_a_session_goes_along_with_its_clone() {
 }
 
 #[test]
+fn a_diff_shows_what_lines_say_and_findings_name_the_log_that_they_are_about() {
+    let world = World::new();
+    let path = world
+        .home
+        .session("loom", &format!("{LOOM}\nu2 <- a2 user \"more\"\na3 <- u2 reply m3 tool t3 Bash"));
+    let id = path.file_stem().unwrap().to_str().unwrap();
+    let diff = world.run(&["edit", "strip", id, "--tools", "--keep-last", "1", "--diff"]);
+    assert_eq!(diff.code, 0, "{diff}");
+    assert!(!diff.out.contains("parentUuid"), "{diff}");
+    let plan = world.run(&["edit", "clone", id, "--json"]).json();
+    assert_ne!(plan["path"], plan["findings"][0]["path"]);
+    assert_eq!(
+        plan["findings"][0]["path"].as_str(),
+        Some("[home]/projects/-home-ada-loom/LOG")
+            .map(|path| path.replace("LOG", &format!("{id}.jsonl")))
+            .as_deref()
+    );
+    let moved = world.run(&["edit", "move", id, "--cwd", "/srv/loom"]);
+    assert!(moved.out.starts_with(&format!("move {id} → [home]/projects/-srv-loom/{id}.jsonl\n")), "{moved}");
+}
+
+#[test]
 fn a_session_is_deleted_to_a_trash_and_comes_back() {
     let world = World::new();
     let id = full(&world);

@@ -81,7 +81,9 @@ impl<'s> Telling<'s> {
     }
 
     fn take_reply(&mut self, session: &'s Session, idx: usize, entry: &'s Entry) {
-        if entry.flag("isApiErrorMessage") {
+        // What Claude Code says in the model's place is no answer.
+        let model = entry.message().and_then(|message| message.model());
+        if entry.flag("isApiErrorMessage") || model.as_deref() == Some("<synthetic>") {
             return;
         }
         for block in entry.message().into_iter().flat_map(|message| message.blocks()) {

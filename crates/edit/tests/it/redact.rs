@@ -323,3 +323,14 @@ fn a_reply_that_waits_goes_with_its_thought() {
         });
     }
 }
+
+#[test]
+fn other_words_for_a_secret_are_no_reason_to_forget_what_was_counted() {
+    let secret = &secrets(5)[0];
+    let before = log(&format!(
+        "u1 user {}\na1 <- u1 reply m1 text \"Yes.\" usage={{\"input_tokens\":70,\"output_tokens\":9}}\n",
+        quoted(&secret.text)
+    ));
+    let after = redacted(&before, Target::InPlace, |plan| plan.to_bytes());
+    assert!(String::from_utf8(after).unwrap().contains("\"input_tokens\":70"));
+}

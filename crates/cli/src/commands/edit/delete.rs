@@ -93,7 +93,8 @@ fn report(cx: &Context, job: &Job, files: &[PathBuf], receipt: Option<&str>) -> 
     writeln!(answer, "{}", page.paint(Label::Title, &format!("delete {}{title}", job.file.id)))?;
     let size: u64 = files.iter().filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum();
     let size = if receipt.is_some() { String::new() } else { format!(", {}", bytes(size)) };
-    writeln!(answer, "  {} lines, {} files{size}", count(lines), files.len())?;
+    let n_files = if files.len() == 1 { "1 file".to_owned() } else { format!("{} files", files.len()) };
+    writeln!(answer, "  {} lines, {n_files}{size}", count(lines))?;
     for file in files {
         writeln!(
             answer,

@@ -52,7 +52,10 @@ pub(super) fn write(out: &mut impl Write, page: Page, plan: &Plan<'_>) -> std::i
             Some(source) => {
                 let line = format!("~ {:>6}  {}", source.at().line_no, told(source));
                 writeln!(out, "{}  {}", page.paint(Label::Warning, &line), why(page, &change.why))?;
-                let (before, after) = difference(source.text(), entry.text());
+                // What a line says counts for more than its ids and links, which its reasons name.
+                let said = plan.said(at);
+                let now = if said.text() == source.text() { &entry } else { &*said };
+                let (before, after) = difference(source.text(), now.text());
                 if !secret {
                     writeln!(out, "          {}", page.paint(Label::Removed, &format!("- {before}")))?;
                 }

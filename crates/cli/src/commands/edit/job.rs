@@ -122,7 +122,7 @@ impl Job {
         let plan = draft.plan(Shape { operation, target, fresh });
         let path = place.unwrap_or_else(|| self.target_path(&plan));
         if plan.is_empty() {
-            report::show(cx, &plan, &path, None, write.diff)?;
+            report::show(cx, &plan, [&self.file.path, &path], None, write.diff)?;
             cx.ui.note("there is nothing to do");
             return Ok(Outcome::No);
         }
@@ -132,7 +132,7 @@ impl Job {
                 let what = format!("{} is the log of a sub-agent", self.file.path.display());
                 return Err(CommandError::new(what).hint("edit the session that it belongs to"));
             }
-            report::show(cx, &plan, &path, None, write.diff)?;
+            report::show(cx, &plan, [&self.file.path, &path], None, write.diff)?;
             let mut error = CommandError::new("the result would not be sound, so it is not written");
             for refusal in plan.refusals().iter().take(8) {
                 error = error.cause(refusal.clone());
@@ -140,7 +140,7 @@ impl Job {
             return Err(error.hint("`threadline check` tells what is wrong with the session"));
         }
         if !write.apply {
-            report::show(cx, &plan, &path, None, write.diff)?;
+            report::show(cx, &plan, [&self.file.path, &path], None, write.diff)?;
             cx.ui.note("planned; nothing was written. Add --apply to write it");
             return Ok(Outcome::Done);
         }
@@ -148,7 +148,7 @@ impl Job {
             self.refuse_live()?;
         }
         let receipt = self.apply(cx, &plan, path.clone())?;
-        report::show(cx, &plan, &path, Some(&receipt.id), write.diff)?;
+        report::show(cx, &plan, [&self.file.path, &path], Some(&receipt.id), write.diff)?;
         cx.ui.note(&format!("done; `threadline op undo {}` takes it back", receipt.id));
         Ok(Outcome::Done)
     }

@@ -16,20 +16,20 @@ use crate::error::CommandError;
 /// So many turns and findings are shown unless all are asked for.
 const SHOWN: usize = 12;
 
-/// Shows a plan, or what it did.
+/// Shows a plan, or what it did: from which log, and into which.
 pub(super) fn show(
     cx: &Context,
     plan: &Plan<'_>,
-    path: &Path,
+    [source, path]: [&Path; 2],
     receipt: Option<&str>,
     diff: bool,
 ) -> Result<(), CommandError> {
     if cx.json {
-        return json(cx, plan, path, receipt);
+        return json(cx, plan, [source, path], receipt);
     }
     let page = cx.ui.page();
     let mut out = if diff { cx.ui.long_answer() } else { cx.ui.answer() };
-    write_head(&mut out, page, plan)?;
+    write_head(&mut out, page, plan, [source, path])?;
     write_turns(&mut out, page, plan, diff)?;
     write_reasons(&mut out, page, plan)?;
     write_side_files(&mut out, page, plan)?;
@@ -41,7 +41,13 @@ pub(super) fn show(
     Ok(())
 }
 
-fn json(cx: &Context, plan: &Plan<'_>, path: &Path, receipt: Option<&str>) -> Result<(), CommandError> {
+fn json(
+    cx: &Context,
+    plan: &Plan<'_>,
+    [log, path]: [&Path; 2],
+    receipt: Option<&str>,
+) -> Result<(), CommandError> {
+    let log = log.to_string_lossy();
     let [lines_removed, lines_changed, lines_added] = plan.counts();
     let source = plan.session().id().unwrap_or_default();
     let target = plan.target_id().unwrap_or_default();
@@ -58,7 +64,7 @@ fn json(cx: &Context, plan: &Plan<'_>, path: &Path, receipt: Option<&str>) -> Re
         tokens_before: plan.tokens_before(),
         tokens_after: plan.tokens_after(),
         receipt,
-        findings: plan.findings().iter().map(|finding| FindingObject::new(finding, &path)).collect(),
+        findings: plan.findings().iter().map(|finding| FindingObject::new(finding, &log)).collect(),
     })?;
     answer.finish()?;
     Ok(())
@@ -84,7 +90,12 @@ pub(super) fn summary(plan: &Plan<'_>) -> String {
     format!("{lines}; tokens ≈{} → ≈{}", short_count(plan.tokens_before()), short_count(plan.tokens_after()))
 }
 
-fn write_head(out: &mut impl Write, page: Page, plan: &Plan<'_>) -> std::io::Result<()> {
+fn write_head(
+    out: &mut impl Write,
+    page: Page,
+    plan: &Plan<'_>,
+    [log, path]: [&Path; 2],
+) -> std::io::Result<()> {
     let session = plan.session();
     let source = session.id().unwrap_or_default();
     let title = session
@@ -94,6 +105,7 @@ fn write_head(out: &mut impl Write, page: Page, plan: &Plan<'_>) -> std::io::Res
         .unwrap_or_default();
     let where_to = match &plan.shape().target {
         Target::New(id) => format!("a new session {id}"),
+        _ if path != log => visible(&path.to_string_lossy()).into_owned(),
         Target::InPlace | Target::AsItStands => "in place".to_owned(),
     };
     let name = page.paint(Label::Title, &format!("{} {source}{title}", plan.shape().operation));
