@@ -279,7 +279,7 @@ pub(crate) fn skip_value(bytes: &[u8], pos: usize) -> usize {
 /// `member` is told each key and where its value begins, and answers where the value ends. `None` comes back
 /// for what is no object, and where a key has escapes.
 #[inline(always)]
-pub fn step_over<'a>(
+pub(crate) fn step_over<'a>(
     bytes: &'a [u8],
     start: usize,
     mut member: impl FnMut(&'a [u8], usize) -> Option<usize>,

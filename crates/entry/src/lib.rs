@@ -27,6 +27,7 @@ mod lines;
 mod stretch;
 mod text;
 mod timestamp;
+mod trail;
 pub mod walk;
 
 pub use abridge::abridge;
@@ -41,3 +42,4 @@ pub use lines::{Block, LeftOut, Line, Lines};
 pub use stretch::{Stretch, Stretches};
 pub use text::{Text, TextRole, texts};
 pub use timestamp::Millis;
+pub use trail::{Trailed, Trails};

@@ -1,7 +1,5 @@
 //! Picks a few values out of a line without making an entry of it.
 
-use std::ops::Range;
-
 use memchr::memchr_iter;
 
 use crate::json::{self, Json, Walker};
@@ -48,8 +46,7 @@ pub fn skim<'a, const N: usize, const M: usize>(
     keys: [&str; N],
     message_keys: [&str; M],
 ) -> Option<Skimmed<'a, N, M>> {
-    let step = |_: &[u8], start| Some(json::skip_value(line, start));
-    skim_quickly(line, None, &keys, &message_keys, step).or_else(|| skim_strictly(line, keys, message_keys))
+    skim_quickly(line, None, &keys, &message_keys).or_else(|| skim_strictly(line, keys, message_keys))
 }
 
 /// The same, quicker still, for a line in which the quoted name of one of `message_keys` stands at `hit`.
@@ -64,36 +61,10 @@ pub fn skim_around<'a, const N: usize, const M: usize>(
     keys: [&str; N],
     message_keys: [&str; M],
 ) -> Option<Skimmed<'a, N, M>> {
-    let jumped = skim_past(line, hit, keys, message_keys, |_, start| Some(json::skip_value(line, start)));
-    jumped.or_else(|| skim(line, keys, message_keys))
-}
-
-/// The same, where `step` steps over the values of the message, and may read them on the way: it is told each key and
-/// where its value begins, and answers where the value ends.
-///
-/// `None` if [`skim_around`] would have to look again, or if `step` says so.
-pub fn skim_past<'a, const N: usize, const M: usize>(
-    line: &'a [u8],
-    hit: usize,
-    keys: [&str; N],
-    message_keys: [&str; M],
-    step: impl FnMut(&'a [u8], usize) -> Option<usize>,
-) -> Option<Skimmed<'a, N, M>> {
     // Nothing of the line itself is jumped over, so what was not found there is not there.
     let whole = |(_, in_message): &Skimmed<'a, N, M>| in_message.iter().all(Option::is_some);
-    skim_quickly(line, Some(hit), &keys, &message_keys, step).filter(whole)
-}
-
-pub use json::step_over;
-
-/// The end of the value that begins at `start`, in text that is trusted to be valid. Always moves on.
-pub fn value_end(line: &[u8], start: usize) -> usize {
-    json::skip_value(line, start)
-}
-
-/// The value that stands there, in a line that is trusted to be valid; `None` if it is no text.
-pub fn value(line: &[u8], at: Range<usize>) -> Option<Json<'_>> {
-    Some(Json::trusted(simdutf8::basic::from_utf8(line.get(at)?).ok()?))
+    let jumped = skim_quickly(line, Some(hit), &keys, &message_keys).filter(whole);
+    jumped.or_else(|| skim(line, keys, message_keys))
 }
 
 /// Steps over the line without checking it; `None` for whatever is not as plain as Claude Code writes it.
@@ -103,7 +74,6 @@ fn skim_quickly<'a, const N: usize, const M: usize>(
     hit: Option<usize>,
     keys: &[&str; N],
     message_keys: &[&str; M],
-    mut step: impl FnMut(&'a [u8], usize) -> Option<usize>,
 ) -> Option<Skimmed<'a, N, M>> {
     let hit = hit.filter(|_| !keys.contains(&"message") && !message_keys.contains(&"content"));
     let mut found = [None; N];
@@ -120,7 +90,7 @@ fn skim_quickly<'a, const N: usize, const M: usize>(
                             jumped = Some((start, end));
                             end
                         }
-                        _ => step(key, start)?,
+                        _ => json::skip_value(line, start),
                     };
                     note(&mut in_message, message_keys, key, (start, end));
                     Some(end)
@@ -180,7 +150,7 @@ impl<'a> Text<'a> {
 /// on the way and the hit is in the value of a later key of the line. Then somewhere a brace is followed by a
 /// comma and a key, and, stepping on from there, by a value with the hit inside. Braces in strings may be
 /// taken for such an end, but never the other way round.
-fn jump(line: &[u8], content: usize, hit: usize) -> Option<usize> {
+pub(crate) fn jump(line: &[u8], content: usize, hit: usize) -> Option<usize> {
     let before = line.get(content..hit)?.trim_ascii_end();
     let comma = content + before.len().checked_sub(1)?;
     if line[comma] != b',' {

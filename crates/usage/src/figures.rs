@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use threadline_entry::lens::{FromJson, Iteration};
-use threadline_entry::{Json, walk};
+use threadline_entry::{Json, Trailed};
 
 /// The tokens of a call, by what they cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,70 +73,59 @@ impl<'a> Figures<'a> {
         figures
     }
 
-    /// Reads those that begin at `start` of a line while stepping over them, and tells where they end; `None` where
-    /// something is not as plain as Claude Code writes it.
+    /// Reads them by their numbers among [`PATHS`]; `None` where something is not as plain as Claude Code writes it.
     ///
     /// This runs for every reply of a home, and finds what [`Figures::of`] does.
-    pub(crate) fn step(line: &'a [u8], start: usize) -> Option<(Self, usize)> {
-        let mut figures = Self::default();
-        let mut writes = Writes::default();
-        let is_object = |at: usize| line.get(at) == Some(&b'{');
-        let end = walk::step_over(line, start, |key, at| match key {
-            b"input_tokens" => read_digits(line, at, &mut figures.tokens.input),
-            b"output_tokens" => read_digits(line, at, &mut figures.tokens.output),
-            b"cache_read_input_tokens" => read_digits(line, at, &mut figures.tokens.cache_read),
-            b"cache_creation_input_tokens" => read_digits(line, at, &mut writes.all),
-            b"cache_creation" if is_object(at) => walk::step_over(line, at, |key, at| match key {
-                b"ephemeral_5m_input_tokens" => read_digits(line, at, &mut writes.short),
-                b"ephemeral_1h_input_tokens" => read_digits(line, at, &mut writes.long),
-                _ => Some(walk::value_end(line, at)),
-            }),
-            b"server_tool_use" => {
-                figures.web_searches = 0;
-                if !is_object(at) {
-                    return Some(walk::value_end(line, at));
-                }
-                walk::step_over(line, at, |key, at| match key {
-                    b"web_search_requests" => read_digits(line, at, &mut figures.web_searches),
-                    _ => Some(walk::value_end(line, at)),
-                })
-            }
-            b"inference_geo" => read_is(line, at, b"\"us\"", &mut figures.us),
-            b"speed" => read_is(line, at, b"\"fast\"", &mut figures.fast),
-            b"iterations" => {
-                let end = walk::value_end(line, at);
-                figures.advisors = match line.get(at..end)? {
-                    b"[]" => Vec::new(),
-                    _ => advisors(walk::value(line, at..end)?),
-                };
-                Some(end)
-            }
-            _ => Some(walk::value_end(line, at)),
-        })?;
+    pub(crate) fn along<const N: usize>(values: &Trailed<'a, N>, first: usize) -> Option<Self> {
+        let value = |path: usize| values.get(first + path);
+        let count = |path: usize| value(path).map_or(Some(0), digits);
+        let is = |path: usize, wanted: &str| match value(path).map(Json::raw) {
+            Some(raw) if raw.contains('\\') => None,
+            raw => Some(raw == Some(wanted)),
+        };
+        // Without any of these there may be no figures at all.
+        (0..4).find_map(value)?;
+        let writes = Writes { all: count(3)?, short: count(4)?, long: count(5)? };
+        let mut figures = Self {
+            tokens: Tokens {
+                input: count(0)?,
+                output: count(1)?,
+                cache_read: count(2)?,
+                ..Tokens::default()
+            },
+            web_searches: count(6)?,
+            us: is(7, "\"us\"")?,
+            fast: is(8, "\"fast\"")?,
+            advisors: value(9).filter(|steps| steps.raw() != "[]").map(advisors).unwrap_or_default(),
+        };
         writes.settle(&mut figures.tokens);
-        Some((figures, end))
+        Some(figures)
     }
 }
 
-/// Reads the count at `at`, and tells where it ends; `None` if it is not made of digits alone, or too many of them.
-fn read_digits(line: &[u8], at: usize, into: &mut u64) -> Option<usize> {
-    let mut count = 0u64;
-    let mut end = at;
-    while let Some(digit) = line.get(end).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
-        count = count.wrapping_mul(10).wrapping_add(u64::from(digit));
-        end += 1;
-    }
-    *into = count;
-    let is_over = matches!(line.get(end), Some(b',' | b'}' | b' ' | b'\t' | b'\r'));
-    (is_over && end > at && end - at < 20).then_some(end)
-}
+/// Where the figures stand in a line.
+pub(crate) const PATHS: [&[&str]; 10] = [
+    &["message", "usage", "input_tokens"],
+    &["message", "usage", "output_tokens"],
+    &["message", "usage", "cache_read_input_tokens"],
+    &["message", "usage", "cache_creation_input_tokens"],
+    &["message", "usage", "cache_creation", "ephemeral_5m_input_tokens"],
+    &["message", "usage", "cache_creation", "ephemeral_1h_input_tokens"],
+    &["message", "usage", "server_tool_use", "web_search_requests"],
+    &["message", "usage", "inference_geo"],
+    &["message", "usage", "speed"],
+    &["message", "usage", "iterations"],
+];
 
-/// Reads whether the value at `at` is this one, and tells where it ends; `None` if something is escaped in it.
-fn read_is(line: &[u8], at: usize, wanted: &[u8], into: &mut bool) -> Option<usize> {
-    let end = walk::value_end(line, at);
-    let value = line.get(at..end)?;
-    *into = value == wanted;
-    (!value.contains(&b'\\')).then_some(end)
+/// A count that is made of digits alone.
+fn digits(json: Json<'_>) -> Option<u64> {
+    let bytes = json.raw().as_bytes();
+    let add = |count: u64, byte: &u8| {
+        let digit = byte.wrapping_sub(b'0');
+        (digit < 10).then(|| count * 10 + u64::from(digit))
+    };
+    // As many nines fit.
+    (bytes.len() < 20).then(|| bytes.iter().try_fold(0, add)).flatten()
 }
 
 /// The models that were asked on the way. Other steps are part of the figures above them.
@@ -200,9 +189,9 @@ fn number(json: Json<'_>) -> u64 {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use threadline_entry::Json;
+    use threadline_entry::{Json, Trails};
 
-    use super::Figures;
+    use super::{Figures, PATHS, Tokens};
 
     /// A `usage` of the names that matter, some with escapes, some twice, with values of every kind.
     fn any_usage() -> impl Strategy<Value = String> {
@@ -252,31 +241,52 @@ mod tests {
         object(prop_oneof![3 => leaf.clone(), 1 => object(leaf)].boxed())
     }
 
+    fn line(usage: &str) -> String {
+        format!("{{\"message\":{{\"content\":[],\"usage\":{usage}}}}}")
+    }
+
+    /// What is read on the way, if it is.
+    fn along<'l>(trails: &mut Trails<10>, line: &'l str) -> Option<Figures<'l>> {
+        let values = trails.read(line.as_bytes(), line.find("\"usage\"").unwrap())?;
+        Figures::along(&values, 0)
+    }
+
     proptest! {
         #[test]
-        fn figures_read_on_the_way_are_those_that_are_read_with_care(usage in any_usage(), around in 0usize..4) {
-            let line = format!("{}{usage}}}", " ".repeat(around));
-            if let Some((figures, end)) = Figures::step(line.as_bytes(), around) {
-                prop_assert_eq!(end, around + usage.len());
-                prop_assert_eq!(figures, Figures::of(Json::parse(&usage).unwrap()));
+        fn figures_read_on_the_way_are_those_that_are_read_with_care(usages in prop::collection::vec(any_usage(), 1..9)) {
+            let mut trails = Trails::new(PATHS, &[]);
+            // Again, now that the way is known.
+            for usage in usages.iter().chain(&usages) {
+                let line = line(usage);
+                if let Some(figures) = along(&mut trails, &line) {
+                    prop_assert_eq!(figures, Figures::of(Json::parse(usage).unwrap()));
+                }
             }
         }
     }
 
     #[test]
     fn what_claude_code_writes_is_read_on_the_way() {
+        let mut trails = Trails::new(PATHS, &[]);
         let usage = r#"{"input_tokens":3,"cache_creation_input_tokens":812,"cache_read_input_tokens":40211,
             "server_tool_use":{"web_search_requests":2,"web_fetch_requests":0},"service_tier":"standard",
             "cache_creation":{"ephemeral_1h_input_tokens":800,"ephemeral_5m_input_tokens":0},"inference_geo":"us",
-            "iterations":[{"type":"message","input_tokens":3}],"speed":"fast","output_tokens":9}"#.replace('\n', "");
-        let (figures, end) = Figures::step(usage.as_bytes(), 0).unwrap();
-        assert_eq!(end, usage.len());
-        assert!(figures.us && figures.fast && figures.advisors.is_empty());
-        let tokens = figures.tokens;
-        let all =
-            (tokens.input, tokens.output, tokens.cache_read, tokens.cache_write_5m, tokens.cache_write_1h);
-        assert_eq!((all, figures.web_searches), ((3, 9, 40211, 12, 800), 2));
-        let nulls = r#"{"server_tool_use":null,"cache_creation":null,"iterations":null,"speed":null}"#;
-        assert_eq!(Figures::step(nulls.as_bytes(), 0), Some((Figures::default(), nulls.len())));
+            "iterations":[{"type":"message","input_tokens":3}],"speed":"fast","output_tokens":9}"#;
+        for input in ["3", "300"] {
+            let line = line(&usage.replace("_tokens\":3,", &format!("_tokens\":{input},")));
+            let figures = along(&mut trails, &line).unwrap();
+            assert!(figures.us && figures.fast && figures.advisors.is_empty());
+            let Tokens { input: found, output, cache_read, cache_write_5m, cache_write_1h } = figures.tokens;
+            assert_eq!((output, cache_read, cache_write_5m, cache_write_1h), (9, 40211, 12, 800));
+            assert_eq!((found.to_string().as_str(), figures.web_searches), (input, 2));
+        }
+        let nulls = r#"{"output_tokens":0,"server_tool_use":null,"cache_creation":null,"iterations":null,"speed":null}"#;
+        assert_eq!(along(&mut trails, &line(nulls)), Some(Figures::default()));
+        assert_eq!(along(&mut trails, &line("null")), None);
+        assert_eq!(along(&mut trails, &line("{}")), None);
+        for odd in ["1e2", "-1", "1.5", "null", "\"1\"", "123456789012345678901"] {
+            let line = line(&format!("{{\"input_tokens\":{odd}}}"));
+            assert_eq!(along(&mut trails, &line), None, "{odd}");
+        }
     }
 }

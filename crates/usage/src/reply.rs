@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 use threadline_entry::lens::{FromJson, Lens, Moment};
-use threadline_entry::{Entry, Json, Millis, walk};
+use threadline_entry::{Entry, Json, Millis, Trails, walk};
 
 use crate::explain::Reason;
-use crate::figures::Figures;
+use crate::figures::{self, Figures};
 
 /// How near a line is to the call it tells of; the nearest is believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,44 +86,79 @@ pub(crate) enum Seen<'a> {
 
 /// The values of a line that matter here, and those of its message.
 pub(crate) struct Top<'a> {
-    line: [Option<Json<'a>>; LINE_KEYS.len()],
-    message: [Option<Json<'a>>; MESSAGE_KEYS.len()],
-    /// What was read of `usage` on the way.
-    figures: Option<Figures<'a>>,
+    line: [Option<Json<'a>>; N_LINE_KEYS],
+    message: [Option<Json<'a>>; N_MESSAGE_KEYS],
+    usage: Usage<'a>,
     more: Option<More<'a>>,
     /// Of a progress line.
     data: Option<Json<'a>>,
 }
 
+/// What a line says under `usage`.
+enum Usage<'a> {
+    Known(Option<Json<'a>>),
+    Read(Figures<'a>),
+}
+
 /// This runs for every reply of a home, so what few of them need is looked for later.
-const LINE_KEYS: [&str; 7] =
+const LINE_KEYS: [&str; N_LINE_KEYS] =
     ["type", "timestamp", "isSidechain", "gitBranch", "version", "isApiErrorMessage", "forkedFrom"];
-const MESSAGE_KEYS: [&str; 4] = ["id", "model", "stop_reason", "usage"];
+const N_LINE_KEYS: usize = 7;
+const MESSAGE_KEYS: [&str; N_MESSAGE_KEYS] = ["id", "model", "stop_reason"];
+const N_MESSAGE_KEYS: usize = 3;
+
+const PATHS: [&[&str]; N_LINE_KEYS + N_MESSAGE_KEYS + figures::PATHS.len()] = {
+    let mut paths: [&[&str]; _] = [&[]; _];
+    let own: [&[&str]; N_LINE_KEYS + N_MESSAGE_KEYS] = [
+        &[LINE_KEYS[0]],
+        &[LINE_KEYS[1]],
+        &[LINE_KEYS[2]],
+        &[LINE_KEYS[3]],
+        &[LINE_KEYS[4]],
+        &[LINE_KEYS[5]],
+        &[LINE_KEYS[6]],
+        &["message", MESSAGE_KEYS[0]],
+        &["message", MESSAGE_KEYS[1]],
+        &["message", MESSAGE_KEYS[2]],
+    ];
+    let mut i = 0;
+    while i < paths.len() {
+        paths[i] = if i < own.len() { own[i] } else { figures::PATHS[i - own.len()] };
+        i += 1;
+    }
+    paths
+};
+
+/// The ways through the replies of a log.
+pub(crate) type ReplyTrails = Trails<{ PATHS.len() }>;
+
+/// None is known yet. What may stand between the content and the hit must be found, or it was jumped over.
+pub(crate) fn reply_trails() -> ReplyTrails {
+    Trails::new(PATHS, &[N_LINE_KEYS, N_LINE_KEYS + 1, N_LINE_KEYS + 2])
+}
 
 impl<'a> Top<'a> {
     /// The values of a line in which `"usage"` stands at `hit`; `None` if it must be looked at more slowly.
-    pub(crate) fn skim(line: &'a [u8], hit: usize, stop_reason: &memmem::FinderRev<'_>) -> Option<Self> {
+    pub(crate) fn skim(
+        line: &'a [u8],
+        hit: usize,
+        stop_reason: &memmem::FinderRev<'_>,
+        trails: &mut ReplyTrails,
+    ) -> Option<Self> {
         let hit = first_key(line, hit, stop_reason);
-        let mut figures = None;
-        let stepped = walk::skim_past(line, hit, LINE_KEYS, MESSAGE_KEYS, |key, at| match key {
-            b"usage" => {
-                let (found, end) = Figures::step(line, at)?;
-                figures = Some(found);
-                Some(end)
-            }
-            _ => Some(walk::value_end(line, at)),
-        });
-        let (values, message) = match stepped {
-            Some(found) => found,
-            None => {
-                figures = None;
-                walk::skim_around(line, hit, LINE_KEYS, MESSAGE_KEYS)?
-            }
-        };
+        if let Some(values) = trails.read(line, hit)
+            && let Some(figures) = Figures::along(&values, N_LINE_KEYS + N_MESSAGE_KEYS)
+        {
+            let line = std::array::from_fn(|i| values.get(i));
+            let message = std::array::from_fn(|i| values.get(N_LINE_KEYS + i));
+            return Some(Self { line, message, usage: Usage::Read(figures), more: None, data: None });
+        }
+        let (values, [id, model, stop, usage]) =
+            walk::skim_around(line, hit, LINE_KEYS, ["id", "model", "stop_reason", "usage"])?;
         let is_progress = values[0].is_some_and(|kind| kind.is_str("progress"));
         let data = is_progress.then(|| walk::skim(line, ["data"], [])).flatten();
         let data = data.and_then(|([data], [])| data);
-        Some(Self { line: values, message, figures, more: None, data })
+        Some(Self { line: values, message: [id, model, stop], usage: Usage::Known(usage), more: None, data })
     }
 
     /// The values of an entry, which knows where those of its message stand.
@@ -132,7 +167,7 @@ impl<'a> Top<'a> {
         Self {
             line: LINE_KEYS.map(|key| entry.get(key)),
             message: MESSAGE_KEYS.map(|key| message.and_then(|message| message.get(key))),
-            figures: None,
+            usage: Usage::Known(message.and_then(|message| message.get("usage"))),
             data: entry.get("data"),
             more: Some(More {
                 content: message.and_then(|message| message.get("content")),
@@ -149,7 +184,7 @@ impl<'a> Top<'a> {
         Self {
             line: LINE_KEYS.map(&get),
             message: MESSAGE_KEYS.map(|key| message.and_then(|message| message.get(key))),
-            figures: None,
+            usage: Usage::Known(message.and_then(|message| message.get("usage"))),
             data: get("data"),
             more: Some(More::of(get)),
         }
@@ -174,7 +209,7 @@ impl<'a> Top<'a> {
     fn see_reply(self, around: Option<&Self>) -> Seen<'a> {
         let [_, at, sidechain, branch, version, error, fork] = self.line;
         let [_, outer_at, outer_sidechain, outer_branch, outer_version, ..] = around.unwrap_or(&self).line;
-        let [id, model, stop, usage] = self.message;
+        let [id, model, stop] = self.message;
         let at = at.and_then(moment).or_else(|| outer_at.and_then(moment));
         let model = text(model);
         let more = self.more;
@@ -184,7 +219,11 @@ impl<'a> Top<'a> {
         if model.as_deref() == Some("<synthetic>") {
             return Seen::Notice { at, more, reason: Reason::Synthetic };
         }
-        let Some(usage) = usage.filter(|usage| usage.is_object()) else { return Seen::NoFigures(at) };
+        let figures = match self.usage {
+            Usage::Read(figures) => figures,
+            Usage::Known(Some(usage)) if usage.is_object() => Figures::of(usage),
+            Usage::Known(_) => return Seen::NoFigures(at),
+        };
         Seen::Reply(Reply {
             message_id: text(id),
             at,
@@ -195,7 +234,7 @@ impl<'a> Top<'a> {
             under_reported: version.or(outer_version).and_then(Json::quoted).is_some_and(is_under_reporting),
             model: model.unwrap_or(Cow::Borrowed("(none)")),
             has_stop: stop.is_some_and(|stop| !stop.is_null()),
-            figures: self.figures.unwrap_or_else(|| Figures::of(usage)),
+            figures,
             more,
         })
     }

@@ -14,7 +14,7 @@ use crate::figures::Tokens;
 use crate::key::Key;
 use crate::names::{NameId, Names};
 use crate::reconcile::Account;
-use crate::reply::{More, Nearness, Reply, Seen, Top};
+use crate::reply::{More, Nearness, Reply, ReplyTrails, Seen, Top, reply_trails};
 use crate::window::Limit;
 
 /// Where lines come from, and whose they are.
@@ -64,6 +64,7 @@ pub struct Scan {
     index: FxHashMap<Key, u32>,
     usage: memmem::Finder<'static>,
     stop_reason: memmem::FinderRev<'static>,
+    trails: ReplyTrails,
 }
 
 /// What a log holds of calls, to be given to a [`Ledger`](crate::Ledger).
@@ -177,6 +178,7 @@ impl Scan {
             index: FxHashMap::default(),
             usage: memmem::Finder::new("\"usage\""),
             stop_reason: memmem::FinderRev::new("\"stop_reason\""),
+            trails: reply_trails(),
         }
     }
 
@@ -250,7 +252,7 @@ impl Scan {
 
     /// Reads a line that may tell of a call: `"usage"` stands at `hit`.
     fn line(&mut self, line: &Line<'_>, hit: usize) {
-        if let Some(top) = Top::skim(line.bytes, hit, &self.stop_reason) {
+        if let Some(top) = Top::skim(line.bytes, hit, &self.stop_reason, &mut self.trails) {
             return self.seen(top.see(), line);
         }
         // Odd lines are looked at with all care: several objects on one line, a byte order mark, no UTF-8.

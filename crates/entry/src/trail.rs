@@ -1,0 +1,401 @@
+//! Trails: lines that are built alike, read along the way that one of them was read before.
+//!
+//! The lines of a log have the same keys in the same order, again and again. So what stands between the values of a line
+//! is remembered, and compared with the next line as it is: where all of it is there, the values between are those that
+//! a walk from key to key would find, and no key had to be looked at.
+
+use crate::json::{self, Json};
+use crate::walk::jump;
+
+/// Reads a few values of line after line, at any depth.
+pub struct Trails<const N: usize> {
+    paths: [&'static [&'static str]; N],
+    required: &'static [usize],
+    /// The one that was gone last comes first.
+    known: Vec<Trail>,
+}
+
+/// So many ways are remembered; a log hardly has more.
+const MOST: usize = 4;
+
+/// Nothing deeper than this is asked for.
+const DEEPEST: usize = 8;
+
+/// A longer way than this is not worth remembering.
+const LONGEST: usize = 1 << 13;
+
+/// A way through a line.
+struct Trail {
+    steps: Vec<Step>,
+    /// What stands before, between and behind the values, one after the other.
+    between: Vec<u8>,
+}
+
+/// From one value to the next.
+struct Step {
+    /// How much stands before the value.
+    length: usize,
+    value: Value,
+}
+
+/// What is to be done with a value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Value {
+    /// It is the one that was asked for by this number.
+    Wanted(usize),
+    /// It is stepped over.
+    Other,
+    /// The same, but if it is an object there is something wanted in it.
+    Closed,
+    /// It is the content of the message, which is jumped over.
+    Content,
+}
+
+/// Where a value begins and ends.
+type Span = (usize, usize);
+
+/// The values of a line that were asked for.
+pub struct Trailed<'a, const N: usize> {
+    spans: [Option<Span>; N],
+    /// The line up to the content of its message, and from there on.
+    before: &'a str,
+    behind: &'a str,
+    behind_from: usize,
+}
+
+impl<'a, const N: usize> Trailed<'a, N> {
+    /// The value of the path by this number, if the line has one.
+    pub fn get(&self, path: usize) -> Option<Json<'a>> {
+        let (start, end) = (*self.spans.get(path)?)?;
+        let text = match start.checked_sub(self.behind_from) {
+            Some(start) => self.behind.get(start..end - self.behind_from)?,
+            None => self.before.get(start..end)?,
+        };
+        Some(Json::trusted(text))
+    }
+}
+
+impl<const N: usize> Trails<N> {
+    /// Values are asked for by their keys, from the line's own inwards; those by the `required` numbers must be there.
+    pub fn new(paths: [&'static [&'static str]; N], required: &'static [usize]) -> Self {
+        Self { paths, required, known: Vec::new() }
+    }
+
+    /// The values of a line, in which a key of the message, the next one behind its content, stands at `hit`.
+    ///
+    /// For a line that is JSON this is exact, where it comes back at all: `None` says that the line must be read in another
+    /// way. That is so for whatever is not as plain as Claude Code writes it: no content before the hit, a wanted key
+    /// twice or with escapes, a required value that is missing. What is stepped over is not checked.
+    pub fn read<'a>(&mut self, line: &'a [u8], hit: usize) -> Option<Trailed<'a, N>> {
+        for i in 0..self.known.len() {
+            let mut spans = [None; N];
+            if let Some(jumped) = self.known[i].follow(line, hit, &mut spans) {
+                self.known.swap(0, i);
+                return trailed(line, spans, jumped);
+            }
+        }
+        let mut scout = Scout {
+            line,
+            hit,
+            paths: &self.paths,
+            spans: [None; N],
+            met: [0; DEEPEST],
+            trail: Trail { steps: Vec::new(), between: Vec::new() },
+            at: 0,
+            jumped: None,
+        };
+        let jumped = scout.explore()?;
+        if self.required.iter().any(|&path| scout.spans[path].is_none()) {
+            return None;
+        }
+        let spans = scout.spans;
+        if scout.trail.between.len() <= LONGEST {
+            self.known.truncate(MOST - 1);
+            self.known.insert(0, scout.trail);
+        }
+        trailed(line, spans, jumped)
+    }
+}
+
+fn trailed<const N: usize>(line: &[u8], spans: [Option<Span>; N], jumped: Span) -> Option<Trailed<'_, N>> {
+    let text = |bytes| simdutf8::basic::from_utf8(bytes).ok();
+    let (before, behind) = (text(&line[..jumped.0])?, text(&line[jumped.1..])?);
+    Some(Trailed { spans, before, behind, behind_from: jumped.1 })
+}
+
+impl Trail {
+    /// Goes this way, and notes the values that were asked for. Returns where the content stands; `None` if the line is built otherwise.
+    #[inline]
+    fn follow<const N: usize>(&self, line: &[u8], hit: usize, spans: &mut [Option<Span>; N]) -> Option<Span> {
+        let mut between = &*self.between;
+        let mut at = 0;
+        let mut jumped = None;
+        for step in &self.steps {
+            let expected;
+            (expected, between) = between.split_at_checked(step.length)?;
+            let start = at + step.length;
+            if !same(line.get(at..start)?, expected) {
+                return None;
+            }
+            at = match step.value {
+                Value::Closed if line.get(start) == Some(&b'{') => return None,
+                Value::Content => {
+                    jumped = Some((start, jump(line, start, hit)?));
+                    jumped?.1
+                }
+                _ => json::skip_value(line, start),
+            };
+            if let Value::Wanted(path) = step.value {
+                spans[path] = Some((start, at));
+            }
+        }
+        jumped.filter(|_| line.get(at..) == Some(between))
+    }
+}
+
+/// Whether two texts of one length are the same. Most are a key or two long: too short for a call.
+#[inline(always)]
+fn same(a: &[u8], b: &[u8]) -> bool {
+    const WIDE: usize = 16;
+    let (Some((_, a_last)), Some((_, b_last))) = (a.split_last_chunk::<WIDE>(), b.split_last_chunk::<WIDE>())
+    else {
+        return a == b;
+    };
+    // The last piece may lie over the one before.
+    let pieces = a.as_chunks::<WIDE>().0.iter().zip(b.as_chunks::<WIDE>().0);
+    let word = |piece: &[u8; WIDE]| u128::from_le_bytes(*piece);
+    let differ = pieces.fold(word(a_last) ^ word(b_last), |differ, (a, b)| differ | (word(a) ^ word(b)));
+    differ == 0
+}
+
+/// Goes through a line from key to key, and remembers the way.
+struct Scout<'l, 'p, const N: usize> {
+    line: &'l [u8],
+    hit: usize,
+    paths: &'p [&'static [&'static str]; N],
+    spans: [Option<Span>; N],
+    /// By depth, the paths whose key there was met already, a bit for each.
+    met: [u64; DEEPEST],
+    trail: Trail,
+    /// Where the last value ended.
+    at: usize,
+    jumped: Option<Span>,
+}
+
+impl<const N: usize> Scout<'_, '_, N> {
+    /// Goes through the whole line. Returns where its content stands.
+    fn explore(&mut self) -> Option<Span> {
+        const { assert!(N <= 64, "a path has a bit") };
+        let end = self.object(0, 0, u64::MAX >> (64 - N), false)?;
+        if json::skip_white(self.line, end) != self.line.len() {
+            return None;
+        }
+        self.trail.between.extend(&self.line[self.at..]);
+        self.jumped
+    }
+
+    /// Goes through an object that `paths` lead into, `depth` keys deep.
+    fn object(&mut self, start: usize, depth: usize, paths: u64, is_message: bool) -> Option<usize> {
+        let line = self.line;
+        json::step_over(line, start, |key, at| self.member(key, at, depth, paths, is_message))
+    }
+
+    fn member(
+        &mut self,
+        key: &[u8],
+        start: usize,
+        depth: usize,
+        paths: u64,
+        in_message: bool,
+    ) -> Option<usize> {
+        let fits = |path: usize| self.paths[path].get(depth).is_some_and(|name| name.as_bytes() == key);
+        let own =
+            (0..N).filter(|path| paths >> path & 1 == 1 && fits(*path)).fold(0, |all, path| all | 1 << path);
+        let wanted = (0..N).find(|path| own >> path & 1 == 1 && self.paths[*path].len() == depth + 1);
+        // Of a key that is written twice the last one counts, with all that is in it.
+        if own & *self.met.get(depth)? != 0 {
+            return None;
+        }
+        let value = match wanted {
+            Some(path) => Value::Wanted(path),
+            None if own != 0 && self.line.get(start) == Some(&b'{') => {
+                self.met[depth] |= own;
+                return self.object(start, depth + 1, own, depth == 0 && key == b"message");
+            }
+            None if own != 0 => Value::Closed,
+            None if in_message && key == b"content" && start < self.hit => Value::Content,
+            None => Value::Other,
+        };
+        let end = match value {
+            Value::Content if self.jumped.is_some() => return None,
+            Value::Content => jump(self.line, start, self.hit)?,
+            _ => json::skip_value(self.line, start),
+        };
+        match value {
+            Value::Wanted(path) => {
+                self.met[depth] |= own;
+                self.spans[path] = Some((start, end));
+            }
+            Value::Content => self.jumped = Some((start, end)),
+            Value::Other | Value::Closed => {}
+        }
+        let between = self.line.get(self.at..start)?;
+        self.trail.between.extend(between);
+        self.trail.steps.push(Step { length: between.len(), value });
+        self.at = end;
+        Some(end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::{Trails, same};
+
+    const PATHS: [&[&str]; 6] = [
+        &["type"],
+        &["message", "id"],
+        &["message", "usage", "in"],
+        &["message", "usage", "deep", "x"],
+        &["message", "usage", "deep", "y"],
+        &["branch"],
+    ];
+
+    fn trails() -> Trails<6> {
+        Trails::new(PATHS, &[1])
+    }
+
+    /// What the trails say is what serde_json says; whether they said anything.
+    fn agrees(trails: &mut Trails<6>, line: &str) -> Result<bool, TestCaseError> {
+        let Ok(value) = serde_json::from_str::<Value>(line) else { return Ok(false) };
+        let mut any = false;
+        for hit in memchr::memmem::find_iter(line.as_bytes(), b"\"usage\"") {
+            let Some(found) = trails.read(line.as_bytes(), hit) else { continue };
+            any = true;
+            for (i, path) in PATHS.iter().enumerate() {
+                let expected = path.iter().try_fold(&value, |value, key| value.as_object()?.get(*key));
+                let found = found.get(i).map(|json| serde_json::from_str::<Value>(json.raw()).unwrap());
+                prop_assert_eq!(found.as_ref(), expected, "{:?} of {}", path, line);
+            }
+        }
+        Ok(any)
+    }
+
+    #[test]
+    fn a_line_that_is_built_like_one_before_is_read_along_its_trail() {
+        let mut trails = trails();
+        let line = |id: &str, content: &str, usage: &str| {
+            format!(
+                "{{\"type\":\"assistant\",\"message\":{{\"id\":{id},\"content\":{content},\"usage\":{usage}}},\"branch\":\"é\"}}"
+            )
+        };
+        for (id, content, usage) in [
+            ("\"a\"", "[]", r#"{"in":1,"deep":{"x":2}}"#),
+            ("\"b\\\"\"", r#"[{"usage":{"in":7},"a":"}},\"usage\""}]"#, r#"{"in":10,"deep":{"x":20}}"#),
+            ("null", "\"text\"", r#"{"in":"1","deep":{"x":{"y":1}}}"#),
+        ] {
+            assert!(agrees(&mut trails, &line(id, content, usage)).unwrap(), "{usage}");
+            assert_eq!(trails.known.len(), 1);
+        }
+        // What was no object before may be one now.
+        for usage in ["{\"deep\":null}", "{\"deep\":{\"x\":1}}", "{\"deep\":{}}", "{\"deep\":null}"] {
+            assert!(agrees(&mut trails, &line("1", "[]", usage)).unwrap(), "{usage}");
+        }
+        assert_eq!(trails.known.len(), 4);
+        for odd in [
+            r#"{"message":{"id":1,"content":[],"usage":{}},"message":{"usage":{}}}"#,
+            r#"{"message":{"id":1,"content":[],"usage":{}},"message":"none"}"#,
+            r#"{"message":{"id":1,"content":[],"usage":{"in":1,"in":2}}}"#,
+            r#"{"message":{"id":1,"content":[],"usage":{"i\u006e":1}}}"#,
+            r#"{"message":{"content":[],"id":1,"usage":{}}}"#,
+            r#"{"message":{"id":1,"usage":{}}}"#,
+            r#"{"message":{"id":1,"content":[],"usage":{}}}{}"#,
+            r#"{"message":{"id":1,"content":[]},"other":{"usage":{}}}"#,
+            r#"{"message":{"id":1,"content":[],"usage":{}}"#,
+            "\"usage\"",
+        ] {
+            let hit = odd.find("\"usage\"").unwrap();
+            assert!(trails.read(odd.as_bytes(), hit).is_none(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn texts_are_the_same_or_not() {
+        let text: Vec<u8> = (0..70).collect();
+        for length in 0..text.len() {
+            let mut other = text[..length].to_vec();
+            assert!(same(&text[..length], &other));
+            for i in 0..length {
+                other[i] ^= 0x80;
+                assert!(!same(&text[..length], &other), "{length} {i}");
+                other[i] ^= 0x80;
+            }
+        }
+    }
+
+    fn any_object(value: impl Strategy<Value = String> + Clone) -> impl Strategy<Value = String> + Clone {
+        let name = prop::sample::select(vec!["in", "deep", "x", "y", "id", "usage", "content", "message"]);
+        let member = (name, value).prop_map(|(name, value)| format!("\"{name}\":{value}"));
+        prop::collection::vec(member, 0..4).prop_map(|members| format!("{{{}}}", members.join(",")))
+    }
+
+    /// A line as it should be, and a few in which something is otherwise.
+    fn any_line() -> impl Strategy<Value = String> {
+        let plain = prop::sample::select(vec![
+            "1",
+            "null",
+            "\"\"",
+            "\"}\\\",\"",
+            "[]",
+            "[{\"usage\":1}]",
+            "{}",
+            "\"é\"",
+        ]);
+        let leaf = plain.prop_map(str::to_owned);
+        let value = prop_oneof![3 => leaf.clone(), 1 => any_object(leaf.clone())];
+        let usage = prop_oneof![
+            4 => (leaf.clone(), value.clone()).prop_map(|(a, b)| format!("{{\"in\":{a},\"deep\":{b}}}")),
+            1 => any_object(value.clone())
+        ];
+        let message = prop_oneof![
+            4 => (value.clone(), usage.clone())
+                .prop_map(|(content, usage)| format!("{{\"id\":1,\"content\":{content},\"usage\":{usage}}}")),
+            1 => any_object(prop_oneof![value.clone(), usage])
+        ];
+        (message, leaf.clone(), prop_oneof![4 => Just(String::new()), 1 => any_object(value)]).prop_map(
+            |(message, branch, more)| {
+                let more = if more.is_empty() { more } else { format!(",\"message\":{more}") };
+                format!("{{\"type\":\"x\",\"message\":{message},\"branch\":{branch}{more}}}")
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn trails_and_serde_json_agree_on_any_lines(lines in prop::collection::vec(any_line(), 1..12)) {
+            let mut trails = trails();
+            for line in &lines {
+                agrees(&mut trails, line)?;
+            }
+        }
+
+        #[test]
+        fn trails_survive_any_bytes(
+            lines in prop::collection::vec(any_line(), 2..4), cut in any::<prop::sample::Index>(), put in any::<u8>()
+        ) {
+            let mut trails = trails();
+            for line in lines {
+                let mut line = line.into_bytes();
+                let hit = memchr::memmem::find(&line, b"\"usage\"").unwrap_or(0);
+                let _ = trails.read(&line, hit);
+                let at = cut.index(line.len());
+                line[at] = put;
+                let _ = trails.read(&line, hit);
+                let _ = trails.read(&line, at);
+                let _ = trails.read(&line[..at], hit);
+            }
+        }
+    }
+}
