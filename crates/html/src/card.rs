@@ -299,7 +299,7 @@ fn agent(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView, name: &str) {
         work(sheet, out, agent, name);
     }
     // One in the background answers later, in a prompt of its own.
-    if !answer.trim().is_empty() && !(*background && !call.agents.is_empty()) {
+    if !answer.trim().is_empty() && (!*background || call.agents.is_empty()) {
         let (answer, left) = words::clip(answer, sheet.options.max_output);
         out.lit("<p class=\"cap\">answer</p><div class=\"prose\">");
         prose::markdown(out, answer);

@@ -110,7 +110,7 @@ impl Setter {
                 let rule = self.page.paint(Label::Dim, &"─".repeat(self.room().min(40)));
                 self.line(&rule);
             }
-            Event::TaskListMarker(done) => self.text.push(self.style(), if done { "☑ " } else { "☐ " }),
+            Event::TaskListMarker(done) => self.bullet = Some(if done { "☑ " } else { "☐ " }.to_owned()),
             Event::FootnoteReference(name) => self.text.push(Label::Dim.style(), &format!("[{name}]")),
             Event::InlineMath(text) | Event::DisplayMath(text) => self.text.push(self.style(), &text),
         }
@@ -356,7 +356,7 @@ mod tests {
         • two
           1. inner
           2. more inner text that goes on and on
-        • ☑ done
+        ☑ done
 
         │ quoted text
 

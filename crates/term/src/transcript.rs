@@ -30,6 +30,15 @@ const COST: usize = 10;
 /// How many lines of a failed call are shown where results are not.
 const ERROR_LINES: usize = 6;
 
+/// How many lines of a prompt are shown where not everything is.
+const PROMPT_LINES: usize = 40;
+
+/// What came of a call takes no more columns than this.
+const GIST: usize = 60;
+
+/// What a call was about has as many columns as this, where what came of it is long.
+const SUBJECT: usize = 36;
+
 /// Writes a transcript.
 pub fn render_transcript(transcript: &Transcript, page: Page, style: &Style) -> String {
     let mut writer = Writer::new(page, style);
@@ -306,12 +315,17 @@ impl<'a> Writer<'a> {
                 self.line(indent, Some(Label::Warning), text.trim_end_matches(": "));
                 match summary {
                     Some(summary) if self.style.level >= Level::Full => self.prose(indent + 2, summary),
-                    Some(summary) => self.excerpt(summary, indent + 2, ERROR_LINES),
+                    Some(summary) => self.excerpt(summary, indent + 2, ERROR_LINES, false),
                     None => {}
                 }
             }
             Body::Link { label, url } => {
-                self.line(indent, Some(Label::Link), &format!("↗ {} {}", visible(label), visible(url)));
+                let (label, url) = (one_line(label), one_line(url));
+                if label.width() + url.width() + 3 <= self.page.room(indent) {
+                    return self.line(indent, Some(Label::Link), &format!("↗ {label} {url}"));
+                }
+                self.line(indent, Some(Label::Link), &cut(&format!("↗ {label}"), self.page.room(indent)));
+                self.line(indent + 2, Some(Label::Link), &url);
             }
             Body::Trouble { label, text } => {
                 let mark = format!("✗ {}  ", visible(label));
@@ -348,8 +362,8 @@ impl<'a> Writer<'a> {
             self.line(indent, Some(Label::Dim), "~ thought");
             self.paragraph(indent + 2, Some(Label::Dim), text);
         } else {
-            let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
-            let line = cut(&format!("~ {}", visible(first)), self.page.column(indent));
+            let start = &text[..text.floor_char_boundary(400)];
+            let line = cut(&format!("~ {}", one_line(start)), self.page.column(indent));
             self.line(indent, Some(Label::Dim), &line);
         }
     }
@@ -386,35 +400,41 @@ impl<'a> Writer<'a> {
         if let Some(name) = name {
             self.line(indent, Some(Label::Dim), &format!("· {name}"));
         }
-        for line in self.page.wrap(visible(text).trim_end(), indent + 2) {
+        let lines = self.page.wrap(visible(text).trim_end(), indent + 2);
+        let limit = match (self.style.level >= Level::Full, indent) {
+            (true, _) => usize::MAX,
+            (_, 0) => PROMPT_LINES,
+            // What sub-agents are asked is long, and nobody typed it.
+            _ => ERROR_LINES,
+        };
+        // A line or two more take no more room than to say so.
+        let limit = if lines.len() <= limit.saturating_add(2) { usize::MAX } else { limit };
+        for line in lines.iter().take(limit) {
             self.line(indent, Some(Label::Prompt), &format!("> {line}"));
         }
+        self.more(lines.len().saturating_sub(limit), indent + 2);
     }
 
     fn call(&mut self, call: &CallView, indent: usize) {
         let failed = call.outcome != Outcome::Ok;
         let mark = if failed { self.page.paint(Label::Error, "✗") } else { "▸".to_owned() };
         let name = self.page.paint(Label::Tool, &visible(short_tool(&call.name)));
-        let mut about = Vec::new();
-        if failed {
-            let gist = if call.gist.is_empty() { outcome_name(call.outcome) } else { &call.gist };
-            about.push(self.page.paint(Label::Error, &visible(gist)));
-        } else if !call.gist.is_empty() {
-            about.push(self.page.paint(Label::Dim, &cut(&visible(&call.gist), 60)));
-        }
-        about.extend(
-            call.duration
-                .filter(|millis| *millis > 99)
-                .map(|millis| self.page.paint(Label::Dim, &duration(millis))),
-        );
-        let room = self.page.room(indent + short_tool(&call.name).len() + call.gist.len().min(60) + 14);
-        let subject = cut(&one_line(&call.subject), room.max(24));
+        let gist = if failed && call.gist.is_empty() { outcome_name(call.outcome) } else { &call.gist };
+        let took = call.duration.filter(|millis| *millis > 99).map(duration);
+        let subject = one_line(&call.subject);
+        // What it was about gives way to what came of it, down to a few words; then that gives way.
+        let took_room = took.as_ref().map_or(0, |took| took.width() + 3);
+        let room = self.page.room(indent).saturating_sub(short_tool(&call.name).width() + took_room + 6);
+        let gist = one_line(gist);
+        let gist = cut(&gist, room.saturating_sub(subject.width().min(SUBJECT)).clamp(12, GIST));
+        let subject = cut(&subject, room.saturating_sub(gist.width()).max(12));
+        let label = if failed { Label::Error } else { Label::Dim };
+        let parts = [(label, gist), (Label::Dim, took.unwrap_or_default())];
+        let parts = parts.iter().filter(|(_, text)| !text.is_empty());
+        let about: Vec<String> = parts.map(|(label, text)| self.page.paint(*label, text)).collect();
         let gap = if subject.is_empty() { "" } else { "  " };
-        self.line(
-            indent,
-            None,
-            &format!("{mark} {name}{gap}{subject}  {}", about.join(&self.page.paint(Label::Dim, " · "))),
-        );
+        let about = about.join(&self.page.paint(Label::Dim, " · "));
+        self.line(indent, None, &format!("{mark} {name}{gap}{subject}  {about}"));
         if self.style.level >= Level::Full {
             for line in card_lines(call, self.page, indent + 4) {
                 self.line(indent + 4, None, &line);
@@ -424,7 +444,10 @@ impl<'a> Writer<'a> {
         // A command's card shows what it printed.
         let told = whole && matches!(call.card, Card::Command(_));
         if let Some(complaint) = call.complaint().filter(|_| !told) {
-            self.excerpt(complaint, indent + 4, if whole { usize::MAX } else { ERROR_LINES });
+            let limit = if whole { usize::MAX } else { ERROR_LINES };
+            // A command says at its end what went wrong.
+            let end = matches!(call.card, Card::Command(_));
+            self.excerpt(complaint, indent + 4, limit, end);
         }
         for line in
             call.objection().map(|said| self.page.wrap(&visible(said), indent + 6)).into_iter().flatten()
@@ -436,18 +459,24 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The first `limit` lines of a text, and how many more there are.
-    fn excerpt(&mut self, text: &str, indent: usize, limit: usize) {
+    /// The first `limit` lines of a text, or the last, and how many more there are.
+    fn excerpt(&mut self, text: &str, indent: usize, limit: usize, end: bool) {
         let text = visible(text);
         let lines: Vec<&str> = text.trim_end().lines().collect();
-        for line in lines.iter().take(limit) {
+        let more = lines.len().saturating_sub(limit);
+        if end {
+            self.more(more, indent);
+        }
+        for line in lines.iter().skip(if end { more } else { 0 }).take(limit) {
             if limit == usize::MAX {
                 self.paragraph(indent, Some(Label::Dim), line);
             } else {
                 self.line(indent, Some(Label::Dim), &cut(line, self.page.room(indent)));
             }
         }
-        self.more(lines.len().saturating_sub(limit), indent);
+        if !end {
+            self.more(more, indent);
+        }
     }
 
     /// Says how many lines are not shown, if any.

@@ -318,9 +318,9 @@ r2 <- a4  result t2 "done"
         > Please look.
 
         - Bash `grep sleep *` ✗ error (exit 2)
+          ````
           ```
-          Exit code 2
-          ```
+          ````
 
         A `sleep` on **line 9**.
 

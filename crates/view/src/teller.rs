@@ -272,7 +272,9 @@ impl<'f> Teller<'f> {
         let data = call.results.first().and_then(|at| session.entries()[at.entry_idx].tool_use_result());
         let failed = outcome != Outcome::Ok;
         let input = block.input();
-        let cwd = session.entries()[call.entry_idx].get("cwd").and_then(|cwd| cwd.as_str());
+        let ran_in = |entry: &'f Entry| entry.get("cwd").and_then(|cwd| cwd.as_str());
+        let cwd = ran_in(&session.entries()[call.entry_idx]);
+        let cwd = cwd.or_else(|| self.telling.family.main.entries().iter().find_map(ran_in));
         let cwd = cwd.as_deref().unwrap_or_default();
         let kept = self.telling.kept;
         let mut told = Call { name: &call.name, input, data, text: &text, failed, cwd, kept }.told();

@@ -259,6 +259,12 @@ impl CallView {
     /// What the model was told, where something went wrong and that says more than the outcome does.
     pub fn complaint(&self) -> Option<&str> {
         let text = self.result.trim();
+        let bare =
+            text.strip_prefix("<tool_use_error>").and_then(|text| text.strip_suffix("</tool_use_error>"));
+        let text = bare.unwrap_or(text).trim();
+        // How a command ended is said already.
+        let told = text.strip_prefix("Exit code ").filter(|_| matches!(self.card, Card::Command(_)));
+        let text = told.map_or(text, |rest| rest.split_once('\n').map_or("", |(_, rest)| rest));
         let refused = REFUSED.iter().any(|refused| text.starts_with(refused));
         Some(text).filter(|text| self.outcome != Outcome::Ok && !refused && !text.is_empty())
     }

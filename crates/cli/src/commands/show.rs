@@ -186,7 +186,8 @@ fn show_whole(
     let text = if args.outline {
         render_outline(&outline(&transcript.turns), cx.ui.page())
     } else if matches!(args.level, LevelChoice::Raw) {
-        raw(family, &transcript)
+        let some = args.turns.is_some() || anchor.is_some() || args.errors || args.role.is_some();
+        raw(family, (some || !args.tool.is_empty()).then_some(&transcript))
     } else {
         render_transcript(&transcript, cx.ui.page(), &style(args))
     };
@@ -208,12 +209,24 @@ fn style(args: &ShowArgs) -> Style {
     Style { level: args.level.into(), zone: jiff::tz::TimeZone::system() }
 }
 
-/// The lines of the log that the turns stand on, as they are.
-fn raw(family: &Family, transcript: &Transcript) -> String {
-    let lines: HashSet<u64> =
-        transcript.turns.iter().flat_map(|turn| &turn.items).map(|item| item.line_no).collect();
+/// The lines of the log as they are: all, or those that what was chosen stands on, and the results of its calls.
+fn raw(family: &Family, chosen: Option<&Transcript>) -> String {
+    let entries = family.main.entries();
+    let lines: Option<HashSet<u64>> = chosen.map(|chosen| {
+        let branches = chosen.branches.iter().flat_map(|branch| &branch.turns);
+        let items = chosen.turns.iter().chain(branches).flat_map(|turn| &turn.items);
+        let mut lines: HashSet<u64> = items.map(|item| item.line_no).collect();
+        for call in family.main.tool_calls() {
+            if lines.contains(&entries[call.entry_idx].at().line_no) {
+                lines.extend(call.results.iter().map(|result| entries[result.entry_idx].at().line_no));
+            }
+        }
+        lines
+    });
     let mut out = String::new();
-    for entry in family.main.entries().iter().filter(|entry| lines.contains(&entry.at().line_no)) {
+    for entry in
+        entries.iter().filter(|entry| lines.as_ref().is_none_or(|lines| lines.contains(&entry.at().line_no)))
+    {
         out.push_str(&threadline_term::visible(entry.text()));
         out.push('\n');
     }

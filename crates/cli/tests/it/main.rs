@@ -4,6 +4,7 @@
 
 mod check;
 mod compress;
+mod corpus;
 mod docs;
 mod edit;
 mod export;

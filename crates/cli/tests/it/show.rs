@@ -200,3 +200,13 @@ fn costs_are_those_of_usage() {
         assert!(close(told, sum), "{path}: {told:?} for the session, {sum:?} for its parts");
     }
 }
+
+#[test]
+fn raw_lines_are_all_of_them_or_those_of_a_turn_with_its_results() {
+    let home = TestHome::new();
+    home.session("slow", TALK);
+    let whole = at_home(&home, &["show", "last", "--level", "raw"]).out;
+    assert_eq!(whole.lines().count(), threadline_testkit::log(TALK).split(|b| *b == b'\n').count() - 1);
+    let turn = at_home(&home, &["show", "last", "--level", "raw", "--turns", "1"]).out;
+    assert!(turn.contains("tool_result") && !turn.contains("take it out"), "{turn}");
+}

@@ -119,6 +119,23 @@ fn a_reader_can_work_with_a_page() {
         browser.wait("return document.querySelector('#help').open");
         browser.run("document.querySelector('#help').close(); location.hash = '#m6'");
         browser.wait("return document.querySelector('#m6.here')");
+        // A result has no place of its own: its name leads to its call.
+        browser.run("location.hash = '#m5'");
+        browser.wait("return document.querySelector('#m4.here')");
+        browser.run("location.hash = '#m6'");
+        browser.wait("return document.querySelector('#m6.here')");
+        // Those who listen hear a name for everything that they can work with.
+        let tree = browser.devtools("Accessibility.getFullAXTree", &serde_json::json!({}));
+        let nodes = tree["nodes"].as_array().unwrap().iter().filter(|node| node["ignored"] != true);
+        let is_used = |node: &&serde_json::Value| {
+            let role = node["role"]["value"].as_str().unwrap_or_default();
+            ["button", "link", "searchbox", "combobox", "navigation", "DisclosureTriangle"].contains(&role)
+        };
+        let used: Vec<_> = nodes.filter(is_used).collect();
+        assert!(used.len() > 20, "{used:?}");
+        for node in used {
+            assert!(node["name"]["value"].as_str().is_some_and(|name| !name.trim().is_empty()), "{node}");
+        }
         browser.run("document.activeElement.blur()");
         browser.press("r");
         browser.wait("return document.querySelector('#raw').open && document.querySelector('#raw pre').textContent.includes('shuttle')");

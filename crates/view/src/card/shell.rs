@@ -48,7 +48,10 @@ impl Call<'_> {
             (_, Some(task)) => format!("in the background as {task}"),
             _ => state,
         };
-        let subject = first_line(&card.command).to_owned();
+        let mut subject = first_line(card.command.trim_start()).to_owned();
+        if card.command.trim().lines().count() > 1 {
+            subject.push_str(" …");
+        }
         let subject = if subject.is_empty() { self.any_subject() } else { subject };
         Told { card: Card::Command(card), subject, gist }
     }
