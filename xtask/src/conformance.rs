@@ -217,6 +217,8 @@ struct Bench {
 struct Source {
     replay: Vec<Block>,
     findings: HashSet<String>,
+    /// What nobody typed, though it has the role of the user.
+    meta: HashSet<String>,
     /// By way to ask: what we have and it has not, and what it has and we have not. `None` where it refuses.
     apart: Vec<Option<(Vec<Block>, Vec<Block>)>>,
 }
@@ -301,7 +303,7 @@ impl Bench {
         let as_in_source = |blocks: &[Block]| renamed(blocks, &id("target"), &id("source"));
         let nameless = source.findings.iter().any(|finding| finding.starts_with("F25"));
         operation
-            .fits(&source.replay, &as_in_source(&replay), nameless)
+            .fits(&source.replay, &as_in_source(&replay), nameless, &source.meta)
             .map_err(|why| (Verdict::NotAsPlanned, why))?;
         if self.claude.is_empty() {
             return Ok(vec![(String::new(), Verdict::Good, String::new())]);
@@ -350,7 +352,7 @@ impl Bench {
             let findings = self.findings(&home, &home.log).into_iter().collect();
             let ask = |way: &String| Some(apart(&replay, &ask(way, &home.log).1?));
             let apart = self.claude.iter().map(ask).collect();
-            Source { replay, findings, apart }
+            Source { replay, findings, meta: meta_texts(path), apart }
         })
     }
 
@@ -376,6 +378,15 @@ impl Bench {
         command.arg("--home").arg(&home.root).args(args).env("XDG_STATE_HOME", home.root.join("state"));
         run_command(command)
     }
+}
+
+/// The texts of lines that Claude Code itself put into the user's mouth.
+fn meta_texts(log: &Path) -> HashSet<String> {
+    let log = fs::read_to_string(log).unwrap_or_default();
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let messages: Vec<Value> =
+        lines.filter(|line| line["isMeta"] == true).map(|mut line| line["message"].take()).collect();
+    blocks(&Value::Array(messages)).into_iter().map(|block| block.content).collect()
 }
 
 /// A home with one session in it, gone when dropped.

@@ -85,7 +85,7 @@ pub(crate) fn arrange(draft: &mut Draft<'_>, order: Order, now: Millis) -> Arran
         usage::zero(draft, &chain);
         mend::mend(draft, &chain);
     }
-    let sequence = sequence(&parts, &chain, order);
+    let sequence = sequence(draft, &parts, &chain, order);
     if order != Order::AsTheyStand {
         leave_behind(draft, &parts, &sequence);
     }
@@ -351,7 +351,7 @@ pub(crate) fn is_tree(entry: &Entry) -> bool {
 }
 
 /// The lines in the order of the result: the chain, and behind each line of it those that followed it in the log.
-fn sequence(parts: &[Part], chain: &[usize], order: Order) -> Vec<usize> {
+fn sequence(draft: &mut Draft<'_>, parts: &[Part], chain: &[usize], order: Order) -> Vec<usize> {
     if order == Order::AsTheyStand {
         return (0..parts.len()).collect();
     }
@@ -365,11 +365,51 @@ fn sequence(parts: &[Part], chain: &[usize], order: Order) -> Vec<usize> {
             (_, None) => sequence.push(idx),
         }
     }
+    if order == Order::Straight {
+        part_branches(draft, parts, chain, &mut followers);
+    }
     for &idx in chain {
         sequence.push(idx);
         sequence.extend(followers.remove(&idx).into_iter().flatten());
     }
     sequence
+}
+
+/// A branch that left the conversation above a compaction that comes does not stand below it.
+fn part_branches(
+    draft: &mut Draft<'_>,
+    parts: &[Part],
+    chain: &[usize],
+    followers: &mut FxHashMap<usize, Vec<usize>>,
+) {
+    let session = draft.session;
+    let place_of = |idx: usize| chain.iter().position(|&line| line == idx);
+    let comes = draft.added.iter().filter(|added| is_boundary(&added.entry));
+    let Some(boundary) = comes.filter_map(|added| place_of(added.after?)).max() else { return };
+    let above: FxHashMap<usize, usize> =
+        chain[..=boundary].iter().enumerate().map(|(at, &idx)| (idx, at)).collect();
+    for &idx in &chain[boundary + 1..] {
+        let behind = followers.remove(&idx).unwrap_or_default();
+        let (mut stay, mut go_up) = (Vec::new(), Vec::new());
+        for line in behind {
+            let is_branch = parts[line] == Part::Other
+                && is_tree(&session.entries()[line])
+                && !session.is_sidechain(line);
+            let fork = session.ancestors(line).find(|&above| parts[above] == Part::Chain);
+            match fork.and_then(|fork| above.get(&fork)).filter(|_| is_branch) {
+                Some(&at) => go_up.push((line, at)),
+                None => stay.push(line),
+            }
+        }
+        followers.insert(idx, stay);
+        for (line, at) in go_up {
+            if at < boundary {
+                followers.entry(chain[at]).or_default().push(line);
+            } else if !draft.goes(line) {
+                draft.remove(line, "of a branch that the conversation left");
+            }
+        }
+    }
 }
 
 /// Puts the lines in their places.

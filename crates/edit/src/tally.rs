@@ -192,7 +192,8 @@ impl Tally {
             line.chained && matches!(entry.kind(), Kind::User | Kind::Assistant)
         };
         let straight = plan.shape().target != Target::AsItStands;
-        if straight && !plan.lines().iter().any(speaks) && plan.session().resumed_lines().is_some() {
+        let said_something = || plan.session().replay().is_some_and(|messages| !messages.is_empty());
+        if straight && !plan.lines().iter().any(speaks) && said_something() {
             self.refusals.push("nothing of the conversation would be left".to_owned());
         }
     }

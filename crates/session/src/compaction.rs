@@ -83,9 +83,12 @@ impl Session {
             Parent::Entry(parent) => Some(parent),
             Parent::Root if self.is_boundary(entry_idx) => self.compacted_at(entry_idx).continues,
             Parent::Root => None,
-            Parent::Dangling => (0..entry_idx)
-                .rev()
-                .find(|&idx| self.in_tree(idx) && self.is_sidechain(idx) == self.is_sidechain(entry_idx)),
+            // A line that hangs below it may stand before it.
+            Parent::Dangling => (0..entry_idx).rev().find(|&idx| {
+                self.in_tree(idx)
+                    && self.is_sidechain(idx) == self.is_sidechain(entry_idx)
+                    && self.ancestors(idx).all(|above| above != entry_idx)
+            }),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The operations that are tried, and what each may do to what is sent.
 
+use std::collections::HashSet;
+
 use super::request::Block;
 
 /// An operation: its arguments, and what it may do to the messages of a resume.
@@ -95,8 +97,14 @@ impl Operation {
 
     /// Whether the messages of the result are what the operation may make of those of the source.
     ///
-    /// Where lines of the source are `nameless`, Claude Code sees the last of them alone, and the result has all: more may come.
-    pub(crate) fn fits(&self, source: &[Block], result: &[Block], nameless: bool) -> Result<(), String> {
+    /// `meta` is what nobody typed, though it has the role of the user. Where lines of the source are `nameless`, Claude Code sees the last of them alone, and the result has all: more may come.
+    pub(crate) fn fits(
+        &self,
+        source: &[Block],
+        result: &[Block],
+        nameless: bool,
+        meta: &HashSet<String>,
+    ) -> Result<(), String> {
         if result.is_empty() {
             return Err("nothing is left".to_owned());
         }
@@ -157,7 +165,7 @@ impl Operation {
                 |a, b| is_shorter(a, b) || same_call(a, b),
                 is_text,
             ),
-            Effect::Compress => compressed(source, result),
+            Effect::Compress => compressed(source, result, meta),
             Effect::Words => {
                 in_order(source, result, is_thinking, |a, b| a.kind == b.kind && a.id == b.id, |_| false)
             }
@@ -228,7 +236,7 @@ fn in_order(
 }
 
 /// Whether older turns are in the summary, prompts in their own words, and the rest is as it was.
-fn compressed(source: &[Block], result: &[Block]) -> Result<(), String> {
+fn compressed(source: &[Block], result: &[Block], meta: &HashSet<String>) -> Result<(), String> {
     let Some((summary, rest)) =
         result.split_first().filter(|(first, _)| is_text(first) && first.role == "user")
     else {
@@ -245,6 +253,7 @@ fn compressed(source: &[Block], result: &[Block]) -> Result<(), String> {
             && is_text(block)
             && !block.content.starts_with(['<', '['])
             && !block.content.starts_with("Caveat:")
+            && !meta.contains(&block.content)
     });
     let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let summary = squeezed(&summary.content);

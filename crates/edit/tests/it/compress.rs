@@ -175,6 +175,24 @@ fn in_place_the_lines_stay_above_the_boundary() {
 }
 
 #[test]
+fn a_branch_that_left_what_is_told_stands_above_the_boundary() {
+    let branches = "w1 <- u3 user \"Or?\"\nx1 <- a4 user \"Stop.\"\ny1 <- a7 user \"Wait.\"\na9 <- a8 reply m8 text \"Well.\"\n";
+    let session = session(&long(&format!("{TALK}{branches}")));
+    let compression = choose(&session, &[(Level::Short, 60)], None).unwrap();
+    let plan = plan(&session, Target::InPlace, |draft| compression.apply(draft, "In short.", true));
+    let told = told(&plan);
+    let ids: Vec<&str> = told.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(
+        ids.join(" "),
+        "u1 a1 a2 r1 a3 r2 a4 x1 r3 a5 u2 a6 r4 a7 fresh fresh u3 a8 w1 a9",
+        "what left its last line has no place above it"
+    );
+    assert_eq!(plan.refusals(), [""; 0]);
+    let result = Session::from_bytes(&plan.to_bytes());
+    assert!(result.findings().is_empty(), "{:?}", result.findings());
+}
+
+#[test]
 fn what_was_compacted_before_is_told_by_its_summary() {
     let session = session(&long(
         r#"

@@ -160,9 +160,9 @@ impl std::fmt::Debug for Log {
     }
 }
 
-/// A log, with lines taken out, doubled or torn where there are faults.
+/// A log, with lines taken out, doubled, torn or out of order where there are faults.
 fn any_log(faults: usize) -> impl Strategy<Value = Log> {
-    let fault = (any::<prop::sample::Index>(), 0..3u8);
+    let fault = (any::<prop::sample::Index>(), 0..4u8);
     (prop::collection::vec(steps(), 1..5), prop::collection::vec(fault, 0..=faults)).prop_map(
         |(turns, faults)| {
             let bytes = log(&notation(&turns));
@@ -173,6 +173,7 @@ fn any_log(faults: usize) -> impl Strategy<Value = Log> {
                 match what {
                     0 if lines.len() > 1 => drop(lines.remove(at)),
                     1 => lines.push(lines[at].clone()),
+                    3 if at > 0 => lines.swap(at - 1, at),
                     _ => {
                         let half = lines[at].len() / 2;
                         lines[at].truncate(half);

@@ -104,6 +104,16 @@ a2 <- u2     reply  m2 text "two"
 }
 
 #[test]
+fn s03_what_hangs_below_a_line_and_stands_before_it_is_no_parent() {
+    assert_snapshot!(paths(r#"
+u1        user   "go"
+p1 <- ?a1 progress bash t1
+a1 <- ?x  reply  m1 tool t1 Bash
+r1 <- a1  result t1 "ok"
+"#), @"thread: u1 p1 a1 r1");
+}
+
+#[test]
 fn s04_of_two_children_that_live_both_can_be_reached() {
     assert_snapshot!(paths(r#"
 u1        user   "go"
