@@ -5,9 +5,10 @@ use std::io::{self, Read};
 use memchr::{memchr, memmem, memrchr};
 use rustc_hash::FxHashMap;
 use threadline_entry::lens::Block as MessageBlock;
-use threadline_entry::{Block, Entry, Json, Lines};
+use threadline_entry::{Block, Entry, Json, Lines, Position};
 
 use crate::needle::count_lines;
+use crate::searcher::LONGEST_LINE;
 
 /// A call of a tool.
 #[derive(Clone, Debug)]
@@ -46,14 +47,31 @@ pub(crate) fn command_of(input: Json<'_>) -> Option<String> {
 /// The calls of one log.
 #[derive(Default)]
 pub(crate) struct Calls {
-    /// All of them, once one was asked for that stands in no line at hand.
+    /// The last lines before the block at hand, and where they end.
+    before: Vec<u8>,
+    before_end: u64,
+    /// How often the log was read again for one call.
+    n_sought: usize,
+    /// All of them, once that was too often.
     index: Option<FxHashMap<String, Call>>,
 }
 
 /// A call is looked for this far up first; nearly always it is there.
 const NEAR: usize = 1 << 15;
 
+/// The log is read again for so many calls; for more, all of them are noted.
+const MOST_SOUGHT: usize = 3;
+
 impl Calls {
+    /// Keeps the last lines of a block, for results that stand in the next one.
+    pub(crate) fn keep_end(&mut self, block: Block<'_>) {
+        let from = block.bytes.len().saturating_sub(NEAR);
+        let from = memrchr(b'\n', &block.bytes[..from]).map_or(0, |newline| newline + 1);
+        self.before.clear();
+        self.before.extend_from_slice(&block.bytes[from..]);
+        self.before_end = block.at.byte_offset + block.bytes.len() as u64;
+    }
+
     /// The call `id`, given the block that holds its result at `offset`, and a way to read the log again.
     pub(crate) fn find<R: Read>(
         &mut self,
@@ -68,13 +86,40 @@ impl Calls {
             return Some(call);
         }
         if self.index.is_none() {
-            if let Some(call) = find_between(id, block, 0, near) {
-                return Some(call);
+            let call = find_between(id, block, 0, near).or_else(|| self.find_before(id, block));
+            if call.is_some() {
+                return call;
+            }
+            if self.n_sought < MOST_SOUGHT {
+                self.n_sought += 1;
+                return seek(id, block.at.byte_offset, open).ok().flatten();
             }
             self.index = Some(index(open).unwrap_or_default());
         }
         self.index.as_ref()?.get(id).cloned()
     }
+
+    /// Looks in the lines that were kept, if they are those before the block.
+    fn find_before(&self, id: &str, block: Block<'_>) -> Option<Call> {
+        if self.before_end != block.at.byte_offset {
+            return None;
+        }
+        let line_no = block.at.line_no.saturating_sub(count_lines(&self.before));
+        let before = Block { bytes: &self.before, at: Position { line_no, byte_offset: 0 } };
+        find_between(id, before, 0, self.before.len())
+    }
+}
+
+/// Reads the log again, up to `end`, for one call.
+fn seek<R: Read>(id: &str, end: u64, open: &impl Fn() -> io::Result<R>) -> io::Result<Option<Call>> {
+    let mut lines = Lines::new(open()?.take(end)).leaving_out_longer_than(LONGEST_LINE);
+    while let Some(block) = lines.next_block()? {
+        let found = find_between(id, block, 0, block.bytes.len());
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
 }
 
 fn find_between(id: &str, block: Block<'_>, from: usize, to: usize) -> Option<Call> {
@@ -115,7 +160,7 @@ fn each_call<'e>(entry: &'e Entry, mut sink: impl FnMut(usize, MessageBlock<'e>)
 /// Every call of a log.
 fn index<R: Read>(open: &impl Fn() -> io::Result<R>) -> io::Result<FxHashMap<String, Call>> {
     let mut calls = FxHashMap::default();
-    let mut lines = Lines::new(open()?);
+    let mut lines = Lines::new(open()?).leaving_out_longer_than(LONGEST_LINE);
     let needle = memmem::Finder::new("tool_use\"");
     while let Some(block) = lines.next_block()? {
         let (mut counted, mut line_no) = (0, block.at.line_no);

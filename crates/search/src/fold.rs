@@ -46,6 +46,21 @@ impl<'t> Folded<'t> {
         let mut parts: Vec<Part> = Vec::new();
         let mut at = 0;
         while at < text.len() {
+            // A mark may belong to the last plain letter, and to none before it.
+            let plain = text.as_bytes()[at..].iter().position(|byte| !byte.is_ascii());
+            let plain = plain.map_or(text.len(), |length| at + length.saturating_sub(1));
+            if plain > at {
+                let folded = out.len();
+                out.push_str(&text[at..plain]);
+                if case == Case::Ignored {
+                    out[folded..].make_ascii_lowercase();
+                }
+                if !parts.last().is_some_and(|part| part.same) {
+                    parts.push(Part { folded, before: at, same: true });
+                }
+                at = plain;
+                continue;
+            }
             let length = letter_len(&text[at..]);
             let letter = &text[at..at + length];
             let folded = out.len();

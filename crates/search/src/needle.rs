@@ -7,6 +7,7 @@
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
+use fearless_simd::{Level, dispatch};
 use memchr::{memchr, memchr_iter, memmem, memrchr};
 use threadline_entry::{Block, Ending, Line, Position};
 
@@ -127,10 +128,7 @@ impl AnyCase {
 
     /// Looks for the two rarest bytes, many places at a time; the regular expression has the last word.
     fn find(&self, bytes: &[u8]) -> Option<usize> {
-        const CHUNK: usize = 512;
-        let [(a, a_byte), (b, b_byte)] = self.rarest;
-        let mask = |byte: u8| if byte.is_ascii_alphabetic() { 0x20 } else { 0 };
-        let (a_mask, b_mask) = (mask(a_byte), mask(b_byte));
+        let [(a, _), (b, _)] = self.rarest;
         let places = bytes.len().checked_sub(self.length - 1).filter(|places| *places > 0)?;
         let (a_chunks, _) = bytes[a..a + places].as_chunks::<CHUNK>();
         let (b_chunks, _) = bytes[b..b + places].as_chunks::<CHUNK>();
@@ -139,19 +137,17 @@ impl AnyCase {
             Some(start + found.start())
         };
         let mut in_vain = 0;
-        for (i, (a_chunk, b_chunk)) in a_chunks.iter().zip(b_chunks).enumerate() {
-            // Zero where both fit.
-            let fits = |a: u8, b: u8| ((a | a_mask) ^ a_byte) | ((b | b_mask) ^ b_byte);
-            let least = a_chunk.iter().zip(b_chunk).fold(u8::MAX, |least, (a, b)| least.min(fits(*a, *b)));
-            if least > 0 {
-                continue;
-            }
-            let start = i * CHUNK;
+        let mut next = 0;
+        // With the widest vectors that the machine has: the compiler makes them of plain loops.
+        let skipped = |next: usize| dispatch!(Level::new(), _ => self.first_that_fits(&a_chunks[next..], &b_chunks[next..]));
+        while let Some(skipped) = skipped(next) {
+            let start = (next + skipped) * CHUNK;
             let found = from(start, start + CHUNK + self.length - 1);
-            in_vain += 1;
             if found.is_some() {
                 return found;
             }
+            next += skipped + 1;
+            in_vain += 1;
             if in_vain > 8 {
                 // The two are not that rare here.
                 return from(start + CHUNK, bytes.len());
@@ -159,7 +155,23 @@ impl AnyCase {
         }
         from(a_chunks.len() * CHUNK, bytes.len())
     }
+
+    /// How many chunks come before the first in which both bytes stand where they should.
+    #[inline(always)]
+    fn first_that_fits(&self, a_chunks: &[[u8; CHUNK]], b_chunks: &[[u8; CHUNK]]) -> Option<usize> {
+        let [(_, a_byte), (_, b_byte)] = self.rarest;
+        let mask = |byte: u8| if byte.is_ascii_alphabetic() { 0x20 } else { 0 };
+        let (a_mask, b_mask) = (mask(a_byte), mask(b_byte));
+        // Zero where both fit.
+        let fits = |a: u8, b: u8| ((a | a_mask) ^ a_byte) | ((b | b_mask) ^ b_byte);
+        a_chunks.iter().zip(b_chunks).position(|(a_chunk, b_chunk)| {
+            a_chunk.iter().zip(b_chunk).fold(u8::MAX, |least, (a, b)| least.min(fits(*a, *b))) == 0
+        })
+    }
 }
+
+/// So many places are looked at in one go.
+const CHUNK: usize = 512;
 
 /// What is looked at in one go stays close to the processor, however often it is looked at.
 const WINDOW: usize = 1 << 15;
@@ -221,7 +233,7 @@ fn has_odd_byte(bytes: &[u8]) -> bool {
         range <= RANGE || other == 0
     };
     let (chunks, rest) = bytes.as_chunks::<1024>();
-    chunks.iter().any(|chunk| odd(chunk)) || odd(rest)
+    dispatch!(Level::new(), _ => chunks.iter().any(|chunk| odd(chunk)) || odd(rest))
 }
 
 /// Whether a character is escaped by number that is no control character. Those are escaped by everyone,

@@ -19,7 +19,7 @@ use crate::term::{Sheet, Term};
 const HUGE_LINE: usize = 20 << 20;
 
 /// A longer line than this is not searched: memory has a limit.
-const LONGEST_LINE: usize = 32 << 20;
+pub(crate) const LONGEST_LINE: usize = 32 << 20;
 
 /// Runs a query over logs, one after the other, in one buffer.
 pub struct Searcher<'q> {
@@ -136,6 +136,9 @@ impl<'q> Searcher<'q> {
                 break Ok(());
             }
             finder.line_no = cursor.end();
+            if finder.line_no.is_some() || self.query.asks_for_calls() {
+                finder.calls.keep_end(block);
+            }
         };
         scanned.left_out = lines.left_out().to_vec();
         for line in &mut scanned.left_out {

@@ -142,3 +142,32 @@ fn a_sink_that_has_enough_is_asked_no_more() {
     threadline_search::Searcher::new(&query).search(|| Ok(&log[..]), enough).unwrap();
     assert_eq!(asked, 1);
 }
+
+#[test]
+fn a_result_is_told_with_its_call_however_far_above_that_stands() {
+    let filler = "y".repeat(5000);
+    for (n_between, n_calls, word) in
+        [(0, 3, "fast"), (20, 3, "slow"), (20, 3, "fast"), (400, 7, "fast"), (400, 7, "slow")]
+    {
+        let mut notation = String::new();
+        for i in 0..n_calls {
+            notation.push_str(&format!("a{i} reply m{i} tool t{i} Tool{i} {{\"path\":\"src/{i}.rs\"}}\n"));
+        }
+        for i in 0..n_between {
+            notation.push_str(&format!("u{i} user \"{word} {filler}\"\n"));
+        }
+        for i in 0..n_calls {
+            notation.push_str(&format!("r{i} result t{i} \"slow result\"\n"));
+        }
+        let log = log(&notation);
+        let told: Vec<_> = search("slow kind:result", &log)
+            .into_iter()
+            .map(|hit| (hit.anchor, hit.tool.unwrap_or_default(), hit.line_no))
+            .collect();
+        let expected: Vec<_> = (0..n_calls)
+            .map(|i| (format!("m{}", i + 1), format!("Tool{i}"), n_calls + n_between + i + 1))
+            .collect();
+        assert_eq!(told, expected, "{n_between} {word}");
+        assert_eq!(search("kind:result path:src/2", &log).len(), 1);
+    }
+}
