@@ -338,7 +338,7 @@ impl Bench {
             }
             match first_difference(&less(&replay, &mine), &less(&sent, &its)) {
                 Some(why) => (version, Verdict::Differs, why),
-                None => (version, Verdict::Good, String::new()),
+                None => (version, Verdict::Good, own_way(&mine, &its)),
             }
         };
         Ok(self.claude.iter().enumerate().map(ask).collect())
@@ -479,6 +479,16 @@ fn ask(way: &str, log: &Path) -> (String, Option<Vec<Block>>) {
     (version, answer["messages"].is_array().then(|| blocks(&answer["messages"])))
 }
 
+/// What was passed over as a version's own way: how many blocks of which kind it left out, and how many it added.
+fn own_way(mine: &[Block], its: &[Block]) -> String {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for (sign, block) in mine.iter().map(|block| ('-', block)).chain(its.iter().map(|block| ('+', block))) {
+        *counts.entry(format!("{sign}{}", block.kind)).or_default() += 1;
+    }
+    let told: Vec<String> = counts.into_iter().map(|(kind, count)| format!("{count} × {kind}")).collect();
+    if told.is_empty() { String::new() } else { format!("its own way: {}", told.join(", ")) }
+}
+
 /// The blocks without those that are a version's own way.
 fn less(blocks: &[Block], own: &[Block]) -> Vec<Block> {
     blocks.iter().filter(|block| !own.contains(block)).cloned().collect()
@@ -527,7 +537,7 @@ fn print_tables(operations: &[Operation], rows: &[Row]) {
             println!("{name:<60} {}", counts.join(" / "));
         }
     }
-    let refused = rows.iter().filter(|row| row.verdict != Verdict::Good && !row.why.is_empty());
+    let refused = rows.iter().filter(|row| !row.why.is_empty());
     let mut reasons: BTreeMap<(Verdict, String, &str), usize> = BTreeMap::new();
     for row in refused {
         *reasons.entry((row.verdict, row.operation.clone(), &*row.why)).or_default() += 1;

@@ -2,7 +2,7 @@
 
 use sha2::{Digest as _, Sha256};
 use threadline_entry::{Entry, Kind};
-use threadline_session::{Baseline, Breach, Rule, Rules};
+use threadline_session::{Baseline, Breach, Rule, Soundness};
 
 use crate::arrange::{From, is_boundary, is_tree};
 use crate::draft::Body;
@@ -60,7 +60,7 @@ impl Tally {
             turns.push(TurnChange { number: turn.number, prompt, ..TurnChange::default() });
         }
         let mut tally = Self::default();
-        let mut before = Rules::of_session(&session.id().unwrap_or_default());
+        let mut before = Soundness::of_session(&session.id().unwrap_or_default());
         let mut sent = vec![false; n];
         for idx in session.resumed_lines().unwrap_or_default() {
             sent[idx] = true;
@@ -92,7 +92,7 @@ impl Tally {
         sent: &[bool],
         turn_of: &[u32],
         turns: &mut [TurnChange],
-    ) -> Rules {
+    ) -> Soundness {
         let in_place = plan.shape().target == Target::AsItStands;
         let lines = plan.lines();
         let is_start = |at: &usize| {
@@ -100,7 +100,7 @@ impl Tally {
         };
         let start = (0..lines.len()).rev().find(is_start).unwrap_or(0);
         let mut hash = Sha256::new();
-        let mut rules = Rules::of_session(&plan.target_id().unwrap_or_default());
+        let mut soundness = Soundness::of_session(&plan.target_id().unwrap_or_default());
         let mut length = 0;
         let mut buffer = Vec::new();
         let mut turn = NONE;
@@ -108,7 +108,7 @@ impl Tally {
             buffer.clear();
             plan.render(at, &mut buffer);
             let (entry, _) = Entry::parse(&buffer);
-            rules.push(&entry);
+            soundness.push(&entry);
             self.compare(plan, at, &entry);
             if plan.ends_line(at) {
                 buffer.push(b'\n');
@@ -134,7 +134,7 @@ impl Tally {
             }
         }
         self.digest = Digest { length, sha256: hash.finalize().into() };
-        rules
+        soundness
     }
 
     /// Holds a line of the result against the line that it comes from.
@@ -163,7 +163,7 @@ impl Tally {
 
     /// Whether the result is sound; what was wrong before and is none of our doing is let pass where the session stays
     /// what it is.
-    fn judge(&mut self, plan: &Plan<'_>, before: &Baseline, after: &Rules) {
+    fn judge(&mut self, plan: &Plan<'_>, before: &Baseline, after: &Soundness) {
         let mut breaches = match plan.shape().target {
             Target::New(_) => after.breaches(true),
             Target::InPlace => after.breaches(false),

@@ -1,14 +1,14 @@
 //! The messages that the lines of a conversation make: who speaks first, and that calls and results fit.
 
 use super::fact::Role;
-use super::{Breach, Rule, Rules};
+use super::{Breach, Rule, Soundness};
 
 /// The most bytes of a request.
 const REQUEST: u64 = 32 << 20;
 
 pub(super) const UNASKED: &str = "the first message is the model's";
 
-impl Rules {
+impl Soundness {
     /// Goes over the messages of each stretch between compactions.
     pub(super) fn check_messages(&self, chain: &[usize], breaches: &mut Vec<Breach>) {
         let mut stretch = Stretch::default();

@@ -75,9 +75,9 @@ impl std::fmt::Display for Breach {
     }
 }
 
-/// What must be kept in mind of a log to hold it to the rules.
+/// Holds a log to the rules of a sound session: what must be kept in mind of its lines for that.
 #[derive(Clone, Debug, Default)]
-pub struct Rules {
+pub struct Soundness {
     facts: Vec<Fact>,
     by_uuid: FxHashMap<Box<str>, u32>,
     /// Breaches that a line shows by itself.
@@ -98,7 +98,7 @@ pub struct Baseline {
     models: FxHashMap<u64, u64>,
 }
 
-impl Rules {
+impl Soundness {
     /// For the log of a session that is known by `id`.
     pub fn of_session(id: &str) -> Self {
         Self { id: Some(id.into()), ..Self::default() }

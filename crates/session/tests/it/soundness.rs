@@ -1,10 +1,10 @@
 //! The rules of a sound session: one fault each, and what is said of it.
 
-use threadline_session::{Rules, Session};
+use threadline_session::{Session, Soundness};
 use threadline_testkit::log;
 
-fn rules(notation: &str) -> Rules {
-    let mut rules = Rules::of_session("s1");
+fn rules(notation: &str) -> Soundness {
+    let mut rules = Soundness::of_session("s1");
     for entry in Session::from_bytes(&log(notation)).entries() {
         rules.push(entry);
     }

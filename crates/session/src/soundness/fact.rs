@@ -6,7 +6,7 @@ use rustc_hash::FxHasher;
 use threadline_entry::lens::{Block, Lens, System};
 use threadline_entry::{Entry, Json, Kind, Millis, has_lone_surrogate};
 
-use super::{Breach, Rule, Rules};
+use super::{Breach, Rule, Soundness};
 
 /// What a line continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +116,7 @@ impl Fact {
     }
 }
 
-impl Rules {
+impl Soundness {
     /// What the line shows by itself, and what it continues.
     pub(super) fn check_line(&mut self, line: usize, entry: &Entry, fact: &mut Fact) {
         let name = fact.name;
