@@ -8,12 +8,12 @@ use threadline_entry::{AgentKind, Millis};
 use crate::book::Book;
 use crate::explain::{Explained, Reason, Verdict};
 use crate::figures::Tokens;
-use crate::group::Totals;
 use crate::ledger::File;
 use crate::names::{NameId, Names};
 use crate::reconcile::Account;
 use crate::reply::Nearness;
 use crate::scan::{FAST, REGIONAL, Record, Row, ToolUse, UNDATED, UNDER_REPORTED, US};
+use crate::totals::Totals;
 use crate::window::Limit;
 
 /// All calls, each once, each with its owner.
@@ -150,9 +150,27 @@ impl Calls {
     ///
     /// `keep` says which moments of which sessions are asked for. The scans must have kept the records.
     pub fn explain(&self, book: &Book, keep: impl Fn(Option<Millis>, &str) -> bool) -> Vec<Explained> {
+        self.explain_some(book, None, keep)
+    }
+
+    /// The same for those calls alone that are marked, as [`Calls::in_groups`] does; what tells of no call is left out.
+    pub fn explain_some(
+        &self,
+        book: &Book,
+        marked: Option<&[bool]>,
+        keep: impl Fn(Option<Millis>, &str) -> bool,
+    ) -> Vec<Explained> {
+        let is_marked = |call: Option<u32>| match (marked, call) {
+            (None, _) => true,
+            (Some(marked), Some(place)) => marked.get(place as usize) == Some(&true),
+            (Some(_), None) => false,
+        };
         let counted = self.counted();
         let mut out = Vec::new();
         for (i, record) in self.records.iter().enumerate() {
+            if !is_marked(record.found.as_ref().ok().map(|(place, _)| *place)) {
+                continue;
+            }
             let file = &self.files[record.file as usize];
             let own = self.names.get(file.session);
             let dated = |at: Millis| Some(at).filter(|at| *at != UNDATED);

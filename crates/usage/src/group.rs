@@ -1,20 +1,17 @@
 //! Calls added up: by time, by place, by model, by tool.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::AddAssign;
+use std::collections::BTreeMap;
 
-use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan};
 use rustc_hash::FxHashMap;
 use threadline_entry::Millis;
 
 use crate::book::{Book, Price};
 use crate::calls::{Call, Calls};
-use crate::figures::Tokens;
-use crate::money::Money;
+use crate::days::Days;
 use crate::names::NameId;
-use crate::scan::{Row, UNDATED};
+use crate::scan::{Row, ToolUse, UNDATED};
+use crate::totals::Totals;
 
 /// What calls are added up by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,124 +33,6 @@ pub enum By {
     Tool,
     /// The branch that was checked out, of one project.
     Branch,
-}
-
-/// The sum of some calls.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Totals {
-    /// How many calls.
-    pub calls: u64,
-    /// What they used.
-    pub tokens: Tokens,
-    /// How often they searched the web.
-    pub web_searches: u64,
-    /// What those with a price cost.
-    pub cost: Money,
-    /// The models that have no price; their calls are not in `cost`.
-    pub unpriced: BTreeSet<String>,
-    /// How many calls have no price.
-    pub unpriced_calls: u64,
-    /// How many calls used more output tokens than their log says.
-    pub under_reported: u64,
-    /// How often a tool was called; only by tool.
-    pub tool_calls: u64,
-}
-
-impl AddAssign<&Self> for Totals {
-    fn add_assign(&mut self, other: &Self) {
-        self.calls += other.calls;
-        let (ours, theirs) = (&mut self.tokens, &other.tokens);
-        ours.input = ours.input.saturating_add(theirs.input);
-        ours.output = ours.output.saturating_add(theirs.output);
-        ours.cache_read = ours.cache_read.saturating_add(theirs.cache_read);
-        ours.cache_write_5m = ours.cache_write_5m.saturating_add(theirs.cache_write_5m);
-        ours.cache_write_1h = ours.cache_write_1h.saturating_add(theirs.cache_write_1h);
-        self.web_searches += other.web_searches;
-        self.cost += other.cost;
-        if !other.unpriced.is_subset(&self.unpriced) {
-            self.unpriced.extend(other.unpriced.iter().cloned());
-        }
-        self.unpriced_calls += other.unpriced_calls;
-        self.under_reported += other.under_reported;
-        self.tool_calls += other.tool_calls;
-    }
-}
-
-impl Totals {
-    /// Whether the calls cost more than `cost` says: some have no price, or a log that tells of less than they used.
-    pub fn is_least(&self) -> bool {
-        self.unpriced_calls > 0 || self.under_reported > 0
-    }
-
-    /// The cost in short, for people: `$0.42`; `≥ $0.42` where it was more; `no price` where nothing has one.
-    pub fn short_cost(&self) -> String {
-        if self.unpriced_calls == self.calls && self.calls > 0 && self.cost == Money::ZERO {
-            return "no price".to_owned();
-        }
-        format!("{}{}", if self.is_least() { "≥ " } else { "" }, self.cost.short())
-    }
-
-    /// Why the calls cost more than `cost` says, in a sentence or two; nothing where they do not.
-    pub fn caveat(&self) -> Option<String> {
-        let calls = |count: u64| if count == 1 { "1 call".to_owned() } else { format!("{count} calls") };
-        let mut reasons = Vec::new();
-        if self.unpriced_calls > 0 {
-            let names: Vec<&str> = self.unpriced.iter().map(|name| &**name).collect();
-            reasons.push(format!("{} without a price ({})", calls(self.unpriced_calls), names.join(", ")));
-        }
-        if self.under_reported > 0 {
-            reasons.push(format!("{} with more output than the log says", calls(self.under_reported)));
-        }
-        (!reasons.is_empty()).then(|| reasons.join("; "))
-    }
-
-    /// A call as a sum of one.
-    pub(crate) fn of(call: &Call<'_>, book: &Book) -> Self {
-        Self::by_prices(call, book, book.prices(call.model))
-    }
-
-    fn by_prices(call: &Call<'_>, book: &Book, prices: &[Price]) -> Self {
-        let cost = book.cost_by(prices, call);
-        let mut unpriced = BTreeSet::new();
-        if cost.is_none() {
-            let fast = call.fast && !prices.is_empty();
-            unpriced.insert(if fast { format!("{} (fast)", call.model) } else { call.model.to_owned() });
-        }
-        Self {
-            calls: 1,
-            tokens: call.tokens,
-            web_searches: call.web_searches,
-            cost: cost.unwrap_or(Money::ZERO),
-            unpriced_calls: u64::from(cost.is_none()),
-            unpriced,
-            under_reported: u64::from(call.under_reported),
-            tool_calls: 0,
-        }
-    }
-
-    /// The share of the `n`th of `count`: what cannot be split goes to the first.
-    fn share(&self, n: u64, count: u64) -> Self {
-        let share = |whole: u64| whole / count + u64::from(n < whole % count);
-        let steps = self.cost.steps();
-        let count_steps = i128::from(count);
-        let first = if n == 0 { steps % count_steps } else { 0 };
-        Self {
-            calls: share(self.calls),
-            tokens: Tokens {
-                input: share(self.tokens.input),
-                output: share(self.tokens.output),
-                cache_read: share(self.tokens.cache_read),
-                cache_write_5m: share(self.tokens.cache_write_5m),
-                cache_write_1h: share(self.tokens.cache_write_1h),
-            },
-            web_searches: share(self.web_searches),
-            cost: Money::from_steps(steps / count_steps + first),
-            unpriced: self.unpriced.clone(),
-            unpriced_calls: share(self.unpriced_calls),
-            under_reported: share(self.under_reported),
-            tool_calls: 0,
-        }
-    }
 }
 
 /// What the calls of a group have in common.
@@ -244,6 +123,15 @@ impl Groups {
         adder.finish(&days)
     }
 
+    /// Leaves the groups that `wanted` says yes to; the sum is theirs then.
+    pub fn retain(&mut self, wanted: impl Fn(&GroupKey) -> bool) {
+        self.groups.retain(|group| wanted(&group.key));
+        self.total = Totals::default();
+        for group in &self.groups {
+            self.total += &group.totals;
+        }
+    }
+
     /// Adds up by two things: what the calls have in common in the first, and their groups by the second.
     ///
     /// A group of groups stands where [`Groups::of`] has the group itself. Calls cannot be split over tools here, so
@@ -288,6 +176,52 @@ fn group_id(calls: &Calls, row: &Row, days: &mut Days<'_>) -> Option<GroupId> {
 /// What a group is known by while it grows.
 type GroupId = (u64, NameId);
 
+/// What stands for the calls of no tool.
+const NO_TOOL_ID: GroupId = (u64::MAX, 0);
+
+/// What the calls of a group have in common.
+fn key_of(calls: &Calls, (id, more): GroupId, days: &Days<'_>) -> GroupKey {
+    let name = |id: u64| calls.names.get(id as NameId).to_owned();
+    match days.by {
+        By::Day => GroupKey::Day(days.label(id)),
+        By::Week => GroupKey::Week(days.label(id)),
+        By::Month => GroupKey::Month(days.label(id)),
+        By::Session => GroupKey::Session { session: name(id), project: name(u64::from(more)) },
+        By::Project => GroupKey::Project(name(id)),
+        By::Model => GroupKey::Model(name(id)),
+        By::Tool if (id, more) == NO_TOOL_ID => GroupKey::Tool(NO_TOOL.to_owned()),
+        By::Tool => GroupKey::Tool(name(id)),
+        By::Branch => GroupKey::Branch { project: name(id), branch: name(u64::from(more)) },
+    }
+}
+
+impl Calls {
+    /// Which calls belong to the groups that `wanted` says yes to; by tool, those that called such a one.
+    pub fn in_groups(&self, by: By, zone: &TimeZone, wanted: impl Fn(&GroupKey) -> bool) -> Vec<bool> {
+        let mut days = Days::new(zone, by);
+        let mut known: FxHashMap<GroupId, bool> = FxHashMap::default();
+        let mut is_wanted = |id: GroupId, days: &Days<'_>| {
+            *known.entry(id).or_insert_with(|| wanted(&key_of(self, id, days)))
+        };
+        let rows = self.rows.iter().zip(0..);
+        rows.map(|(row, place)| match group_id(self, row, &mut days) {
+            Some(id) => is_wanted(id, &days),
+            None => match self.tools_of(place) {
+                [] => is_wanted(NO_TOOL_ID, &days),
+                tools => tools.iter().any(|tool| is_wanted((u64::from(tool.name), 0), &days)),
+            },
+        })
+        .collect()
+    }
+
+    /// The tools that a call used.
+    fn tools_of(&self, row: u32) -> &[ToolUse] {
+        let from = self.tools.partition_point(|tool| tool.row < row);
+        let to = from + self.tools[from..].partition_point(|tool| tool.row == row);
+        &self.tools[from..to]
+    }
+}
+
 struct Adder<'a> {
     calls: &'a Calls,
     book: &'a Book,
@@ -331,15 +265,12 @@ impl<'a> Adder<'a> {
 
     /// Splits a call over the tools it called.
     fn add_by_tool(&mut self, row: u32, at: Millis, totals: &Totals) {
-        let tools = &self.calls.tools;
-        let from = tools.partition_point(|tool| tool.row < row);
-        let to = from + tools[from..].partition_point(|tool| tool.row == row);
         let mut counts: BTreeMap<&str, (NameId, u64)> = BTreeMap::new();
-        for tool in &tools[from..to] {
+        for tool in self.calls.tools_of(row) {
             counts.entry(self.calls.names.get(tool.name)).or_insert((tool.name, 0)).1 += 1;
         }
         if counts.is_empty() {
-            return self.add((u64::MAX, 0), at, totals);
+            return self.add(NO_TOOL_ID, at, totals);
         }
         let count = counts.len() as u64;
         for (n, (name, uses)) in counts.into_values().enumerate() {
@@ -356,25 +287,13 @@ impl<'a> Adder<'a> {
     /// The groups in order, each with what it was known by, and the sum of all.
     fn into_groups(self, days: &Days<'_>) -> (Vec<(GroupId, Group)>, Totals) {
         let by = days.by;
-        let name = |id: u64| self.calls.names.get(id as NameId).to_owned();
-        let key = |(id, more): GroupId| match by {
-            By::Day => GroupKey::Day(days.label(id)),
-            By::Week => GroupKey::Week(days.label(id)),
-            By::Month => GroupKey::Month(days.label(id)),
-            By::Session => GroupKey::Session { session: name(id), project: name(u64::from(more)) },
-            By::Project => GroupKey::Project(name(id)),
-            By::Model => GroupKey::Model(name(id)),
-            By::Tool if id == u64::MAX => GroupKey::Tool(NO_TOOL.to_owned()),
-            By::Tool => GroupKey::Tool(name(id)),
-            By::Branch => GroupKey::Branch { project: name(id), branch: name(u64::from(more)) },
-        };
         let mut groups: Vec<(GroupId, Group)> = self
             .groups
             .into_iter()
             .map(|(id, (totals, first, last))| {
                 let first_at = Some(first).filter(|at| *at != UNDATED);
                 let last_at = Some(last).filter(|at| *at != Millis::MIN);
-                (id, Group { key: key(id), totals, first_at, last_at })
+                (id, Group { key: key_of(self.calls, id, days), totals, first_at, last_at })
             })
             .collect();
         let first = |group: &Group| group.first_at.unwrap_or(UNDATED);
@@ -387,65 +306,5 @@ impl<'a> Adder<'a> {
             }),
         }
         (groups, self.total)
-    }
-}
-
-/// Days in a time zone, found quickly for moments that follow each other.
-struct Days<'z> {
-    zone: &'z TimeZone,
-    by: By,
-    /// The day of the last moment: where it begins and ends, and its number.
-    last: (Millis, Millis, u64),
-}
-
-/// The day 0000-01-01 is so many days before 1970.
-const FIRST_DAY: i64 = 719_528;
-const UNDATED_DAY: u64 = u64::MAX;
-
-impl<'z> Days<'z> {
-    fn new(zone: &'z TimeZone, by: By) -> Self {
-        Self { zone, by, last: (0, 0, 0) }
-    }
-
-    /// The number of the day, week or month that a moment is in: that of its first day.
-    fn of(&mut self, at: Millis) -> u64 {
-        if at < self.last.0 || at >= self.last.1 {
-            let Some(found) = self.find(at) else { return UNDATED_DAY };
-            self.last = found;
-        }
-        self.last.2
-    }
-
-    fn find(&self, at: Millis) -> Option<(Millis, Millis, u64)> {
-        let moment = Timestamp::from_millisecond(at).ok().filter(|_| at != UNDATED)?;
-        let date = moment.to_zoned(self.zone.clone()).date();
-        let start = |date: Date| Some(date.to_zoned(self.zone.clone()).ok()?.timestamp().as_millisecond());
-        let (from, to) = (start(date)?, start(date.tomorrow().ok()?)?);
-        let first = match self.by {
-            By::Week => date.checked_sub(i64::from(date.weekday().to_monday_zero_offset()).days()).ok()?,
-            By::Month => date.first_of_month(),
-            _ => date,
-        };
-        let epoch = Date::constant(1970, 1, 1);
-        let days = i64::from(first.since(epoch).ok()?.get_days());
-        Some((from, to, (days + FIRST_DAY) as u64))
-    }
-
-    fn label(&self, id: u64) -> String {
-        if id == UNDATED_DAY {
-            return "undated".to_owned();
-        }
-        let days = id as i64 - FIRST_DAY;
-        let Ok(date) = Date::constant(1970, 1, 1).checked_add(days.days()) else {
-            return "undated".to_owned();
-        };
-        match self.by {
-            By::Week => {
-                let week = date.iso_week_date();
-                format!("{:04}-W{:02}", week.year(), week.week())
-            }
-            By::Month => date.strftime("%Y-%m").to_string(),
-            _ => date.to_string(),
-        }
     }
 }

@@ -30,6 +30,7 @@
 
 mod book;
 mod calls;
+mod days;
 mod explain;
 mod figures;
 mod group;
@@ -42,17 +43,19 @@ mod reading;
 mod reconcile;
 mod reply;
 mod scan;
+mod totals;
 mod window;
 
 pub use book::{Book, BookError, Price, Rates};
 pub use calls::{Call, Calls};
 pub use explain::{Explained, Reason, Verdict};
 pub use figures::Tokens;
-pub use group::{By, Group, GroupKey, Groups, Totals};
+pub use group::{By, Group, GroupKey, Groups};
 pub use ledger::Ledger;
 pub use model::{Model, model};
 pub use money::Money;
 pub use reading::Reading;
 pub use reconcile::{Account, AccountModel, Reconciled, reconcile};
 pub use scan::{Scan, Scanned, Source, Wants};
+pub use totals::Totals;
 pub use window::{Limit, Window, reset_of, windows};

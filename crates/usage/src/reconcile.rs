@@ -6,9 +6,9 @@ use threadline_entry::lens::{CostState, FromJson, ModelUsage};
 use crate::book::Book;
 use crate::calls::Calls;
 use crate::figures::Tokens;
-use crate::group::Totals;
 use crate::model::model;
 use crate::money::Money;
+use crate::totals::Totals;
 
 /// Claude Code's own account of a session, as its last `cost-state` line has it.
 ///

@@ -8,9 +8,9 @@ use threadline_entry::{Json, Millis};
 
 use crate::book::Book;
 use crate::calls::{Call, Calls};
-use crate::group::Totals;
 use crate::money::Money;
 use crate::scan::UNDATED;
+use crate::totals::Totals;
 
 const HOUR: Millis = 3_600_000;
 /// How long a window is open.

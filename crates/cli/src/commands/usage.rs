@@ -9,7 +9,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 use threadline_store::logs_below;
-use threadline_usage::{Book, By, Groups, Wants};
+use threadline_usage::{Book, By, GroupKey, Groups, Wants};
 
 use self::logs::{Logs, Read};
 use crate::context::Context;
@@ -35,6 +35,10 @@ pub(crate) struct UsageArgs {
     #[arg(long, value_name = "WHAT", default_value = "day")]
     by: Grouping,
 
+    /// Only the group of this name: a day, a session, a model … as --by has it (can be repeated)
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+
     /// Only calls from this day on: a date, `today`, `yesterday`, or so long ago, such as `7d`, `2w`, `12h`
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
@@ -54,15 +58,17 @@ pub(crate) struct UsageArgs {
     ///
     /// Windows whose end Claude Code has named are exact. All others are estimates: they begin with the full
     /// hour, in UTC, of the first call.
-    #[arg(long, conflicts_with_all = ["by", "csv"])]
+    #[arg(long, conflicts_with_all = ["by", "only", "csv"])]
     blocks: bool,
 
     /// Show each record that was counted, and each that was not, with the reason
-    #[arg(long, conflicts_with_all = ["by", "csv", "blocks"])]
+    ///
+    /// With --by and --only, those behind one total: `--by model --only claude-opus-5 --explain`.
+    #[arg(long, conflicts_with_all = ["csv", "blocks"])]
     explain: bool,
 
     /// Show our figures beside Claude Code's own, for sessions that have them
-    #[arg(long, conflicts_with_all = ["by", "csv", "blocks", "explain"])]
+    #[arg(long, conflicts_with_all = ["by", "only", "csv", "blocks", "explain"])]
     reconcile: bool,
 }
 
@@ -158,15 +164,22 @@ pub(crate) fn run(cx: &Context, args: &UsageArgs) -> Result<Outcome, CommandErro
     let chosen = |session: &str| sessions.as_ref().is_none_or(|sessions| sessions.contains(session));
     let keep = |at: Option<i64>, session: &str| range.contains(at) && chosen(session);
     let report = report::Report { cx, book: &book, zone: &zone, now: now.as_millisecond(), csv: args.csv };
-    let groups = Groups::of(&read.calls, args.by.into(), &book, &zone, keep);
+    let by = args.by.into();
+    let wanted =
+        |key: &GroupKey| args.only.is_empty() || args.only.iter().any(|name| report::is_named(key, name));
+    let mut groups = Groups::of(&read.calls, by, &book, &zone, keep);
+    if !args.only.is_empty() {
+        groups.retain(wanted);
+    }
     let found = if args.explain {
-        report.explain(&read.calls, keep)?
+        let marked = (!args.only.is_empty()).then(|| read.calls.in_groups(by, &zone, wanted));
+        report.explain(&read.calls, marked.as_deref(), keep)?
     } else if args.reconcile {
         report.reconcile(&read.calls, chosen)?
     } else if args.blocks {
         report.windows(&read.calls, keep)?
     } else {
-        report.groups(&read.calls, args.by.into(), &groups)?
+        report.groups(&read.calls, by, &groups)?
     };
     report.notes(&read, &groups.total);
     Ok(match (read.unread.is_empty(), found) {

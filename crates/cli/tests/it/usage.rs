@@ -146,6 +146,27 @@ fn explain_goes_down_to_the_lines() {
 }
 
 #[test]
+fn from_any_total_down_to_its_lines() {
+    let home = home();
+    let lines = |by: &str, name: &str| {
+        let run = at_home(&home, &["usage", "--by", by, "--only", name, "--explain", "--json"]);
+        run.json_lines().iter().map(|line| line["line"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(lines("model", "claude-opus-5"), [2, 3]);
+    assert_eq!(lines("model", "claude-haiku-4-5"), [1]);
+    assert_eq!(lines("day", "2026-01-02"), [5]);
+    assert_eq!(lines("tool", "Bash"), [2, 3]);
+    assert_eq!(lines("tool", "(none)"), [5, 1]);
+    assert_eq!(lines("branch", "main"), [2, 3, 5, 1]);
+    let only = at_home(
+        &home,
+        &["usage", "--by", "model", "--only", "claude-nova-9", "--only", "claude-haiku-4-5", "--csv"],
+    );
+    assert_eq!(only.out.lines().count(), 3, "{only}");
+    assert_eq!(at_home(&home, &["usage", "--only", "never"]).code, 1);
+}
+
+#[test]
 fn blocks_say_what_is_an_estimate() {
     let home = home();
     let lines = at_home(&home, &["usage", "--blocks", "--json"]).json_lines();

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use jiff::tz::TimeZone;
 use serde_json::Value;
 use threadline_entry::AgentKind;
 use threadline_testkit::{shared, shared_logs};
-use threadline_usage::{By, Source};
+use threadline_usage::{Book, By, Money, Source, Verdict};
 
 use crate::group::{EVERY, sum};
 use crate::{Home, figures};
@@ -112,9 +113,24 @@ fn real_logs_come_out_as_a_plain_count_says() {
         (total.calls, [tokens.input, tokens.output, tokens.cache_read, tokens.cache_write()]),
         (calls, counts)
     );
+    let (all, book, zone) = (home.calls(), Book::embedded(), TimeZone::UTC);
     for by in EVERY {
         let groups = home.groups(by);
         assert_eq!(sum(&groups), total, "{by:?}");
+        // The records behind the largest groups are as many as their calls, and cost as much.
+        for group in groups.groups.iter().filter(|_| by != By::Tool).take(3) {
+            let marked = all.in_groups(by, &zone, |key| *key == group.key);
+            let records = all.explain_some(&book, Some(&marked), |_, _| true);
+            let counted: Vec<_> =
+                records.iter().filter(|record| record.verdict == Verdict::Counted).collect();
+            assert_eq!(counted.len() as u64, group.totals.calls, "{:?}", group.key);
+            assert_eq!(
+                counted.iter().filter_map(|record| record.cost).sum::<Money>(),
+                group.totals.cost,
+                "{:?}",
+                group.key
+            );
+        }
     }
     let mut other = home.clone();
     other.0.reverse();

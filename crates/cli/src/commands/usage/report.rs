@@ -152,9 +152,10 @@ impl Report<'_> {
     pub(super) fn explain(
         &self,
         calls: &Calls,
+        marked: Option<&[bool]>,
         keep: impl Fn(Option<i64>, &str) -> bool,
     ) -> Result<bool, CommandError> {
-        let records = calls.explain(self.book, keep);
+        let records = calls.explain_some(self.book, marked, keep);
         let mut answer = if self.cx.json { self.cx.ui.answer() } else { self.cx.ui.long_answer() };
         let page = self.cx.ui.page();
         let mut last = None;
@@ -288,6 +289,11 @@ fn cells(key: &GroupKey) -> impl Iterator<Item = &str> {
         GroupKey::Branch { project, branch } => (project, Some(branch)),
     };
     [Some(first), second].into_iter().flatten()
+}
+
+/// Whether a group goes by this name.
+pub(super) fn is_named(key: &GroupKey, name: &str) -> bool {
+    cells(key).any(|cell| cell == name)
 }
 
 /// The cells of a sum.

@@ -1,0 +1,69 @@
+//! Days, weeks and months in a time zone.
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan};
+use threadline_entry::Millis;
+
+use crate::group::By;
+use crate::scan::UNDATED;
+
+/// Days in a time zone, found quickly for moments that follow each other.
+pub(crate) struct Days<'z> {
+    zone: &'z TimeZone,
+    pub(crate) by: By,
+    /// The day of the last moment: where it begins and ends, and its number.
+    last: (Millis, Millis, u64),
+}
+
+/// The day 0000-01-01 is so many days before 1970.
+const FIRST_DAY: i64 = 719_528;
+const UNDATED_DAY: u64 = u64::MAX;
+
+impl<'z> Days<'z> {
+    pub(crate) fn new(zone: &'z TimeZone, by: By) -> Self {
+        Self { zone, by, last: (0, 0, 0) }
+    }
+
+    /// The number of the day, week or month that a moment is in: that of its first day.
+    pub(crate) fn of(&mut self, at: Millis) -> u64 {
+        if at < self.last.0 || at >= self.last.1 {
+            let Some(found) = self.find(at) else { return UNDATED_DAY };
+            self.last = found;
+        }
+        self.last.2
+    }
+
+    fn find(&self, at: Millis) -> Option<(Millis, Millis, u64)> {
+        let moment = Timestamp::from_millisecond(at).ok().filter(|_| at != UNDATED)?;
+        let date = moment.to_zoned(self.zone.clone()).date();
+        let start = |date: Date| Some(date.to_zoned(self.zone.clone()).ok()?.timestamp().as_millisecond());
+        let (from, to) = (start(date)?, start(date.tomorrow().ok()?)?);
+        let first = match self.by {
+            By::Week => date.checked_sub(i64::from(date.weekday().to_monday_zero_offset()).days()).ok()?,
+            By::Month => date.first_of_month(),
+            _ => date,
+        };
+        let epoch = Date::constant(1970, 1, 1);
+        let days = i64::from(first.since(epoch).ok()?.get_days());
+        Some((from, to, (days + FIRST_DAY) as u64))
+    }
+
+    pub(crate) fn label(&self, id: u64) -> String {
+        if id == UNDATED_DAY {
+            return "undated".to_owned();
+        }
+        let days = id as i64 - FIRST_DAY;
+        let Ok(date) = Date::constant(1970, 1, 1).checked_add(days.days()) else {
+            return "undated".to_owned();
+        };
+        match self.by {
+            By::Week => {
+                let week = date.iso_week_date();
+                format!("{:04}-W{:02}", week.year(), week.week())
+            }
+            By::Month => date.strftime("%Y-%m").to_string(),
+            _ => date.to_string(),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Totals: calls added up.
+
+use std::collections::BTreeSet;
+use std::ops::AddAssign;
+
+use crate::book::{Book, Price};
+use crate::calls::Call;
+use crate::figures::Tokens;
+use crate::money::Money;
+
+/// The sum of some calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Totals {
+    /// How many calls.
+    pub calls: u64,
+    /// What they used.
+    pub tokens: Tokens,
+    /// How often they searched the web.
+    pub web_searches: u64,
+    /// What those with a price cost.
+    pub cost: Money,
+    /// The models that have no price; their calls are not in `cost`.
+    pub unpriced: BTreeSet<String>,
+    /// How many calls have no price.
+    pub unpriced_calls: u64,
+    /// How many calls used more output tokens than their log says.
+    pub under_reported: u64,
+    /// How often a tool was called; only by tool.
+    pub tool_calls: u64,
+}
+
+impl AddAssign<&Self> for Totals {
+    fn add_assign(&mut self, other: &Self) {
+        self.calls += other.calls;
+        let (ours, theirs) = (&mut self.tokens, &other.tokens);
+        ours.input = ours.input.saturating_add(theirs.input);
+        ours.output = ours.output.saturating_add(theirs.output);
+        ours.cache_read = ours.cache_read.saturating_add(theirs.cache_read);
+        ours.cache_write_5m = ours.cache_write_5m.saturating_add(theirs.cache_write_5m);
+        ours.cache_write_1h = ours.cache_write_1h.saturating_add(theirs.cache_write_1h);
+        self.web_searches += other.web_searches;
+        self.cost += other.cost;
+        if !other.unpriced.is_subset(&self.unpriced) {
+            self.unpriced.extend(other.unpriced.iter().cloned());
+        }
+        self.unpriced_calls += other.unpriced_calls;
+        self.under_reported += other.under_reported;
+        self.tool_calls += other.tool_calls;
+    }
+}
+
+impl Totals {
+    /// Whether the calls cost more than `cost` says: some have no price, or a log that tells of less than they used.
+    pub fn is_least(&self) -> bool {
+        self.unpriced_calls > 0 || self.under_reported > 0
+    }
+
+    /// The cost in short, for people: `$0.42`; `≥ $0.42` where it was more; `no price` where nothing has one.
+    pub fn short_cost(&self) -> String {
+        if self.unpriced_calls == self.calls && self.calls > 0 && self.cost == Money::ZERO {
+            return "no price".to_owned();
+        }
+        format!("{}{}", if self.is_least() { "≥ " } else { "" }, self.cost.short())
+    }
+
+    /// Why the calls cost more than `cost` says, in a sentence or two; nothing where they do not.
+    pub fn caveat(&self) -> Option<String> {
+        let calls = |count: u64| if count == 1 { "1 call".to_owned() } else { format!("{count} calls") };
+        let mut reasons = Vec::new();
+        if self.unpriced_calls > 0 {
+            let names: Vec<&str> = self.unpriced.iter().map(|name| &**name).collect();
+            reasons.push(format!("{} without a price ({})", calls(self.unpriced_calls), names.join(", ")));
+        }
+        if self.under_reported > 0 {
+            reasons.push(format!("{} with more output than the log says", calls(self.under_reported)));
+        }
+        (!reasons.is_empty()).then(|| reasons.join("; "))
+    }
+
+    /// A call as a sum of one.
+    pub(crate) fn of(call: &Call<'_>, book: &Book) -> Self {
+        Self::by_prices(call, book, book.prices(call.model))
+    }
+
+    pub(crate) fn by_prices(call: &Call<'_>, book: &Book, prices: &[Price]) -> Self {
+        let cost = book.cost_by(prices, call);
+        let mut unpriced = BTreeSet::new();
+        if cost.is_none() {
+            let fast = call.fast && !prices.is_empty();
+            unpriced.insert(if fast { format!("{} (fast)", call.model) } else { call.model.to_owned() });
+        }
+        Self {
+            calls: 1,
+            tokens: call.tokens,
+            web_searches: call.web_searches,
+            cost: cost.unwrap_or(Money::ZERO),
+            unpriced_calls: u64::from(cost.is_none()),
+            unpriced,
+            under_reported: u64::from(call.under_reported),
+            tool_calls: 0,
+        }
+    }
+
+    /// The share of the `n`th of `count`: what cannot be split goes to the first.
+    pub(crate) fn share(&self, n: u64, count: u64) -> Self {
+        let share = |whole: u64| whole / count + u64::from(n < whole % count);
+        let steps = self.cost.steps();
+        let count_steps = i128::from(count);
+        let first = if n == 0 { steps % count_steps } else { 0 };
+        Self {
+            calls: share(self.calls),
+            tokens: Tokens {
+                input: share(self.tokens.input),
+                output: share(self.tokens.output),
+                cache_read: share(self.tokens.cache_read),
+                cache_write_5m: share(self.tokens.cache_write_5m),
+                cache_write_1h: share(self.tokens.cache_write_1h),
+            },
+            web_searches: share(self.web_searches),
+            cost: Money::from_steps(steps / count_steps + first),
+            unpriced: self.unpriced.clone(),
+            unpriced_calls: share(self.unpriced_calls),
+            under_reported: share(self.under_reported),
+            tool_calls: 0,
+        }
+    }
+}
