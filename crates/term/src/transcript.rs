@@ -1,17 +1,14 @@
 //! A transcript as text, from top to bottom.
 
+mod item;
+
 use std::fmt::Write;
 
 use jiff::tz::TimeZone;
-use threadline_view::figure::{count, duration, plural, short_count};
-use threadline_view::{
-    AgentView, Body, BranchView, CallView, Card, Input, Item, Level, Outcome, Totals, Transcript, TurnView,
-    input_name, outcome_name, short_model, short_tool,
-};
+use threadline_view::figure::{duration, plural, short_count};
+use threadline_view::{AgentView, BranchView, Item, Level, Totals, Transcript, TurnView, short_model};
 use unicode_width::UnicodeWidthStr;
 
-use crate::ansi::colours;
-use crate::card::{attached, card_lines};
 use crate::page::{Label, Page, cut};
 use crate::{markdown, visible};
 
@@ -26,18 +23,6 @@ pub struct Style {
 
 /// How wide the column of costs is.
 const COST: usize = 10;
-
-/// How many lines of a failed call are shown where results are not.
-const ERROR_LINES: usize = 6;
-
-/// How many lines of a prompt are shown where not everything is.
-const PROMPT_LINES: usize = 40;
-
-/// What came of a call takes no more columns than this.
-const GIST: usize = 60;
-
-/// What a call was about has as many columns as this, where what came of it is long.
-const SUBJECT: usize = 36;
 
 /// Writes a transcript.
 pub fn render_transcript(transcript: &Transcript, page: Page, style: &Style) -> String {
@@ -239,24 +224,6 @@ impl<'a> Writer<'a> {
         self.items(&turn.items, indent);
     }
 
-    /// Things that happened. Thoughts that the log did not keep are counted.
-    fn items(&mut self, items: &[Item], indent: usize) {
-        let is_lost = |item: &&Item| matches!(&item.body, Body::Thinking(text) if text.is_empty());
-        let mut rest = items;
-        while let [item, after @ ..] = rest {
-            self.reply_cost(item, indent);
-            let lost = rest.iter().take_while(is_lost).count();
-            if lost > 1 {
-                let text = format!("~ thought {lost} times (not in the log)");
-                self.line(indent, Some(Label::Dim), &text);
-                rest = &rest[lost..];
-            } else {
-                self.item(item, indent);
-                rest = after;
-            }
-        }
-    }
-
     /// What the reply cost that begins here, in the margin, where everything is shown.
     fn reply_cost(&mut self, item: &Item, indent: usize) {
         let Some(spent) = item.spent.as_deref().filter(|_| self.style.level >= Level::Full) else { return };
@@ -272,219 +239,6 @@ impl<'a> Writer<'a> {
         let moment = moment.to_zoned(self.style.zone.clone());
         let again = self.day.replace(moment.date()) == Some(moment.date());
         moment.strftime(if again { "%H:%M" } else { "%Y-%m-%d %H:%M" }).to_string()
-    }
-
-    fn item(&mut self, item: &Item, indent: usize) {
-        match &item.body {
-            Body::Input { input, text, files, context } => {
-                self.input(*input, text, indent);
-                for about in context {
-                    let first = about.lines().next().unwrap_or_default();
-                    self.line(
-                        indent,
-                        Some(Label::Dim),
-                        &cut(&format!("  {}", visible(first)), self.page.room(indent)),
-                    );
-                }
-                for file in files {
-                    self.line(indent + 2, Some(Label::Dim), &attached(file));
-                }
-            }
-            Body::Text(text) if text.trim().is_empty() => {}
-            Body::Text(text) => {
-                self.gap();
-                self.prose(indent, text.trim_start_matches(['\n', '\r']));
-                self.gap();
-            }
-            Body::Thinking(text) => self.thinking(text, indent),
-            Body::Call(call) => self.call(call, indent),
-            Body::Compaction { trigger, before, after, dropped, summary } => {
-                let mut parts: Vec<String> = trigger.iter().map(|word| visible(word).into_owned()).collect();
-                match (before, after) {
-                    (Some(before), Some(after)) => {
-                        parts.push(format!("{} → {} tokens", count(*before), count(*after)));
-                    }
-                    (Some(before), None) => parts.push(format!("at {} tokens", count(*before))),
-                    _ => {}
-                }
-                if *dropped > 0 {
-                    parts.push(format!("{} summed up", plural(*dropped as u64, "line")));
-                }
-                self.gap();
-                let text = format!("══ compacted: {}", parts.join(", "));
-                self.line(indent, Some(Label::Warning), text.trim_end_matches(": "));
-                match summary {
-                    Some(summary) if self.style.level >= Level::Full => self.prose(indent + 2, summary),
-                    Some(summary) => self.excerpt(summary, indent + 2, ERROR_LINES, false),
-                    None => {}
-                }
-            }
-            Body::Link { label, url } => {
-                let (label, url) = (one_line(label), one_line(url));
-                if label.width() + url.width() + 3 <= self.page.room(indent) {
-                    return self.line(indent, Some(Label::Link), &format!("↗ {label} {url}"));
-                }
-                self.line(indent, Some(Label::Link), &cut(&format!("↗ {label}"), self.page.room(indent)));
-                self.line(indent + 2, Some(Label::Link), &url);
-            }
-            Body::Trouble { label, text } => {
-                let mark = format!("✗ {}  ", visible(label));
-                let lines = self.page.wrap(visible(text).trim(), indent + mark.width());
-                let mark = self.page.paint(Label::Error, &mark);
-                self.line(indent, None, &format!("{mark}{}", lines.first().map_or("", String::as_str)));
-                for line in lines.iter().skip(1) {
-                    self.line(indent + 2, None, line);
-                }
-            }
-            Body::Event { label, text } => {
-                let text = format!("· {}  {}", visible(label), visible(text).trim());
-                let mut lines = self.page.wrap(text.trim_end(), indent + 2).into_iter();
-                self.line(indent, Some(Label::Dim), &lines.next().unwrap_or_default());
-                lines.for_each(|line| self.line(indent + 2, Some(Label::Dim), &line));
-            }
-            Body::Unknown { kind, raw } => {
-                let text = match kind {
-                    Some(kind) => format!("? {} (a type that threadline does not know)", visible(kind)),
-                    None => "? a line that is no entry".to_owned(),
-                };
-                self.line(indent, Some(Label::Warning), &text);
-                if self.style.level >= Level::Full {
-                    self.paragraph(indent + 2, Some(Label::Dim), raw);
-                }
-            }
-        }
-    }
-
-    fn thinking(&mut self, text: &str, indent: usize) {
-        if text.is_empty() {
-            self.line(indent, Some(Label::Dim), "~ thought (not in the log)");
-        } else if self.style.level >= Level::Full {
-            self.line(indent, Some(Label::Dim), "~ thought");
-            self.paragraph(indent + 2, Some(Label::Dim), text);
-        } else {
-            let start = &text[..text.floor_char_boundary(400)];
-            let line = cut(&format!("~ {}", one_line(start)), self.page.column(indent));
-            self.line(indent, Some(Label::Dim), &line);
-        }
-    }
-
-    fn input(&mut self, input: Input, text: &str, indent: usize) {
-        if input == Input::Interrupt {
-            let how = text.trim().trim_start_matches("[Request interrupted by user").trim_end_matches(']');
-            let how = how.trim().replace("for tool use", "at a tool call");
-            let text = format!("■ interrupted {}", visible(&how));
-            return self.line(indent, Some(Label::Warning), text.trim_end());
-        }
-        let name = input_name(input);
-        if !input.is_typed() && !input.opens_turn() {
-            let kind = name.unwrap_or_default();
-            let printed = matches!(input, Input::CommandOutput | Input::BashOutput);
-            if self.style.level < Level::Full && !printed {
-                let first = visible(text.trim().lines().next().unwrap_or_default()).into_owned();
-                let line = cut(&format!("· {kind}  {first}"), self.page.room(indent));
-                return self.line(indent, Some(Label::Dim), &line);
-            }
-            if !printed {
-                self.line(indent, Some(Label::Dim), &format!("· {kind}"));
-                return self.paragraph(indent + 2, Some(Label::Dim), text);
-            }
-            let limit = if self.style.level < Level::Full { ERROR_LINES } else { usize::MAX };
-            let text = text.trim_matches(['\n', '\r']).trim_end();
-            let lines = colours(text, Label::Dim.style()).wrap(self.page, self.page.room(indent + 2));
-            for line in lines.iter().take(limit) {
-                self.line(indent + 2, None, line);
-            }
-            return self.more(lines.len().saturating_sub(limit), indent + 2);
-        }
-        self.gap();
-        if let Some(name) = name {
-            self.line(indent, Some(Label::Dim), &format!("· {name}"));
-        }
-        let lines = self.page.wrap(visible(text).trim_end(), indent + 2);
-        let limit = match (self.style.level >= Level::Full, indent) {
-            (true, _) => usize::MAX,
-            (_, 0) => PROMPT_LINES,
-            // What sub-agents are asked is long, and nobody typed it.
-            _ => ERROR_LINES,
-        };
-        // A line or two more take no more room than to say so.
-        let limit = if lines.len() <= limit.saturating_add(2) { usize::MAX } else { limit };
-        for line in lines.iter().take(limit) {
-            self.line(indent, Some(Label::Prompt), &format!("> {line}"));
-        }
-        self.more(lines.len().saturating_sub(limit), indent + 2);
-    }
-
-    fn call(&mut self, call: &CallView, indent: usize) {
-        let failed = call.outcome != Outcome::Ok;
-        let mark = if failed { self.page.paint(Label::Error, "✗") } else { "▸".to_owned() };
-        let name = self.page.paint(Label::Tool, &visible(short_tool(&call.name)));
-        let gist = if failed && call.gist.is_empty() { outcome_name(call.outcome) } else { &call.gist };
-        let took = call.duration.filter(|millis| *millis > 99).map(duration);
-        let subject = one_line(&call.subject);
-        // What it was about gives way to what came of it, down to a few words; then that gives way.
-        let took_room = took.as_ref().map_or(0, |took| took.width() + 3);
-        let room = self.page.room(indent).saturating_sub(short_tool(&call.name).width() + took_room + 6);
-        let gist = one_line(gist);
-        let gist = cut(&gist, room.saturating_sub(subject.width().min(SUBJECT)).clamp(12, GIST));
-        let subject = cut(&subject, room.saturating_sub(gist.width()).max(12));
-        let label = if failed { Label::Error } else { Label::Dim };
-        let parts = [(label, gist), (Label::Dim, took.unwrap_or_default())];
-        let parts = parts.iter().filter(|(_, text)| !text.is_empty());
-        let about: Vec<String> = parts.map(|(label, text)| self.page.paint(*label, text)).collect();
-        let gap = if subject.is_empty() { "" } else { "  " };
-        let about = about.join(&self.page.paint(Label::Dim, " · "));
-        self.line(indent, None, &format!("{mark} {name}{gap}{subject}  {about}"));
-        if self.style.level >= Level::Full {
-            for line in card_lines(call, self.page, indent + 4) {
-                self.line(indent + 4, None, &line);
-            }
-        }
-        let whole = self.style.level >= Level::Full;
-        // A command's card shows what it printed.
-        let told = whole && matches!(call.card, Card::Command(_));
-        if let Some(complaint) = call.complaint().filter(|_| !told) {
-            let limit = if whole { usize::MAX } else { ERROR_LINES };
-            // A command says at its end what went wrong.
-            let end = matches!(call.card, Card::Command(_));
-            self.excerpt(complaint, indent + 4, limit, end);
-        }
-        for line in
-            call.objection().map(|said| self.page.wrap(&visible(said), indent + 6)).into_iter().flatten()
-        {
-            self.line(indent + 4, Some(Label::Prompt), &format!("> {line}"));
-        }
-        for agent in &call.agents {
-            self.agent(agent, indent + 2);
-        }
-    }
-
-    /// The first `limit` lines of a text, or the last, and how many more there are.
-    fn excerpt(&mut self, text: &str, indent: usize, limit: usize, end: bool) {
-        let text = visible(text);
-        let lines: Vec<&str> = text.trim_end().lines().collect();
-        let more = lines.len().saturating_sub(limit);
-        if end {
-            self.more(more, indent);
-        }
-        for line in lines.iter().skip(if end { more } else { 0 }).take(limit) {
-            if limit == usize::MAX {
-                self.paragraph(indent, Some(Label::Dim), line);
-            } else {
-                self.line(indent, Some(Label::Dim), &cut(line, self.page.room(indent)));
-            }
-        }
-        if !end {
-            self.more(more, indent);
-        }
-    }
-
-    /// Says how many lines are not shown, if any.
-    fn more(&mut self, lines: usize, indent: usize) {
-        if lines > 0 {
-            let text = format!("… {}", plural(lines as u64, "more line"));
-            self.line(indent, Some(Label::Dim), &text);
-        }
     }
 
     fn agent(&mut self, agent: &AgentView, indent: usize) {
@@ -511,8 +265,4 @@ impl<'a> Writer<'a> {
             self.turn(turn, 2);
         }
     }
-}
-
-fn one_line(text: &str) -> String {
-    visible(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }

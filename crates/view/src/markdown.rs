@@ -102,7 +102,8 @@ impl Writer<'_> {
                 for file in files {
                     self.line(depth, &file.media_type);
                 }
-                if let Some(name) = input_name(*input).filter(|_| input.is_typed() || input.opens_turn()) {
+                let printed = matches!(input, Input::Interrupt | Input::CommandOutput | Input::BashOutput);
+                if let Some(name) = input_name(*input).filter(|_| !printed) {
                     self.line(depth, name);
                 }
                 match input {
@@ -141,8 +142,14 @@ impl Writer<'_> {
             Body::Event { label, text } => {
                 self.line(depth, &format!("{}: {}", one_line(label), one_line(text)))
             }
-            Body::Unknown { kind, .. } => {
-                self.line(depth, &format!("unknown line {}", one_line(kind.as_deref().unwrap_or(""))))
+            Body::Unknown { kind, raw } => {
+                match kind {
+                    Some(kind) => self.line(depth, &format!("unknown line {}", one_line(kind))),
+                    None => self.line(depth, "a line that is no entry"),
+                }
+                if self.level >= Level::Full {
+                    self.fence(depth, "", raw);
+                }
             }
         }
     }

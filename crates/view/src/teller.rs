@@ -280,6 +280,8 @@ impl<'f> Teller<'f> {
         let mut told = Call { name: &call.name, input, data, text: &text, failed, cwd, kept }.told();
         if let Some(inside) = below(&told.subject, cwd) {
             told.subject = inside;
+        } else if matches!(told.card, Card::File { .. } | Card::Diff { .. }) {
+            told.subject = end_of_path(told.subject);
         }
         let task = (call.name == "TaskUpdate").then(|| self.task_name(call)).flatten();
         if let (Card::Todos(todos), Some(name)) = (&mut told.card, task) {
@@ -387,6 +389,20 @@ impl<'f> Teller<'f> {
 pub(crate) fn below(path: &str, cwd: &str) -> Option<String> {
     let inside = path.strip_prefix(cwd).filter(|_| !cwd.is_empty())?.strip_prefix(['/', '\\'])?;
     (!inside.is_empty()).then(|| inside.to_owned())
+}
+
+/// A path longer than this is told by its end.
+const LONG_PATH: usize = 56;
+
+/// The end of a long path: the name of a file says more than where the disk begins.
+fn end_of_path(path: String) -> String {
+    if path.len() <= LONG_PATH {
+        return path;
+    }
+    let ends = path.char_indices().filter(|(_, ch)| matches!(ch, '/' | '\\')).map(|(at, _)| &path[at..]);
+    let ends: Vec<&str> = ends.collect();
+    let end = ends.iter().find(|end| end.len() < LONG_PATH).or(ends.last());
+    end.map_or_else(|| path.clone(), |end| format!("…{end}"))
 }
 
 /// Sub-agents that nothing else names are called what the call calls them.

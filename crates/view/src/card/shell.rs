@@ -48,12 +48,23 @@ impl Call<'_> {
             (_, Some(task)) => format!("in the background as {task}"),
             _ => state,
         };
-        let mut subject = first_line(card.command.trim_start()).to_owned();
+        let mut subject = first_line(self.here(card.command.trim_start())).to_owned();
         if card.command.trim().lines().count() > 1 {
             subject.push_str(" …");
         }
         let subject = if subject.is_empty() { self.any_subject() } else { subject };
         Told { card: Card::Command(card), subject, gist }
+    }
+
+    /// A command without the `cd` to where it is run anyway.
+    fn here<'c>(&self, command: &'c str) -> &'c str {
+        let plain =
+            |path: &str| path.trim_matches(['"', '\'']).trim_end_matches(['/', '\\']).replace('\\', "/");
+        let rest = command.strip_prefix("cd ").and_then(|rest| rest.split_once(" && "));
+        match rest.filter(|(folder, _)| plain(folder.trim()) == plain(self.cwd)) {
+            Some((_, rest)) => rest.trim_start(),
+            None => command,
+        }
     }
 
     /// A task in the background was ended.
