@@ -14,6 +14,7 @@ mod conformance;
 mod corpus;
 mod peer;
 mod receivers;
+mod running;
 mod surgery;
 mod tidy;
 mod trace;

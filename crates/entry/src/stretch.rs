@@ -95,7 +95,8 @@ impl Stretch {
     /// Turns the lines into entries with their long texts cut, as [`abridge`] does. They share memory that holds what is
     /// left, and stand where the lines stand.
     pub fn parse_abridged(&self, keep: usize, mut sink: impl FnMut(Entry, Vec<Finding>)) {
-        let mut short = Vec::with_capacity(self.bytes.len() / 4);
+        // What is not written to costs nothing, and is given back.
+        let mut short = Vec::with_capacity(self.bytes.len());
         let ends: Vec<usize> = self
             .lines()
             .map(|line| {

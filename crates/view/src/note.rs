@@ -9,7 +9,7 @@ use threadline_entry::Kind;
 use threadline_entry::lens::Block;
 use threadline_session::{Family, Outcome, ResultAt, Session};
 
-use crate::card::{Card, changes_files};
+use crate::card::{Call, Card, changes_files};
 use crate::diff::Hunk;
 use crate::outline::title_of;
 use crate::teller::Teller;
@@ -33,11 +33,16 @@ impl Notes {
 
     /// Takes in what was added to a family. Its agents must be those that it had, in the same order, and more.
     pub fn follow(&mut self, family: &Family) {
+        self.follow_main(family);
         self.agents.resize_with(family.agents.len(), Vec::new);
-        take_in(&mut self.main, family, None);
         for (agent, notes) in self.agents.iter_mut().enumerate() {
             take_in(notes, family, Some(agent));
         }
+    }
+
+    /// The same of the session alone, which may be known before its sub-agents are.
+    pub fn follow_main(&mut self, family: &Family) {
+        take_in(&mut self.main, family, None);
     }
 
     /// Forgets the sub-agents, which are others now or stand in another order.
@@ -125,7 +130,7 @@ impl Note {
                 let mut calls = Vec::new();
                 let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
                 for (i, block) in blocks.enumerate() {
-                    match CallNote::of(teller, session, idx, block) {
+                    match CallNote::of(session, idx, block) {
                         Some(call) => calls.push((i as u32, Mark::Call(call))),
                         None => teller.said(idx, block).into_iter().for_each(|body| take(i, body)),
                     }
@@ -150,16 +155,20 @@ impl Note {
 }
 
 impl CallNote {
-    fn of<'f>(teller: &Teller<'f>, session: &Session, idx: usize, block: Block<'f>) -> Option<Self> {
+    fn of(session: &Session, idx: usize, block: Block<'_>) -> Option<Self> {
         let id = block.id().filter(|_| block.is("tool_use"))?;
         let place = session.calls_on(idx).find(|&call| session.tool_calls()[call].id == id)?;
         let call = &session.tool_calls()[place];
-        let card = changes_files(&call.name).then(|| teller.call(call, block).card);
-        let changed = match card {
+        let (outcome, result) = (call.outcome(session), call.results.first().copied());
+        let told = || {
+            let data = result.and_then(|at| session.entries()[at.entry_idx].tool_use_result());
+            let failed = outcome != Outcome::Ok;
+            Call { name: &call.name, input: block.input(), data, text: "", failed, kept: &|_| None }.told()
+        };
+        let changed = match changes_files(&call.name).then(|| told().card) {
             Some(Card::Diff { hunks, .. }) => Some(Hunk::counts(&hunks)),
             _ => None,
         };
-        let result = call.results.first().copied();
-        Some(Self { call: place as u32, outcome: call.outcome(session), result, changed })
+        Some(Self { call: place as u32, outcome, result, changed })
     }
 }

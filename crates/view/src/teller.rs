@@ -263,7 +263,7 @@ impl<'f> Teller<'f> {
         })
     }
 
-    pub(crate) fn call(&self, call: &ToolCall, block: Block<'f>) -> CallView {
+    fn call(&self, call: &ToolCall, block: Block<'f>) -> CallView {
         let session = self.session();
         let result = call.result(session);
         let content = result.and_then(|block| block.content());

@@ -62,14 +62,26 @@ impl<'a> Telling<'a> {
     ///
     /// Each turn goes to `sink` with the [head](Self::head); what else there is to say of the session comes back.
     pub fn each_turn(self, sink: &mut dyn FnMut(&Transcript, TurnView)) -> Transcript {
-        self.some_turns(&|_, _| true, &mut |told, turn| {
+        let told = self.some_turns(&|_, _| true, &mut |told, turn| {
             sink(told, turn);
             ControlFlow::Continue(())
-        })
+        });
+        Transcript { findings: findings(&self.family.main), ..told }
+    }
+
+    /// The number of the turn that a line of the log stands in, if it is part of the conversation.
+    pub fn turn_on(self, line_no: u64) -> Option<usize> {
+        let session = &self.family.main;
+        let met = RefCell::default();
+        let teller = Teller { telling: self, agent: None, depth: 0, met: &met };
+        let is_there = |&idx: &usize| session.entries()[idx].at().line_no == line_no;
+        let turns = session.turns_of(&teller.thread());
+        turns.iter().find(|turn| turn.entries.iter().any(|idx| is_there(idx))).map(|turn| turn.number)
     }
 
     /// Tells the turns that `wanted` says yes to, given a turn's number and how many there are, until `sink` breaks off;
-    /// then nothing else is told either.
+    /// then nothing else is told either. What is wrong with the session takes longest to find, and is left to
+    /// [`findings`].
     pub fn some_turns(
         self,
         wanted: &dyn Fn(usize, usize) -> bool,
@@ -95,7 +107,6 @@ impl<'a> Telling<'a> {
         };
         told.branches = branches.into_iter().map(branch).collect();
         told.agents = teller.strays(&|agent| teller.agent(agent));
-        told.findings = findings(session);
         told
     }
 }

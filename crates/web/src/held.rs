@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-use threadline_session::{Agent, Family, Session, Spawn};
+use threadline_session::{Agent, Family, Inside, Session, Spawn};
 use threadline_store::{AgentFile, SessionFile};
 use threadline_usage::Book;
 use threadline_view::{Finding, Item, Layout, Notes, Spending, Telling, findings, items, layout};
@@ -101,7 +101,6 @@ impl Held {
         held.look_for_agents(&mut agents);
         held.join(session, agents);
         held.look_closer();
-        held.count();
         Ok(held)
     }
 
@@ -135,6 +134,7 @@ impl Held {
         if seen == Seen::Grown || was_gone != self.gone {
             self.version += 1;
             self.plans.clear();
+            self.counted = false;
             if !fresh.is_empty() || !self.family.follow() {
                 let Family { main, mut agents, .. } = std::mem::take(&mut self.family);
                 agents.truncate(known);
@@ -169,18 +169,30 @@ impl Held {
         }
     }
 
-    /// Joins the session with its sub-agents.
+    /// Joins the session with its sub-agents, and counts what all of it cost.
     fn join(&mut self, main: Session, mut agents: Vec<Agent>) {
         for (agent, logged) in agents.iter_mut().zip(&self.agents) {
             agent.spawn.clone_from(&logged.spawn);
         }
-        self.family = Family::new(main, agents);
+        // None of these needs another: what stands inside the session, what it cost, and what its lines come to.
+        let alone = Family::with(main, Vec::new(), Inside::default());
+        let main = &alone.main;
+        let price = || {
+            // Everybody asks for the conversation next.
+            main.thread();
+            Spending::of_logs(main, &agents, &self.book)
+        };
+        let notes = &mut self.notes;
+        let (_, (inside, spending)) =
+            rayon::join(|| notes.follow_main(&alone), || rayon::join(|| Inside::of(main, &agents), price));
+        self.family = Family::with(alone.main, agents, inside);
+        (self.spending, self.counted) = (Arc::new(spending), true);
         self.notes.forget_agents();
     }
 
     /// Counts and checks what is new. What takes long in a large session is left for [`Held::settle`].
     fn look_closer(&mut self) {
-        (self.counted, self.checked) = (false, false);
+        self.checked = false;
         if self.main.bytes() <= LATER {
             self.settle();
         }
@@ -189,10 +201,7 @@ impl Held {
     /// Counts what all of it cost, if that is not known.
     pub(crate) fn count(&mut self) {
         if !std::mem::replace(&mut self.counted, true) {
-            let (family, book) = (&self.family, &self.book);
-            // Everybody asks for the conversation next.
-            let (spending, _) = rayon::join(|| Spending::of(family, book), || family.main.thread());
-            self.spending = Arc::new(spending);
+            self.spending = Arc::new(Spending::of(&self.family, &self.book));
             self.version += 1;
             self.plans.clear();
         }

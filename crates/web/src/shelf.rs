@@ -123,7 +123,11 @@ impl Shelf {
             }
         }
         drop(slots);
-        drop(let_go);
+        // A large session takes a while to take apart, and nobody waits for that.
+        match &self.pool {
+            Some(pool) => pool.spawn(|| drop(let_go)),
+            None => drop(let_go),
+        }
     }
 }
 

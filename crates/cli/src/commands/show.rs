@@ -7,7 +7,9 @@ use std::time::Duration;
 use threadline_session::Family;
 use threadline_store::{Change, Follower, SessionFile};
 use threadline_term::{Style, Telegraph, render_end, render_items, render_outline, render_transcript};
-use threadline_view::{Filter, Item, Level, Telling, Transcript, TurnView, changes, outline, patch, wire};
+use threadline_view::{
+    Filter, Item, Level, Telling, Transcript, TurnView, changes, findings, outline, patch, wire,
+};
 
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
@@ -134,6 +136,7 @@ fn show_told(cx: &Context, args: &ShowArgs, telling: Telling<'_>) -> Result<Outc
         if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     result?;
+    told.findings = findings(&telling.family.main);
     filter.apply(&mut told);
     if args.turns.is_some() {
         told.branches.clear();
@@ -150,26 +153,19 @@ fn show_told(cx: &Context, args: &ShowArgs, telling: Telling<'_>) -> Result<Outc
 /// Up to here what is written goes out turn by turn.
 const FIRST_SCREENS: usize = 1 << 16;
 
-/// Writes what needs the whole session in view before a word of it can be told.
+/// Writes what is not told turn by turn.
 fn show_whole(
     cx: &Context,
     args: &ShowArgs,
     telling: Telling<'_>,
     anchor: Option<&str>,
 ) -> Result<Outcome, CommandError> {
-    let family = telling.family;
-    let mut transcript = telling.transcript();
-    filter(args).apply(&mut transcript);
-    if let Some(range) = args.turns {
-        let count = transcript.n_turns;
-        transcript.turns.retain(|turn| range.contains(turn.number, count));
-        transcript.branches.clear();
-        transcript.agents.clear();
-    }
-    if let Some(anchor) = anchor {
-        let last_line = family.main.entries().last().map_or(0, |entry| entry.at().line_no);
-        keep_turn_of(&mut transcript, anchor, last_line)?;
-    }
+    let transcript = match anchor {
+        Some(anchor) => transcript_of(args, telling, anchor)?,
+        None => transcript(args, telling, &|number, count| {
+            args.turns.is_none_or(|range| range.contains(number, count))
+        }),
+    };
     if cx.json {
         let mut answer = cx.ui.answer();
         let mut result = Ok(());
@@ -187,13 +183,51 @@ fn show_whole(
         render_outline(&outline(&transcript.turns), cx.ui.page())
     } else if matches!(args.level, LevelChoice::Raw) {
         let some = args.turns.is_some() || anchor.is_some() || args.errors || args.role.is_some();
-        raw(family, (some || !args.tool.is_empty()).then_some(&transcript))
+        raw(telling.family, (some || !args.tool.is_empty()).then_some(&transcript))
     } else {
         render_transcript(&transcript, cx.ui.page(), &style(args))
     };
     answer.write_all(text.as_bytes())?;
     answer.finish()?;
     Ok(Outcome::Done)
+}
+
+/// The turns that are wanted, and what else is asked for.
+fn transcript(args: &ShowArgs, telling: Telling<'_>, wanted: &dyn Fn(usize, usize) -> bool) -> Transcript {
+    let mut turns = Vec::new();
+    let told = telling.some_turns(wanted, &mut |_, turn| {
+        turns.push(turn);
+        ControlFlow::Continue(())
+    });
+    let mut transcript = Transcript { turns, ..told };
+    filter(args).apply(&mut transcript);
+    if args.turns.is_some() {
+        transcript.branches.clear();
+        transcript.agents.clear();
+    }
+    transcript
+}
+
+/// The turn that holds the item of this name.
+fn transcript_of(args: &ShowArgs, telling: Telling<'_>, anchor: &str) -> Result<Transcript, CommandError> {
+    let line = anchor.trim_start_matches('m').split('.').next().and_then(|line| line.parse::<u64>().ok());
+    // Mostly it stands in the conversation, and no other turn need be told.
+    if let Some(number) = line.and_then(|line| telling.turn_on(line)) {
+        let mut turns = Vec::new();
+        let told = telling.some_turns(&|other, _| other == number, &mut |_, turn| {
+            turns.push(turn);
+            ControlFlow::Break(())
+        });
+        let mut found = Transcript { turns, ..told };
+        filter(args).apply(&mut found);
+        if !found.turns.is_empty() {
+            return Ok(found);
+        }
+    }
+    let mut transcript = transcript(args, telling, &|_, _| true);
+    let last_line = telling.family.main.entries().last().map_or(0, |entry| entry.at().line_no);
+    keep_turn_of(&mut transcript, anchor, line.filter(|line| (1..=last_line).contains(line)))?;
+    Ok(transcript)
 }
 
 fn filter(args: &ShowArgs) -> Filter {
@@ -265,9 +299,13 @@ fn follow(cx: &Context, args: &ShowArgs, file: &SessionFile) -> Result<Outcome, 
     // The last turn whose end was told, and how many calls it had then.
     let mut ended = (0, 0);
     loop {
-        let mut main = std::mem::take(&mut family.main);
         let mut fresh = Vec::new();
         let change = follower.poll(|entry, findings| fresh.push((entry, findings)))?;
+        if !matches!(change, Change::Appended | Change::Replaced) {
+            std::thread::sleep(LOOK);
+            continue;
+        }
+        let mut main = std::mem::take(&mut family.main);
         if change == Change::Replaced {
             main = threadline_session::Session::with_id(&*file.id);
             shown.clear();
@@ -279,30 +317,26 @@ fn follow(cx: &Context, args: &ShowArgs, file: &SessionFile) -> Result<Outcome, 
             main.push(entry, findings);
         }
         family = Family::new(main, load::agents(file)?);
-        if matches!(change, Change::Appended | Change::Replaced) {
-            let spending = load::spending(&family)?;
-            let kept = |path: &str| load::kept_output(file, path);
-            let mut transcript =
-                Telling { family: &family, kept: &kept, spending: Some(&spending) }.transcript();
-            filter(args).apply(&mut transcript);
-            let mut answer = cx.ui.answer();
-            for turn in &mut transcript.turns {
-                let items: Vec<Item> =
-                    turn.items.drain(..).filter(|item| shown.insert(item.anchor.clone())).collect();
-                if !items.is_empty() && turn.number > turns {
-                    turns = turn.number;
-                    writeln!(answer, "\n── {} · {}", turn.number, turn.anchor)?;
-                }
-                answer.write_all(render_items(&items, cx.ui.page(), &style(args)).as_bytes())?;
-                if !turn.open && turn.spent.calls > 0 && (turn.number, turn.spent.calls) > ended {
-                    ended = (turn.number, turn.spent.calls);
-                    answer.write_all(render_end(turn, cx.ui.page()).as_bytes())?;
-                }
+        let spending = load::spending(&family)?;
+        let kept = |path: &str| load::kept_output(file, path);
+        let telling = Telling { family: &family, kept: &kept, spending: Some(&spending) };
+        let mut answer = cx.ui.answer();
+        for turn in &mut transcript(args, telling, &|_, _| true).turns {
+            let items: Vec<Item> =
+                turn.items.drain(..).filter(|item| shown.insert(item.anchor.clone())).collect();
+            if !items.is_empty() && turn.number > turns {
+                turns = turn.number;
+                writeln!(answer, "\n── {} · {}", turn.number, turn.anchor)?;
             }
-            match answer.finish() {
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Outcome::Done),
-                done => done?,
+            answer.write_all(render_items(&items, cx.ui.page(), &style(args)).as_bytes())?;
+            if !turn.open && turn.spent.calls > 0 && (turn.number, turn.spent.calls) > ended {
+                ended = (turn.number, turn.spent.calls);
+                answer.write_all(render_end(turn, cx.ui.page()).as_bytes())?;
             }
+        }
+        match answer.finish() {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Outcome::Done),
+            done => done?,
         }
         std::thread::sleep(LOOK);
     }
@@ -310,14 +344,13 @@ fn follow(cx: &Context, args: &ShowArgs, file: &SessionFile) -> Result<Outcome, 
 
 /// Leaves the turn that holds the item of this name; for a line that is told with another (a result with its
 /// call, a summary with its compaction), the turn that it stands in.
-fn keep_turn_of(transcript: &mut Transcript, anchor: &str, last_line: u64) -> Result<(), CommandError> {
+fn keep_turn_of(transcript: &mut Transcript, anchor: &str, line: Option<u64>) -> Result<(), CommandError> {
     let has = |turn: &TurnView| turn.anchor == anchor || turn.items.iter().any(|item| item.anchor == anchor);
     let left = transcript.branches.iter().flat_map(|branch| &branch.turns).find(|turn| has(turn)).cloned();
     transcript.branches.clear();
-    let line = anchor.trim_start_matches('m').split('.').next().and_then(|line| line.parse::<u64>().ok());
     let first_line = |turn: &TurnView| turn.items.iter().map(|item| item.line_no).min().unwrap_or(0);
     let around = || {
-        let line = line.filter(|line| (1..=last_line).contains(line))?;
+        let line = line?;
         transcript.turns.iter().rposition(|turn| first_line(turn) <= line).or(Some(0))
     };
     let found = transcript.turns.iter().position(has);

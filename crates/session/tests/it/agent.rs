@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use threadline_entry::AgentKind;
-use threadline_session::{Agent, Family};
+use threadline_session::{Agent, Family, Session};
 
 use crate::render::{agent, agents, session, turns_of};
 
@@ -152,6 +152,34 @@ fn where_an_agents_log_is_there_its_progress_counts_for_nothing() {
       thread: s1 s2 s3 s4
       replies: n1 n2
     ");
+}
+
+#[test]
+fn a_family_that_grows_line_by_line_is_the_one_that_was_made_at_once() {
+    let sides = "u1 user \"find it\"\na1 <- u1 reply m1 tool t1 Task {\"prompt\":\"look in src\"}\ns1 user \"look in src\" sidechain";
+    for (notation, logged) in [
+        (MAIN, vec![agent("a7f", None, LOG)]),
+        (MAIN, vec![agent("a7f", Some("t1"), LOG), agent("a8f", Some("gone"), LOG)]),
+        (PROGRESS, Vec::new()),
+        (PROGRESS, vec![agent("a7f", None, LOG)]),
+        (sides, Vec::new()),
+    ] {
+        let whole = session(notation);
+        let mut family = Family::new(Session::new(), logged.clone());
+        let mut main = Session::new();
+        for entry in whole.entries() {
+            family.main.push(entry.clone(), Vec::new());
+            main.push(entry.clone(), Vec::new());
+            let fresh = Family::new(main.clone(), logged.clone());
+            if family.follow() {
+                assert_eq!(agents(&family), agents(&fresh), "line {}", entry.at().line_no);
+            } else {
+                // Only where agents stand between the lines.
+                assert_eq!(notation, sides);
+                family = fresh;
+            }
+        }
+    }
 }
 
 #[test]
