@@ -1,5 +1,8 @@
 //! Lines with their long texts cut, for those who need to know what stands where and not every word.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
 use memchr::{memchr, memchr2};
 
 /// How a line looks with its long strings cut.
@@ -101,9 +104,10 @@ fn char_start(line: &[u8], mut at: usize, from: usize) -> usize {
 /// Whether the rest of a string may go unsaid: it is text, without control characters, and holds none of the marks
 /// by which an editor's context is told from a prompt.
 fn is_plain(rest: &[u8]) -> bool {
-    rest.iter().all(|byte| *byte >= 0x20)
-        && simdutf8::basic::from_utf8(rest).is_ok()
-        && memchr::memmem::find(rest, b"<ide_").is_none()
+    static MARK: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("<ide_"));
+    // Without an early exit, so that the compiler makes vectors of it.
+    let controls = rest.iter().fold(false, |found, byte| found | (*byte < 0x20));
+    !controls && simdutf8::basic::from_utf8(rest).is_ok() && MARK.find(rest).is_none()
 }
 
 #[cfg(test)]

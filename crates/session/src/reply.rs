@@ -47,7 +47,10 @@ impl Reply {
 
     /// What the reply used. Lines repeat the figures, and early ones are too low: the largest counts.
     pub fn usage<'s>(&self, session: &'s Session) -> Option<Usage<'s>> {
-        let usages = self.entries.iter().filter_map(|&idx| session.entries()[idx].message()?.usage());
-        usages.max_by_key(|usage| usage.output_tokens())
+        let usage = |idx: usize| session.entries()[idx].message()?.usage();
+        match self.entries[..] {
+            [only] => usage(only),
+            _ => self.entries.iter().filter_map(|&idx| usage(idx)).max_by_key(|usage| usage.output_tokens()),
+        }
     }
 }
