@@ -126,13 +126,17 @@ fn appended(server: &Running, browser: &Browser, home: &Path, card: &mut Card) {
         browser.wait("return document.getElementById('main')?.dataset.line");
         browser.run("scrollTo(0, document.documentElement.scrollHeight)");
         let mut times = Vec::new();
+        // The conversation goes on where it ended.
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        let last = text.rsplit("\"uuid\":\"").next().and_then(|rest| rest.split('"').next());
+        let mut parent = last.unwrap_or_default().to_owned();
         for i in 0..5 {
             let known = browser.run("return document.getElementById('main').dataset.line");
             browser.run(
                 "window.seen = 0; new MutationObserver((_, me) => { if (document.getElementById('main').dataset.line !== window.known) { window.seen = Date.now(); me.disconnect(); } }).observe(document.getElementById('main'), { attributes: true, attributeFilter: ['data-line'] }); window.known = document.getElementById('main').dataset.line;",
             );
             let line = format!(
-                "{{\"parentUuid\":null,\"isSidechain\":false,\"sessionId\":\"{session}\",\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":\"appended {i} {known}\"}},\"uuid\":\"appended-{i}-{session}\",\"timestamp\":\"2026-04-01T10:00:0{i}.000Z\"}}\n"
+                "{{\"parentUuid\":\"{parent}\",\"isSidechain\":false,\"sessionId\":\"{session}\",\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":\"appended {i} {known}\"}},\"uuid\":\"appended-{i}-{session}\",\"timestamp\":\"2026-04-01T10:00:0{i}.000Z\"}}\n"
             );
             let now =
                 SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64() * 1e3);
@@ -142,6 +146,7 @@ fn appended(server: &Running, browser: &Browser, home: &Path, card: &mut Card) {
             }
             let seen = browser.wait("return window.seen").as_f64().unwrap_or(f64::NAN);
             times.push(seen - now);
+            parent = format!("appended-{i}-{session}");
         }
         times.sort_by(f64::total_cmp);
         card.at_most(&format!("until an appended line is seen, {what}"), times[times.len() / 2], 250.0, "ms");

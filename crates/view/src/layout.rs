@@ -8,15 +8,15 @@ use std::cell::RefCell;
 
 use rustc_hash::FxHashMap;
 use threadline_entry::{Kind, Millis};
-use threadline_session::{Family, Outcome, Session, Thread, Turn};
+use threadline_session::{Family, Outcome, Reply, Session, Thread, Turn};
 use threadline_usage::Totals;
 
 use crate::card::Card;
-use crate::note::{Mark, Note, Notes};
+use crate::note::{self, Mark, Note, Notes};
 use crate::outline::OutlineLine;
 use crate::teller::{Teller, name_agents};
 use crate::telling::{Telling, facts};
-use crate::transcript::{AgentView, Body, Item, Tokens, Transcript, TurnView, anchor};
+use crate::transcript::{AgentView, Body, Item, Transcript, TurnView, anchor};
 
 /// Where everything of a conversation stands.
 #[derive(Clone, Debug, Default)]
@@ -186,7 +186,8 @@ impl<'a> Surveyor<'a> {
                 }
             }
         }
-        let mut told = self.teller.head(&turn, before);
+        let used = |reply: &Reply| note::used(self.notes(), reply);
+        let mut told = self.teller.head(&turn, before, &used);
         told.spent += &sum.spent_by_agents;
         let line = OutlineLine {
             calls: sum.calls,
@@ -198,7 +199,7 @@ impl<'a> Surveyor<'a> {
         };
         told.spent_by_agents = sum.spent_by_agents;
         let replies = turn.replies(session).into_iter().rev().map(|reply| &session.replies()[reply]);
-        let mut context = replies.filter_map(|reply| Some(Tokens::of(reply.usage(session)?).context()));
+        let mut context = replies.filter_map(|reply| Some(used(reply)?.context()));
         let context = context.find(|context| *context > 0).unwrap_or(0);
         TurnLayout { turn: told, line, entries: turn.entries, context }
     }

@@ -7,14 +7,14 @@ use std::cell::RefCell;
 
 use threadline_entry::Kind;
 use threadline_entry::lens::Block;
-use threadline_session::{Family, Outcome, ResultAt, Session};
+use threadline_session::{Family, Outcome, Reply, ResultAt, Session};
 
 use crate::card::{Call, Card, changes_files};
 use crate::diff::Hunk;
 use crate::outline::title_of;
 use crate::teller::Teller;
 use crate::telling::Telling;
-use crate::transcript::Body;
+use crate::transcript::{Body, Tokens};
 
 /// What the lines of a session and of its sub-agents add to outlines.
 #[derive(Clone, Debug, Default)]
@@ -69,6 +69,22 @@ pub(crate) struct Note {
     pub(crate) title: Option<Box<str>>,
     /// What counts, by block.
     pub(crate) marks: Box<[(u32, Mark)]>,
+    /// What the reply used, as the line has it.
+    pub(crate) used: Option<Used>,
+}
+
+/// What a reply used, as one of its lines has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Used {
+    pub(crate) tokens: Tokens,
+    /// Whether it says how much was written: a line that does is believed before one that does not.
+    tells_output: bool,
+}
+
+/// What a reply used. Lines repeat the figures, and early ones are too low: the largest counts.
+pub(crate) fn used(notes: &[Note], reply: &Reply) -> Option<Tokens> {
+    let found = reply.entries.iter().filter_map(|&idx| notes[idx].used);
+    found.max_by_key(|used| (used.tells_output, used.tokens.output)).map(|used| used.tokens)
 }
 
 /// Something that counts.
@@ -140,7 +156,10 @@ impl Note {
             }
             _ => teller.bodies(idx, &[]).into_iter().for_each(|(i, body)| take(i, body)),
         }
-        Self { title, marks: marks.into() }
+        let usage = (entry.kind() == Kind::Assistant).then(|| entry.message()?.usage()).flatten();
+        let used = usage
+            .map(|usage| Used { tokens: Tokens::of(usage), tells_output: usage.output_tokens().is_some() });
+        Self { title, marks: marks.into(), used }
     }
 
     /// Whether a call on the line got its result since.

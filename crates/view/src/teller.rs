@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use rustc_hash::FxHashSet;
 use threadline_entry::lens::{Block, FrameLink, PrLink, TaskResult};
 use threadline_entry::{Entry, Json, Kind, Millis};
-use threadline_session::{Agent, Compaction, Input, Outcome, Session, Thread, ToolCall, Turn};
+use threadline_session::{Agent, Compaction, Input, Outcome, Reply, Session, Thread, ToolCall, Turn};
 use threadline_usage::Totals;
 
 use self::attachment::attached;
@@ -120,7 +120,9 @@ impl<'f> Teller<'f> {
     }
 
     fn turn(&self, turn: &Turn, compactions: &[Compaction], before: Option<Millis>) -> TurnView {
-        let mut told = self.head(turn, before);
+        let session = self.session();
+        let used = |reply: &Reply| reply.usage(session).map(Tokens::of);
+        let mut told = self.head(turn, before, &used);
         told.items = turn.entries.iter().flat_map(|&idx| self.items(idx, compactions)).collect();
         for item in &told.items {
             if let Body::Call(call) = &item.body {
@@ -131,13 +133,18 @@ impl<'f> Teller<'f> {
         told
     }
 
-    /// A turn without what happened in it, and without its sub-agents.
-    pub(crate) fn head(&self, turn: &Turn, before: Option<Millis>) -> TurnView {
+    /// A turn without what happened in it, and without its sub-agents, given what replies used.
+    pub(crate) fn head(
+        &self,
+        turn: &Turn,
+        before: Option<Millis>,
+        used: &dyn Fn(&Reply) -> Option<Tokens>,
+    ) -> TurnView {
         let session = self.session();
         let mut tokens = Tokens::default();
         let mut models: Vec<String> = Vec::new();
         for reply in turn.replies(session).into_iter().map(|reply| &session.replies()[reply]) {
-            tokens.add(reply.usage(session));
+            tokens += used(reply).unwrap_or_default();
             if let Some(model) =
                 reply.model.as_ref().filter(|model| !model.starts_with('<') && !models.contains(model))
             {

@@ -1,5 +1,7 @@
 //! A session as a conversation: turns, and in each turn what was asked, said and done.
 
+use std::ops::AddAssign;
+
 use threadline_entry::lens::Usage;
 use threadline_entry::{AgentKind, Finding, Millis};
 use threadline_session::{Input, Outcome, Round};
@@ -287,19 +289,23 @@ pub struct AgentView {
     pub turns: Vec<TurnView>,
 }
 
+impl AddAssign for Tokens {
+    fn add_assign(&mut self, other: Self) {
+        self.input += other.input;
+        self.output += other.output;
+        self.cache_read += other.cache_read;
+        self.cache_write += other.cache_write;
+    }
+}
+
 impl Tokens {
     pub(crate) fn of(usage: Usage<'_>) -> Self {
-        let mut tokens = Self::default();
-        tokens.add(Some(usage));
-        tokens
-    }
-
-    pub(crate) fn add(&mut self, usage: Option<Usage<'_>>) {
-        let Some(usage) = usage else { return };
-        self.input += usage.input_tokens().unwrap_or(0);
-        self.output += usage.output_tokens().unwrap_or(0);
-        self.cache_read += usage.cache_read_input_tokens().unwrap_or(0);
-        self.cache_write += usage.cache_creation_input_tokens().unwrap_or(0);
+        Self {
+            input: usage.input_tokens().unwrap_or(0),
+            output: usage.output_tokens().unwrap_or(0),
+            cache_read: usage.cache_read_input_tokens().unwrap_or(0),
+            cache_write: usage.cache_creation_input_tokens().unwrap_or(0),
+        }
     }
 
     /// All that the model was given to read.
