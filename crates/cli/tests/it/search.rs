@@ -242,6 +242,32 @@ fn a_log_that_grows_while_it_is_searched_is_read_as_far_as_it_goes() {
 }
 
 #[test]
+fn a_log_that_is_deleted_meanwhile_takes_nothing_else_with_it() {
+    let home = home();
+    let path = home.session("cccccccc-0000-4000-8000-000000000003", "u1 user \"slow and short-lived\"");
+    let log = std::fs::read(&path).unwrap();
+    let done = &std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let deleter = scope.spawn(move || {
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                std::fs::remove_file(&path).unwrap();
+                std::fs::write(&path, &log).unwrap();
+            }
+        });
+        for _ in 0..10 {
+            let run = at_home(&home, &["search", "-c", "slow"]);
+            assert_eq!(run.code, 0, "{run}");
+            assert!(run.out.contains("bbbbbbbb-0000-4000-8000-000000000002\t1\n"), "{run}");
+            assert!(run.out.contains("aaaaaaaa-0000-4000-8000-000000000001\t5\n"), "{run}");
+            let run = at_home(&home, &["usage", "--json", "--by", "session"]);
+            assert_eq!((run.code, run.json_lines().len()), (0, 2), "{run}");
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        deleter.join().unwrap();
+    });
+}
+
+#[test]
 fn a_huge_line_is_searched_and_reported() {
     let home = home();
     let huge = format!("u1 user \"{} slow end\"", "x".repeat(25 << 20));
@@ -259,18 +285,18 @@ fn a_huge_line_is_searched_and_reported() {
 fn a_line_beyond_all_measure_is_left_out_and_the_rest_is_answered() {
     let home = home();
     let path = home.session("cccccccc-0000-4000-8000-000000000003", "u1 user \"slow start\"");
-    let mut log = std::fs::read(&path).unwrap();
-    log.resize(log.len() + (70 << 20), b'x');
-    log.push(b'\n');
-    log.extend(threadline_testkit::log("u2 user \"slow end\""));
-    std::fs::write(&path, log).unwrap();
+    // A hole in the file: a gigabyte that takes no room on the disk.
+    let mut file = File::options().append(true).open(&path).unwrap();
+    file.set_len(file.metadata().unwrap().len() + (1 << 30)).unwrap();
+    let end = [&b"\n"[..], &threadline_testkit::log("u2 user \"slow end\"")].concat();
+    std::io::Write::write_all(&mut file, &end).unwrap();
     let run = at_home(&home, &["search", "slow", "session:cccccccc", "--json"]);
     assert_eq!(run.code, 2, "{}", run.err);
     let lines: Vec<_> = run.json_lines().iter().map(|hit| hit["line"].as_u64().unwrap()).collect();
     assert_eq!(lines, [1, 3]);
-    assert!(run.err.contains("000003.jsonl: line 2 is 73.4 MB long, and was left out"), "{}", run.err);
+    assert!(run.err.contains("000003.jsonl: line 2 is 1.1 GB long, and was left out"), "{}", run.err);
     let run = at_home(&home, &["usage", "--json"]);
-    assert!(run.err.contains("is 73.4 MB long, and was left out"), "{}", run.err);
+    assert!(run.err.contains("is 1.1 GB long, and was left out"), "{}", run.err);
     assert_eq!(run.code, 2, "{}", run.err);
 }
 

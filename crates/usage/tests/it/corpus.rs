@@ -134,7 +134,10 @@ fn real_logs_come_out_as_a_plain_count_says() {
     }
     let mut other = home.clone();
     other.0.reverse();
-    other.0.extend(home.0.iter().take(100).cloned());
+    // The same again, and once more by another name, as through a link.
+    let linked = |source: &Source| Source { path: format!("/link{}", source.path), ..source.clone() };
+    other.0.extend(home.0.iter().take(50).cloned());
+    other.0.extend(home.0.iter().skip(30).map(|(source, bytes)| (linked(source), bytes.clone())));
     for by in EVERY {
         assert_eq!(other.groups(by), home.groups(by), "{by:?}");
     }

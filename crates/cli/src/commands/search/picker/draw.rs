@@ -134,23 +134,57 @@ fn shown(text: &str) -> String {
     visible(text).replace('\t', "    ").replace('\n', " ")
 }
 
-/// Cuts a line into as many as the width asks for.
+/// Cuts a line into as many as the width asks for, between words where there are any.
 fn wrap(pieces: &[(String, Look)], width: usize, out: &mut Vec<Line<'static>>) {
-    let mut line: Vec<Span<'static>> = Vec::new();
-    let mut used = 0;
-    for (text, look) in pieces {
-        let mut part = String::new();
-        for ch in shown(text).chars() {
-            let wide = Span::raw(ch.encode_utf8(&mut [0; 4]).to_owned()).width();
-            if used + wide > width {
-                line.push(Span::styled(std::mem::take(&mut part), style(*look)));
-                out.push(Line::from(std::mem::take(&mut line)));
-                used = 0;
-            }
-            part.push(ch);
-            used += wide;
+    let chars: Vec<(char, Look)> = pieces
+        .iter()
+        .flat_map(|(text, look)| shown(text).chars().map(|ch| (ch, *look)).collect::<Vec<_>>())
+        .collect();
+    let mut rest = &chars[..];
+    loop {
+        let mut used = 0;
+        let fitting = rest.iter().take_while(|(ch, _)| {
+            used += Span::raw(ch.encode_utf8(&mut [0; 4]).to_owned()).width();
+            used <= width
+        });
+        let fitting = fitting.count();
+        if fitting == rest.len() {
+            out.push(line_of(rest));
+            return;
         }
-        line.push(Span::styled(part, style(*look)));
+        let is_space = |(ch, _): &(char, Look)| *ch == ' ';
+        let between = rest[..=fitting].iter().rposition(is_space).filter(|at| *at > fitting / 3);
+        let (line, after) = rest.split_at(between.unwrap_or(fitting).max(1));
+        out.push(line_of(line));
+        // The space itself is not shown.
+        rest = if between.is_some() { &after[1..] } else { after };
     }
-    out.push(Line::from(line));
+}
+
+/// Characters as a line, a span for each look.
+fn line_of(chars: &[(char, Look)]) -> Line<'static> {
+    let spans = chars.chunk_by(|(_, a), (_, b)| a == b);
+    Line::from_iter(
+        spans.map(|span| Span::styled(span.iter().map(|(ch, _)| ch).collect::<String>(), style(span[0].1))),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_cut_between_words() {
+        let wrapped = |text: &str| {
+            let mut lines = Vec::new();
+            let (start, end) = text.split_at(text.len() / 3 / 3 * 3);
+            wrap(&[(start.to_owned(), Look::Plain), (end.to_owned(), Look::Mark)], 9, &mut lines);
+            lines.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(wrapped("the slow loom sleeps"), ["the slow", "loom", "sleeps"]);
+        assert_eq!(wrapped("onelongwordalone"), ["onelongwo", "rdalone"]);
+        assert_eq!(wrapped("织机织机织机"), ["织机织机", "织机"]);
+        assert_eq!(wrapped("a"), ["a"]);
+        assert_eq!(wrapped(""), [""]);
+    }
 }
