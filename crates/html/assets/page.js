@@ -183,6 +183,10 @@ async function find(id) {
   }
   // A result is told with its call, and some lines are not told at all: what stands before them is near enough.
   if (!found && line) {
+    let [before, from] = [-1, 0];
+    for (let i = 0; i < index.pieces.length; i += 3) if (index.pieces[i + 1] <= line && index.pieces[i + 1] >= from) [before, from] = [i, index.pieces[i + 1]];
+    const piece = before < 0 ? null : document.querySelector(`.piece[data-p="${index.pieces[before]}"]:not(.drawn)`);
+    if (piece) await draw(piece);
     let best = 0;
     for (const item of document.querySelectorAll('main .i[id]')) {
       const at = lineOf(item.id);

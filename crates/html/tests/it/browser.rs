@@ -57,6 +57,9 @@ fn a_link_opens_what_was_put_aside() {
     assert!(dom.contains(" id=\"m90\""), "{said:?}");
     assert!(dom.contains("k-reply here\" id=\"m90\""), "{said:?}");
     assert_eq!(said, Vec::<String>::new());
+    // What comes after a name that is not there yet is the end.
+    let Some((dom, said)) = open(&page, "#m500", "return document.querySelector('.here')") else { return };
+    assert!(dom.contains("here\" id=\"m119\""), "{said:?}");
 }
 
 const WORK: &str = r#"

@@ -107,25 +107,21 @@ impl Call<'_> {
 
 /// The text of a file, as the model was told it with a number before each line, without the numbers; and the first one.
 fn unnumbered(text: &str) -> (String, Option<u64>) {
-    let split = |line: &str| {
-        let line = line.trim_start_matches(' ');
-        let digits = line.bytes().take_while(u8::is_ascii_digit).count();
-        let number: u64 = line[..digits].parse().ok()?;
-        let rest = line[digits..].strip_prefix(['→', '\t'])?;
-        Some((number, rest.to_owned()))
+    let split = |line: &str| -> Option<(u64, usize)> {
+        let digits = line.trim_start_matches(' ');
+        let rest = digits.trim_start_matches(|ch: char| ch.is_ascii_digit());
+        let number = digits[..digits.len() - rest.len()].parse().ok()?;
+        Some((number, line.len() - rest.strip_prefix(['→', '\t'])?.len()))
     };
-    let mut lines = Vec::new();
-    // What follows the file, such as a reminder, has no numbers.
-    for line in text.lines().map_while(split) {
-        lines.push(line);
+    let (mut out, mut first) = (String::with_capacity(text.len()), None);
+    for line in text.lines() {
+        // What follows the file, such as a reminder, has no numbers.
+        let Some((number, start)) = split(line) else { break };
+        first.get_or_insert(number);
+        out.push_str(&line[start..]);
+        out.push('\n');
     }
-    match lines.first() {
-        Some((first, _)) => {
-            let first = *first;
-            (lines.into_iter().map(|(_, line)| line + "\n").collect(), Some(first))
-        }
-        None => (text.to_owned(), None),
-    }
+    if first.is_none() { (text.to_owned(), None) } else { (out, first) }
 }
 
 fn noted(patch: List<'_, PatchHunk<'_>>) -> Vec<Hunk> {
