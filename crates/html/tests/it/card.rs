@@ -171,7 +171,7 @@ fn a_tool_that_nobody_knows() {
 fn a_message_and_an_agent() {
     assert_snapshot!(call("SendMessage", r#"{"to":"bob","message":"hello *there*"}"#, r#""sent""#), @r##"
     <div class="i call k-tool" id="m2" data-t="0">
-    <details><summary><span class="tool">SendMessage</span><span class="subject">bob</span><span class="gist"></span><span class="took">1.0 s</span></summary>
+    <details><summary><span class="tool">SendMessage</span><span class="subject">bob</span><span class="gist">hello *there*</span><span class="took">1.0 s</span></summary>
     <div class="body">
     <dl class="fields">
     <dt>to</dt><dd>bob</dd></dl>

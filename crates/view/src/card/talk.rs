@@ -84,7 +84,9 @@ impl Call<'_> {
         let text =
             ["message", "content"].into_iter().map(|key| self.string(key)).find(|text| !text.is_empty());
         let sent = self.of::<SendMessageResult<'_>>().and_then(|result| result.success());
-        let gist = if sent == Some(false) { "not sent".to_owned() } else { String::new() };
+        let summary = Some(self.string("summary")).filter(|summary| !summary.is_empty());
+        let said = summary.or_else(|| text.clone()).unwrap_or_default();
+        let gist = if sent == Some(false) { "not sent" } else { first_line(said.trim_start()) }.to_owned();
         let to = to.unwrap_or_default();
         Told { subject: to.clone(), card: Card::Message { to, text: text.unwrap_or_default() }, gist }
     }

@@ -163,7 +163,7 @@ fn the_web_and_people_answer() {
     Questions([Question { text: "Which?", options: ["A", "B"], answer: Some("B") }])
     "#);
     insta::assert_snapshot!(card("SendMessage", r#"{"to":"weaver","message":"Go on."}"#, r#""ok" {"success":true,"message":"sent"}"#), @r#"
-    SendMessage | weaver |  | ok
+    SendMessage | weaver | Go on. | ok
     Message { to: "weaver", text: "Go on." }
     "#);
 }
