@@ -168,6 +168,21 @@ impl Entry {
         (entry, findings)
     }
 
+    /// An object inside the line as an entry of its own. It stands where the line stands, and shares its memory where that
+    /// is shared already.
+    pub fn inside(&self, object: Json<'_>) -> (Self, Vec<Finding>) {
+        let (text, raw) = (self.text(), object.raw());
+        let start = (raw.as_ptr() as usize).checked_sub(text.as_ptr() as usize);
+        let range = start.map(|start| start..start + raw.len()).filter(|range| range.end <= text.len());
+        match (&self.raw, range) {
+            (Raw::Shared(shared, (from, _)), Some(range)) => {
+                let range = (from + range.start as u32, from + range.end as u32);
+                Self::share(shared, range, self.ending, self.at)
+            }
+            _ => Self::parse_at(raw.as_bytes(), self.ending, self.at),
+        }
+    }
+
     /// Finds the members of the object and what is odd about the text.
     fn look(&mut self, findings: &mut Vec<Finding>) {
         let at = self.at;

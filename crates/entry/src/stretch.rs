@@ -185,6 +185,25 @@ mod tests {
     }
 
     #[test]
+    fn an_object_inside_a_line_is_an_entry_of_its_own() {
+        let line = "{\"type\":\"progress\",\"data\":{\"message\":{\"type\":\"user\",\"uuid\":\"织机\"}}}\n";
+        let mut found = Vec::new();
+        let text = format!("{line}{line}");
+        let stretch = Stretches::new(text.as_bytes()).next().unwrap().unwrap();
+        stretch.parse(|entry, _| found.push(entry));
+        found.push(Entry::parse_at(line.trim_end().as_bytes(), Ending::Newline, found[1].at()).0);
+        for around in &found {
+            let message = around.get("data").and_then(|data| data.get("message")).unwrap();
+            let (inner, findings) = around.inside(message);
+            assert_eq!((inner.text(), inner.at(), inner.kind()), (message.raw(), around.at(), Kind::User));
+            assert_eq!((inner.uuid().as_deref(), findings.len()), (Some("织机"), 0));
+        }
+        // One that stands elsewhere is read all the same.
+        let (other, _) = found[0].inside(found[2].get("data").unwrap());
+        assert_eq!(other.text(), found[0].get("data").unwrap().raw());
+    }
+
+    #[test]
     fn what_is_cut_is_what_single_lines_lose() {
         let long = "x".repeat(500);
         let text = format!(

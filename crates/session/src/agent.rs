@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use threadline_entry::lens::{AgentResult, Progress};
-use threadline_entry::{AgentKind, Entry, Kind};
+use threadline_entry::{AgentKind, Kind};
 
 use crate::session::Session;
 
@@ -282,8 +282,7 @@ impl Inside {
                 self.places.insert(id.into_owned(), Some(place));
                 place
             });
-            let around = &main.entries()[idx];
-            let (entry, _) = Entry::parse_at(message.raw().as_bytes(), around.ending(), around.at());
+            let (entry, _) = main.entries()[idx].inside(message);
             let session = &mut agents[before + place].session;
             session.push(entry, Vec::new());
             // These copies name no parents; they were made one after the other.

@@ -9,7 +9,7 @@ use threadline_store::{AgentFile, SessionFile};
 use threadline_usage::Book;
 use threadline_view::{Finding, Item, Layout, Notes, Spending, Telling, findings, items, layout};
 
-use crate::log::{Log, Seen};
+use crate::log::{ENTRY, Log, Seen};
 use crate::plan::{Plan, Span};
 
 /// A line that is longer than this is shown with its long texts cut; its own page has all of it.
@@ -222,8 +222,11 @@ impl Held {
     /// About how much memory it takes.
     pub(crate) fn weight(&self) -> usize {
         let plans: usize = self.plans.values().map(|plan| plan.weight()).sum();
+        // The texts of agents without a log of their own stand in that of the session.
+        let inside = &self.family.agents[self.family.logged().len()..];
         self.main.weight
             + self.agents.iter().map(|agent| agent.log.weight).sum::<usize>()
+            + inside.iter().map(|agent| agent.session.entries().len() * ENTRY).sum::<usize>()
             + plans
             + self.notes.weight()
     }

@@ -17,7 +17,7 @@ use threadline_store::{Change, Follower, Mark, read_stretches};
 const KEEP: usize = 320;
 
 /// What an entry takes in memory besides its text: itself, its place in the tree, its uuid, its index.
-const ENTRY: usize = 400;
+pub(crate) const ENTRY: usize = 600;
 
 /// One log, abridged, and followed.
 pub(crate) struct Log {
