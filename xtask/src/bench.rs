@@ -375,11 +375,6 @@ pub(crate) fn child(what: &str, path: &Path) -> ExitCode {
             black_box(scan(lines));
         }),
         "parse" => each_file(&Logs::below(path), parse),
-        "split" => each_file_on_all_cores(&Logs::below(path), |lines| {
-            while let Ok(Some(line)) = lines.next() {
-                black_box(line.bytes.len());
-            }
-        }),
         "load" => kept = File::open(path).ok().map(|file| build(&mut Lines::new(file))),
         _ => {}
     }

@@ -1,0 +1,212 @@
+//! The parts of a query, as they are written.
+
+use std::ops::Range;
+
+use jiff::Zoned;
+
+use super::{Field, QueryError, ToolName};
+use crate::moment;
+use crate::piece::{Role, TextKind};
+use crate::term::Term;
+
+/// The names of the fields.
+const FIELDS: &[&str] = &[
+    "role", "kind", "tool", "path", "command", "error", "project", "session", "branch", "model", "since",
+    "until",
+];
+
+/// Cuts a query into parts.
+pub(super) struct Reader<'q> {
+    text: &'q str,
+    at: usize,
+}
+
+/// One part of a query.
+pub(super) struct Part<'q> {
+    pub(super) negated: bool,
+    pub(super) field: Option<&'static str>,
+    value: Value<'q>,
+    /// The whole of it.
+    text: &'q str,
+    span: Range<usize>,
+}
+
+/// How a value is written.
+enum Value<'q> {
+    Word(&'q str),
+    Phrase(String),
+    Pattern(&'q str, bool),
+}
+
+impl<'q> Reader<'q> {
+    /// From the start of a text.
+    pub(super) fn new(text: &'q str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    pub(super) fn next_part(&mut self) -> Result<Option<Part<'q>>, QueryError> {
+        let text = self.text;
+        self.at = text.len() - text[self.at..].trim_start().len();
+        let start = self.at;
+        if start == text.len() {
+            return Ok(None);
+        }
+        // A dash by itself is a word.
+        let dash =
+            text[start..].strip_prefix('-').filter(|rest| rest.starts_with(|ch: char| !ch.is_whitespace()));
+        self.at += usize::from(dash.is_some());
+        let field = FIELDS.iter().copied().find(|name| {
+            let rest = text[self.at..].strip_prefix(name);
+            rest.is_some_and(|rest| rest.starts_with(':') && !rest.starts_with("::"))
+        });
+        self.at += field.map_or(0, |name| name.len() + 1);
+        let value = self.value(start)?;
+        let span = start..self.at;
+        Ok(Some(Part { negated: dash.is_some(), field, value, text: &text[span.clone()], span }))
+    }
+
+    fn value(&mut self, start: usize) -> Result<Value<'q>, QueryError> {
+        let rest = &self.text[self.at..];
+        if let Some(inner) = rest.strip_prefix('"') {
+            let Some((phrase, length)) = quoted(inner) else {
+                let span = start..self.text.len();
+                return Err(QueryError::Unclosed { part: self.text[span.clone()].to_owned(), span });
+            };
+            self.at += 1 + length;
+            return Ok(Value::Phrase(phrase));
+        }
+        if let Some((pattern, ignore_case, length)) = slashed(rest) {
+            self.at += length;
+            return Ok(Value::Pattern(pattern, ignore_case));
+        }
+        let length = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        self.at += length;
+        Ok(Value::Word(&rest[..length]))
+    }
+}
+
+/// The phrase up to the closing quote, and the length with it. A quote closes where a blank follows, so
+/// that `"type":"user"` is one phrase; `\"` never does.
+fn quoted(inner: &str) -> Option<(String, usize)> {
+    let mut phrase = String::new();
+    let mut chars = inner.char_indices().peekable();
+    while let Some((at, ch)) = chars.next() {
+        match (ch, chars.peek()) {
+            ('\\', Some((_, '"'))) => {
+                phrase.push('"');
+                chars.next();
+            }
+            ('"', None) => return Some((phrase, at + 1)),
+            ('"', Some((_, next))) if next.is_whitespace() => return Some((phrase, at + 1)),
+            _ => phrase.push(ch),
+        }
+    }
+    None
+}
+
+/// The pattern of `/pattern/` or `/pattern/i`, whether case is ignored, and the length of it all. The
+/// closing slash is one that nothing but a blank follows, so that a path is no pattern.
+fn slashed(text: &str) -> Option<(&str, bool, usize)> {
+    let inner = text.strip_prefix('/')?;
+    let mut escaped = false;
+    for (at, ch) in inner.char_indices() {
+        if ch == '/' && !escaped && at > 0 {
+            let behind = &inner[at + 1..];
+            let flag = behind.starts_with('i');
+            let after = &behind[usize::from(flag)..];
+            if after.is_empty() || after.starts_with(char::is_whitespace) {
+                return Some((&inner[..at], flag, 1 + at + 1 + usize::from(flag)));
+            }
+            if behind.is_empty() || behind.starts_with(char::is_whitespace) {
+                return Some((&inner[..at], false, 1 + at + 1));
+            }
+        }
+        escaped = ch == '\\' && !escaped;
+    }
+    None
+}
+
+impl Part<'_> {
+    pub(super) fn term(&self) -> Result<Term, QueryError> {
+        let term = match &self.value {
+            Value::Word(word) => Term::word(word),
+            Value::Phrase(phrase) => Term::phrase(phrase),
+            Value::Pattern(pattern, ignore_case) => {
+                Some(Term::pattern(pattern, *ignore_case).map_err(|error| QueryError::Pattern {
+                    part: self.text.to_owned(),
+                    problem: problem(&error),
+                    span: self.span.clone(),
+                })?)
+            }
+        };
+        term.ok_or_else(|| QueryError::Nothing { part: self.text.to_owned(), span: self.span.clone() })
+    }
+
+    /// The value as plain text.
+    fn plain(&self) -> &str {
+        match &self.value {
+            Value::Word(word) => word,
+            Value::Phrase(phrase) => phrase,
+            Value::Pattern(pattern, _) => pattern,
+        }
+    }
+
+    pub(super) fn field_of(&self, name: &str, now: &Zoned) -> Result<Field, QueryError> {
+        let term = self.term()?;
+        let value = self.plain();
+        let wrong = |expected: String| QueryError::Value {
+            part: self.text.to_owned(),
+            expected,
+            span: self.span.clone(),
+        };
+        let moment = || {
+            moment::parse(value, now).ok_or_else(|| {
+                wrong(
+                    "a time is like `2026-03-01`, `2026-03`, `7d`, `12h`, `today` or `yesterday`".to_owned(),
+                )
+            })
+        };
+        Ok(match name {
+            "role" => {
+                let names: Vec<_> = Role::ALL.iter().map(|role| role.name()).collect();
+                let role = Role::ALL.iter().find(|role| value.eq_ignore_ascii_case(role.name()));
+                Field::Role(*role.ok_or_else(|| wrong(format!("a role is {}", one_of(&names))))?)
+            }
+            "kind" => {
+                let names: Vec<_> = TextKind::ALL.iter().map(|kind| kind.name()).collect();
+                let kind = TextKind::ALL.iter().find(|kind| value.eq_ignore_ascii_case(kind.name()));
+                Field::Kind(*kind.ok_or_else(|| wrong(format!("a kind is {}", one_of(&names))))?)
+            }
+            "tool" => Field::Tool(ToolName::new(value)),
+            "path" => Field::Path(term),
+            "command" => Field::Command(term),
+            "error" => match value {
+                "true" | "yes" | "any" => Field::Error(true, None),
+                "false" | "no" | "none" => Field::Error(false, None),
+                _ => Field::Error(true, Some(term)),
+            },
+            "project" => Field::Project(term),
+            "session" => Field::Session(value.to_lowercase()),
+            "branch" => Field::Branch(term),
+            "model" => Field::Model(term),
+            "since" => Field::Since(moment()?.0),
+            _ => {
+                let (from, to) = moment()?;
+                Field::Until(if from == to { from + 1 } else { to })
+            }
+        })
+    }
+}
+
+/// What is wrong with a pattern, in one line.
+fn problem(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let last = text.lines().last().unwrap_or_default();
+    last.trim_start_matches("error: ").to_owned()
+}
+
+fn one_of(names: &[&str]) -> String {
+    let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    let (last, others) = quoted.split_last().map_or(("", &[][..]), |(last, others)| (&**last, others));
+    format!("{} or {last}", others.join(", "))
+}
