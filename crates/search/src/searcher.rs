@@ -75,6 +75,8 @@ pub struct Hit {
     pub ranges: Vec<Range<usize>>,
     /// Where `text` stands in the block's text.
     pub within: Range<usize>,
+    /// Whether the first line of `text` goes on before it, and the last one behind it.
+    pub cut: [bool; 2],
     /// In how many places of the block something was found.
     pub n_matches: usize,
 }
@@ -376,6 +378,7 @@ impl Found<'_> {
             key: self.key(),
             ranges: ranges.collect(),
             text: text[within.clone()].to_owned(),
+            cut: snippet::cuts(text, &within),
             within,
             n_matches,
         }

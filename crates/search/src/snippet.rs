@@ -6,6 +6,9 @@ use std::ops::Range;
 const BEFORE: usize = 160;
 const BEHIND: usize = 320;
 
+/// A gap between words is looked for in so many bytes.
+const GAP: usize = 40;
+
 /// How much each line of context may add.
 const CONTEXT_LINE: usize = 400;
 
@@ -42,10 +45,26 @@ pub(crate) fn choose(text: &str, found: &[Vec<Range<usize>>], context: usize) ->
         start = above.max(floor(text, start.saturating_sub(reach)));
         end = below.min(ceil(text, end.saturating_add(reach)));
     }
+    // A cut within a line goes between words, if a gap is near.
+    if start > line_start(text, start) {
+        let near = &text[start..floor(text, best.start.min(start + GAP))];
+        start += near.find(char::is_whitespace).unwrap_or(0);
+    }
+    if end < line_end(text, end) {
+        let from = ceil(text, best.end.max(end.saturating_sub(GAP)));
+        end = text[from..end].rfind(char::is_whitespace).map_or(end, |gap| from + gap);
+    }
     let piece = &text[start..end];
     let lead = piece.len() - piece.trim_start().len();
     let kept = piece.trim().len();
     start + lead..start + lead + kept
+}
+
+/// Whether lines are cut short before and behind a part of `text`.
+pub(crate) fn cuts(text: &str, part: &Range<usize>) -> [bool; 2] {
+    let before = text[..part.start].trim_end_matches([' ', '\t']);
+    let behind = text[part.end..].trim_start_matches([' ', '\t', '\r']);
+    [!(before.is_empty() || before.ends_with('\n')), !(behind.is_empty() || behind.starts_with('\n'))]
 }
 
 /// The first place on the line where the most terms occur; the first line with text if nothing was found.
@@ -114,6 +133,24 @@ mod tests {
         let long = format!("{}错slow误{}", "错".repeat(500), "误".repeat(500));
         let cut = shown(&long, &["slow"], 0);
         assert!(cut.contains("slow") && cut.len() < 600, "{cut}");
+        let words = format!("{}slow {}", "before ".repeat(50), "behind ".repeat(90));
+        let cut = shown(&words, &["slow"], 0);
+        assert!(cut.starts_with("before before") && cut.ends_with("behind behind"), "{cut}");
+    }
+
+    #[test]
+    fn a_part_knows_where_lines_are_cut() {
+        let text = "one two\n  three four ";
+        for (part, expected) in [
+            ("one two", [false, false]),
+            ("two", [true, false]),
+            ("one", [false, true]),
+            ("three four", [false, false]),
+            ("two\n  three", [true, true]),
+        ] {
+            let at = text.find(part).unwrap();
+            assert_eq!(cuts(text, &(at..at + part.len())), expected, "{part}");
+        }
     }
 
     #[test]

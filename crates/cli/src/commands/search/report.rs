@@ -315,12 +315,17 @@ fn render(hit: &Hit, copies: usize, context: bool, page: Page, out: &mut String)
         if what.chars().count() > 15 { what.chars().take(14).chain(['…']).collect() } else { what };
     out.push_str(&format!("  {:<7} {} ", hit.anchor, page.paint(Label::Tool, &format!("{what:<15}"))));
     let mut at = 0;
+    let last = hit.text.matches('\n').count();
     for (i, line) in hit.text.split('\n').enumerate() {
         if i > 0 {
             out.push_str(&" ".repeat(INDENT));
         }
-        let (line, ranges) = fit(line, at, &hit.ranges, page.width.map(|width| width.saturating_sub(INDENT)));
+        let (line, ranges) =
+            fit(line, at, &hit.ranges, page.width.map(|width| width.saturating_sub(INDENT + 2)));
+        let more = |cut: bool, fitted: bool| if cut && !fitted { "…" } else { "" };
+        out.push_str(more(i == 0 && hit.cut[0], line.starts_with('…')));
         out.push_str(&mark(&line, &ranges, page));
+        out.push_str(more(i == last && hit.cut[1], line.ends_with('…')));
         if i == 0 && copies > 0 {
             out.push_str(&page.paint(Label::Dim, &format!("  (+{copies} in forks)")));
         }
