@@ -170,6 +170,7 @@ function again(source, pause) {
 }
 function hearing(is) { document.dispatchEvent(new CustomEvent('hearing', { detail: is })); }
 function connect() {
+  if (heard) return;
   const source = heard = new EventSource(address('live', {}));
   source.addEventListener('open', () => hearing(true));
   source.addEventListener('error', () => {
@@ -197,5 +198,9 @@ function connect() {
   });
 }
 connect();
+// A page that the browser keeps for the way back hears nothing, so that the server need not keep its session; it catches
+// up when it is shown again.
+addEventListener('pagehide', () => { heard?.close(); heard = null; });
+addEventListener('pageshow', event => { if (event.persisted) connect(); });
 main.dataset.line = index.last;
 })();

@@ -123,11 +123,7 @@ impl Shelf {
             }
         }
         drop(slots);
-        // A large session takes a while to take apart, and nobody waits for that.
-        match &self.pool {
-            Some(pool) => pool.spawn(|| drop(let_go)),
-            None => drop(let_go),
-        }
+        drop(let_go);
     }
 }
 
