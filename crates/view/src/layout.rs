@@ -344,7 +344,7 @@ impl Layout {
 }
 
 /// Tells the entries on these lines, in this order, of a session that holds them and what they
-/// [need](Layout::needed). What they cost is what was counted for the given log: see [`Spending::log`].
+/// [need](Layout::needed). What they cost is what was counted for the given log: see [`Spending::log`](crate::Spending::log).
 pub fn items(telling: Telling<'_>, lines: &[u64], log: usize) -> Vec<Item> {
     let met = RefCell::default();
     let spending = telling.spending;

@@ -76,7 +76,7 @@ impl<'a> Telling<'a> {
         let teller = Teller { telling: self, agent: None, depth: 0, met: &met };
         let is_there = |&idx: &usize| session.entries()[idx].at().line_no == line_no;
         let turns = session.turns_of(&teller.thread());
-        turns.iter().find(|turn| turn.entries.iter().any(|idx| is_there(idx))).map(|turn| turn.number)
+        turns.iter().find(|turn| turn.entries.iter().any(&is_there)).map(|turn| turn.number)
     }
 
     /// Tells the turns that `wanted` says yes to, given a turn's number and how many there are, until `sink` breaks off;

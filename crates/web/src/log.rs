@@ -14,7 +14,7 @@ use threadline_session::Session;
 use threadline_store::{Change, Follower, Mark, read_stretches};
 
 /// How much of a long text is kept.
-const KEEP: usize = 320;
+const KEEP: usize = 192;
 
 /// What an entry takes in memory besides its text: itself, its place in the tree, its uuid, its index.
 pub(crate) const ENTRY: usize = 600;
