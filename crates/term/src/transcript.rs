@@ -164,7 +164,8 @@ impl<'a> Writer<'a> {
 
     fn line(&mut self, indent: usize, label: Option<Label>, text: &str) {
         let text = label.map_or_else(|| text.to_owned(), |label| self.page.paint(label, text));
-        let line = format!("{:indent$}{text}", "");
+        // Where a tab leads to depends on where it stands; here it is as wide as everywhere else.
+        let line = format!("{:indent$}{}", "", text.replace('\t', "    "));
         self.out.push_str(line.trim_end());
         self.out.push('\n');
     }

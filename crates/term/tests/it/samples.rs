@@ -23,7 +23,7 @@ fn every_tool_and_every_kind_of_entry() {
             text += &format!("\n════ {name} ════\n\n{}", plain(&render_transcript(&told, page, &style)));
         }
         for line in text.lines() {
-            assert!(line.width() <= 80, "{}: {line}", sample.name);
+            assert!(line.width() <= 80 && !line.contains('\t'), "{}: {line}", sample.name);
         }
         insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
             insta::assert_snapshot!(sample.name, text);
