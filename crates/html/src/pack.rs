@@ -12,7 +12,7 @@ use crate::markup::Markup;
 const BLOB: usize = 128 << 10;
 
 /// So many packs are compressed at a time, on all cores.
-const BATCH: usize = 8;
+const BATCH: usize = 4;
 
 /// Where packs wait for the page that they belong to: written first, and read once from the start.
 pub trait Spool: Read + Write + Seek + Send {}

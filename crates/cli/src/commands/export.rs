@@ -195,7 +195,7 @@ fn raw(family: &Family) -> RawLines {
 }
 
 /// So much of what a page carries along is kept in memory while it is made.
-const SPOOLED: usize = 2 << 20;
+const SPOOLED: usize = 1 << 20;
 
 /// Somewhere for what a page carries along, until it is written.
 fn spool() -> Box<dyn Spool> {
