@@ -18,6 +18,9 @@ pub(crate) const LANGFUSE_TRACING_ENVIRONMENT: &str = "LANGFUSE_TRACING_ENVIRONM
 /// The release that traces are of.
 pub(crate) const LANGFUSE_RELEASE: &str = "LANGFUSE_RELEASE";
 
+/// From what size on glibc asks the system for each block of memory by itself, and gives it back.
+pub(crate) const MALLOC_MMAP_THRESHOLD: &str = "MALLOC_MMAP_THRESHOLD_";
+
 /// Variables that terminals set which can open links, and the one by which a person says so.
 const LINKS: &[&str] =
     &["FORCE_HYPERLINK", "VTE_VERSION", "WT_SESSION", "KITTY_WINDOW_ID", "KONSOLE_VERSION", "DOMTERM"];

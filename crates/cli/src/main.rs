@@ -33,6 +33,9 @@ fn main() -> ExitCode {
         return run_hook();
     }
     let cli = Cli::parse();
+    if matches!(cli.command, commands::Command::Serve(_)) {
+        commands::serve::give_memory_back();
+    }
     let outcome = Context::new(&cli.global).and_then(|mut cx| cli.command.run(&mut cx));
     match outcome {
         Ok(outcome) => outcome.into(),

@@ -9,7 +9,7 @@ mod op;
 mod replay;
 mod restore;
 mod search;
-mod serve;
+pub(crate) mod serve;
 mod show;
 mod trace;
 mod usage;

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use threadline_web::{Options, Server};
 
 use crate::context::Context;
+use crate::env;
 use crate::error::{CommandError, Outcome};
 
 /// Show sessions in the browser, live
@@ -63,6 +64,27 @@ pub(crate) fn run(cx: &Context, args: &ServeArgs) -> Result<Outcome, CommandErro
     Ok(Outcome::Done)
 }
 
+/// Starts this process anew with a setting for the system's allocator, unless it has one.
+///
+/// glibc learns from large blocks that are freed to keep such blocks from then on, and a server that opens and lets go of
+/// large sessions grows to several times what it holds. It reads the setting only at the start. Where this does not work,
+/// the server takes more memory and is otherwise the same.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub(crate) fn give_memory_back() {
+    use std::os::unix::process::CommandExt;
+    if env::get(env::MALLOC_MMAP_THRESHOLD).is_some() {
+        return;
+    }
+    let Ok(program) = std::env::current_exe() else { return };
+    let mut command = Command::new(program);
+    // This comes back only if it fails.
+    let _ = command.args(std::env::args_os().skip(1)).env(env::MALLOC_MMAP_THRESHOLD, "131072").exec();
+}
+
+/// Elsewhere, allocators give back what they should.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub(crate) fn give_memory_back() {}
+
 /// 128 bits that nobody can guess.
 fn token() -> Result<String, CommandError> {
     let mut bytes = [0; 16];
@@ -82,5 +104,6 @@ fn open(address: &str) {
     };
     let mut command = Command::new(opener[0]);
     command.args(&opener[1..]).arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let _ = command.spawn();
+    // What is set for us is not set for the browser.
+    let _ = command.env_remove(env::MALLOC_MMAP_THRESHOLD).spawn();
 }
