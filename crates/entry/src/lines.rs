@@ -7,7 +7,7 @@ use memchr::{memchr, memmem, memrchr};
 use crate::entry::{Ending, Position};
 
 /// How much is read at a time.
-const CHUNK: usize = 1 << 20;
+const CHUNK: usize = 1 << 18;
 
 /// One line, without its newline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
