@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         return run_hook();
     }
     let cli = Cli::parse();
+    // Before anything is made that would be made again.
     if matches!(cli.command, commands::Command::Serve(_)) {
         commands::serve::give_memory_back();
     }

@@ -59,7 +59,14 @@ impl Family {
         Self::with(main, agents, inside)
     }
 
-    /// The same, where it is known already which agents stand inside the session.
+    /// Reads the log of a session, and those of its sub-agents by id, as [`Session::from_bytes`] reads one.
+    pub fn from_bytes(main: &[u8], agents: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
+        let agents = agents.into_iter();
+        let agents = agents.map(|(id, log)| Agent { session: Session::from_bytes(&log), ..Agent::bare(id) });
+        Self::new(Session::from_bytes(main), agents.collect())
+    }
+
+    /// [`Family::new`] where it is known already which agents stand inside the session.
     pub fn with(main: Session, mut agents: Vec<Agent>, mut inside: Inside) -> Self {
         let n_logged = agents.len();
         let named = agents.iter().map(|agent| Some(agent.spawn.as_ref()?.tool_use_id.clone())).collect();
@@ -199,9 +206,10 @@ fn agent_progress(session: &Session, from: usize) -> impl Iterator<Item = (usize
 }
 
 impl Session {
-    /// Whether this is a sub-agent's own log: every line of its conversation is a sidechain.
+    /// Whether this is a sub-agent's own log: there is a conversation, and every line of it is a sidechain.
     pub fn is_agents(&self) -> bool {
-        (0..self.entries().len()).all(|idx| !self.in_tree(idx) || self.is_sidechain(idx))
+        let mut told = (0..self.entries().len()).filter(|&idx| self.in_tree(idx)).peekable();
+        told.peek().is_some() && told.all(|idx| self.is_sidechain(idx))
     }
 
     /// The lines of each sub-agent that ran inside the session's own file (1.0.x): a sidechain's root, and what hangs below it.

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use jiff::tz::TimeZone;
 use threadline_html::{Options, RawLines, RawLog, Spool, page, turn};
-use threadline_session::{Agent, Family, Session};
+use threadline_session::Family;
 use threadline_view::{Transcript, transcript};
 
 pub(crate) fn options() -> Options {
@@ -13,12 +13,8 @@ pub(crate) fn options() -> Options {
 
 /// A session, with a sub-agent where there is one.
 pub(crate) fn family(notation: &str, agent: Option<(&str, &str)>) -> Family {
-    let main = Session::from_bytes(&threadline_testkit::log(notation));
-    let agents = agent.map(|(id, notation)| {
-        let session = Session::from_bytes(&threadline_testkit::log(notation));
-        Agent { session, ..Agent::bare(id.to_owned()) }
-    });
-    Family::new(main, agents.into_iter().collect())
+    let agents = agent.map(|(id, notation)| (id.to_owned(), threadline_testkit::log(notation)));
+    Family::from_bytes(&threadline_testkit::log(notation), agents)
 }
 
 pub(crate) fn told(family: &Family) -> Transcript {

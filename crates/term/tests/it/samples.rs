@@ -1,6 +1,6 @@
 //! Every tool and every kind of entry in a terminal of 80 columns, a line a tool and then everything.
 
-use threadline_session::{Agent, Family, Session};
+use threadline_session::Family;
 use threadline_term::{Page, Style, render_outline, render_transcript};
 use threadline_view::{Filter, Level, outline, transcript};
 use unicode_width::UnicodeWidthStr;
@@ -8,11 +8,7 @@ use unicode_width::UnicodeWidthStr;
 #[test]
 fn every_tool_and_every_kind_of_entry() {
     for sample in threadline_testkit::samples() {
-        let agents = sample.agents.into_iter().map(|(id, log)| {
-            let session = Session::from_bytes(&log);
-            Agent { session, ..Agent::bare(id) }
-        });
-        let family = Family::new(Session::from_bytes(&sample.log), agents.collect());
+        let family = Family::from_bytes(&sample.log, sample.agents);
         let page = Page { width: Some(80), color: true, links: false };
         let whole = transcript(&family, &|_| None);
         let mut text = plain(&render_outline(&outline(&whole.turns), page));

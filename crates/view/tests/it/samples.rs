@@ -1,16 +1,12 @@
 //! Every tool and every kind of entry, as Markdown and as our JSON.
 
-use threadline_session::{Agent, Family, Session};
+use threadline_session::Family;
 use threadline_view::{Level, markdown, transcript, wire};
 
 #[test]
 fn every_tool_and_every_kind_of_entry() {
     for sample in threadline_testkit::samples() {
-        let agents = sample.agents.into_iter().map(|(id, log)| {
-            let session = Session::from_bytes(&log);
-            Agent { session, ..Agent::bare(id) }
-        });
-        let family = Family::new(Session::from_bytes(&sample.log), agents.collect());
+        let family = Family::from_bytes(&sample.log, sample.agents);
         let told = transcript(&family, &|_| None);
         let mut text = markdown(&told, Level::Tools);
         text.push_str("\n════ full ════\n\n");

@@ -1,16 +1,13 @@
 //! What a session cost, and where: by reply, turn, sub-agent, branch.
 
-use threadline_session::{Agent, Family, Session};
+use threadline_session::Family;
 use threadline_testkit::log;
 use threadline_usage::Book;
 use threadline_view::{Spending, Telling, Totals, Transcript, markdown};
 
 fn told(main: &str, agents: &[(&str, &str)]) -> Transcript {
-    let agents = agents.iter().map(|(id, notation)| Agent {
-        session: Session::from_bytes(&log(notation)),
-        ..Agent::bare((*id).to_owned())
-    });
-    let family = Family::new(Session::from_bytes(&log(main)), agents.collect());
+    let agents = agents.iter().map(|(id, notation)| ((*id).to_owned(), log(notation)));
+    let family = Family::from_bytes(&log(main), agents);
     let spending = Spending::of(&family, &Book::embedded());
     Telling { spending: Some(&spending), ..Telling::new(&family) }.transcript()
 }

@@ -127,8 +127,7 @@ impl Job {
             return Ok(Outcome::No);
         }
         if !plan.refusals().is_empty() {
-            let conversation = (0..self.session.entries().len()).any(|idx| self.session.in_tree(idx));
-            if conversation && self.session.is_agents() {
+            if self.session.is_agents() {
                 let what = format!("{} is the log of a sub-agent", self.file.path.display());
                 return Err(CommandError::new(what).hint("edit the session that it belongs to"));
             }
