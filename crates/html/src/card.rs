@@ -259,6 +259,9 @@ fn list(out: &mut Markup, todos: &[Todo]) {
         if let Some(change) = todo.change() {
             out.lit(" <span class=\"was\">").text(&change).lit("</span>");
         }
+        if !todo.detail.is_empty() {
+            out.lit("<div class=\"was\">").text(&todo.detail).lit("</div>");
+        }
         out.lit("</li>");
     }
     out.lit("</ul>");
@@ -267,12 +270,16 @@ fn list(out: &mut Markup, todos: &[Todo]) {
 fn question(out: &mut Markup, question: &Question) {
     out.lit("<p class=\"question\">").text(&question.text).lit("</p><ul class=\"todos\">");
     for option in &question.options {
-        let mark = if question.chose(option) {
+        let mark = if question.chose(&option.label) {
             "<li class=\"now\"><span class=\"tick\">●</span> "
         } else {
             "<li><span class=\"tick\">○</span> "
         };
-        out.lit(mark).text(option).lit("</li>");
+        out.lit(mark).text(&option.label);
+        if !option.description.is_empty() {
+            out.lit("<div class=\"was\">").text(&option.description).lit("</div>");
+        }
+        out.lit("</li>");
     }
     if let Some(answer) = question.own_answer() {
         out.lit("<li class=\"now\"><span class=\"tick\">●</span> ").text(answer).lit("</li>");
@@ -281,6 +288,9 @@ fn question(out: &mut Markup, question: &Question) {
         out.lit("<li class=\"was\">not answered</li>");
     }
     out.lit("</ul>");
+    if let Some(notes) = &question.notes {
+        out.lit("<div class=\"ask\">").text(notes).lit("</div>");
+    }
 }
 
 fn agent(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView, name: &str) {

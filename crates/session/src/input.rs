@@ -118,6 +118,11 @@ impl Input {
         }
     }
 
+    /// Whether the editor says something in it.
+    pub fn is_from_editor(self) -> bool {
+        matches!(self, Self::IdeSelection | Self::IdeOpenedFile)
+    }
+
     /// Whether a person typed it.
     pub fn is_typed(self) -> bool {
         matches!(
@@ -156,4 +161,13 @@ impl Input {
             Self::Meta => "meta",
         }
     }
+}
+
+/// What the editor says, if the whole text is that.
+pub fn editor_context(text: &str) -> Option<&str> {
+    let text = text.trim();
+    ["ide_opened_file", "ide_selection"].iter().find_map(|tag| {
+        let inner = text.strip_prefix(&format!("<{tag}>"))?.strip_suffix(&format!("</{tag}>"))?;
+        Some(inner.trim())
+    })
 }

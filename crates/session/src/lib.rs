@@ -28,7 +28,7 @@ pub use agent::{Agent, Family, Inside, Spawn};
 pub use compaction::Compaction;
 pub use file_edit::{FileEdit, FileText};
 pub use file_history::{At, Basis, ChangedFile, FileContent, FileHistory, FileState};
-pub use input::Input;
+pub use input::{Input, editor_context};
 pub use lineage::{Fork, fork};
 pub use replay::{ReplayBlock, ReplayMessage, Role};
 pub use reply::Reply;

@@ -1,9 +1,10 @@
 //! Turns: a prompt and everything the model did before the next one.
 
 use rustc_hash::FxHashSet;
+use threadline_entry::lens::Block;
 use threadline_entry::{Kind, Millis};
 
-use crate::input::Input;
+use crate::input::{Input, editor_context};
 use crate::session::Session;
 use crate::thread::Thread;
 use crate::tool_call::Outcome;
@@ -18,10 +19,12 @@ pub struct Turn {
     pub number: usize,
     /// The entry that opened it; `None` for what stands before the first prompt.
     pub prompt: Option<usize>,
-    /// All its entries, the prompt first.
+    /// All its entries, the prompt first, or what the editor says for it.
     pub entries: Vec<usize>,
     /// How it came about.
     pub round: Round,
+    /// Whether the model went on in the next turn: something came in while it worked that nobody typed.
+    pub goes_on: bool,
 }
 
 /// How a user entry continues the conversation.
@@ -64,18 +67,43 @@ impl Session {
         // Hooks and attachments before the first prompt go to its turn.
         let mut before = Vec::new();
         for &idx in &thread.entries {
-            let opens = self.input(idx).is_some_and(Input::opens_turn);
+            let mut input = self.input(idx).filter(|input| input.opens_turn());
+            let waiting = turns.last_mut().filter(|_| input.is_some_and(Input::is_typed));
+            if let Some(turn) = waiting.filter(|turn| self.waits_for_prompt(turn)) {
+                // What the editor says may come on a line of its own before the prompt.
+                (turn.prompt, input) = (Some(idx), None);
+            }
             let spoken = matches!(self.entries()[idx].kind(), Kind::User | Kind::Assistant);
-            if opens || (turns.is_empty() && spoken) {
+            if input.is_some() || (turns.is_empty() && spoken) {
                 let mut entries = vec![idx];
                 entries.append(&mut before);
                 let round = self.round_after(turns.last(), idx);
-                turns.push(Turn { number: turns.len() + 1, prompt: opens.then_some(idx), entries, round });
+                if let Some(last) = turns.last_mut() {
+                    last.goes_on = input.is_some_and(|input| !input.is_typed());
+                }
+                let (number, prompt) = (turns.len() + 1, input.map(|_| idx));
+                turns.push(Turn { number, prompt, entries, round, goes_on: false });
             } else {
                 turns.last_mut().map_or(&mut before, |turn| &mut turn.entries).push(idx);
             }
         }
         turns
+    }
+
+    /// Whether there is nothing in a turn yet but what the editor says.
+    fn waits_for_prompt(&self, turn: &Turn) -> bool {
+        turn.entries.iter().all(|&idx| match self.entries()[idx].kind() {
+            Kind::User => self.input(idx).is_some_and(Input::is_from_editor) && self.is_editors_alone(idx),
+            Kind::Assistant => false,
+            _ => true,
+        })
+    }
+
+    /// Whether nobody typed anything beside what the editor says.
+    fn is_editors_alone(&self, idx: usize) -> bool {
+        let content = self.entries()[idx].message().and_then(|message| message.content());
+        let is_context = |block: Block<'_>| block.text().is_some_and(|text| editor_context(&text).is_some());
+        content.is_some_and(|content| content.as_str().is_none() && content.blocks().all(is_context))
     }
 
     /// How the entry that opens a turn continues the turn before.
@@ -130,6 +158,9 @@ impl Turn {
     ///
     /// What the person stopped is finished, and so is a command that Claude Code carried out by itself.
     pub fn is_open(&self, session: &Session) -> bool {
+        if self.goes_on {
+            return false;
+        }
         let last_input = self.entries.iter().rev().find_map(|&idx| {
             let said = session.reply_of(idx).is_some()
                 || session.input(idx).is_some_and(|input| input != Input::Meta);

@@ -37,13 +37,15 @@ pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<Stri
             let mut lines = Vec::new();
             if call.agents.is_empty() {
                 lines.extend(page.wrap(&visible(prompt), indent).iter().map(|line| dim(line)));
+            }
+            if !call.answer_is_told() {
                 lines.extend(prose(answer));
             }
             lines
         }
         Card::Todos(todos) => todos
             .iter()
-            .map(|todo| {
+            .flat_map(|todo| {
                 let mark = match &*todo.status {
                     "completed" => "☑",
                     "in_progress" => "▣",
@@ -51,7 +53,13 @@ pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<Stri
                     _ => "☐",
                 };
                 let change = todo.change().map(|change| dim(&format!("  {}", visible(&change))));
-                format!("{mark} {}{}", visible(&todo.text), change.unwrap_or_default())
+                let mut lines = marked(mark, &todo.text, page, indent);
+                if let Some(last) = lines.last_mut() {
+                    last.push_str(&change.unwrap_or_default());
+                }
+                let detail = page.wrap(visible(&todo.detail).trim_end(), indent + 2);
+                lines.extend(detail.iter().map(|line| dim(&format!("  {line}"))));
+                lines
             })
             .collect(),
         Card::Page { prompt, text, .. } => {
@@ -61,7 +69,8 @@ pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<Stri
         Card::Links { links, text, .. } => links
             .iter()
             .flat_map(|(title, url)| {
-                [visible(title).into_owned(), page.paint(Label::Link, &format!("  {}", visible(url)))]
+                let url = page.paint(Label::Link, &format!("  {}", visible(url)));
+                page.wrap(&visible(title), indent).into_iter().chain([url])
             })
             .chain(prose(text))
             .collect(),
@@ -71,10 +80,14 @@ pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<Stri
             .flat_map(|question| {
                 let mut lines = page.wrap(&visible(&question.text), indent);
                 for option in &question.options {
-                    let mark = if question.chose(option) { "◉" } else { "○" };
-                    lines.push(format!("{mark} {}", visible(option)));
+                    let mark = if question.chose(&option.label) { "◉" } else { "○" };
+                    lines.extend(marked(mark, &option.label, page, indent));
+                    let meant = page.wrap(&visible(&option.description), indent + 2);
+                    lines.extend(meant.iter().map(|line| dim(&format!("  {line}"))));
                 }
-                lines.extend(question.own_answer().map(|answer| format!("◉ {}", visible(answer))));
+                let own = question.own_answer().into_iter();
+                lines.extend(own.flat_map(|answer| marked("◉", answer, page, indent)));
+                lines.extend(question.notes.iter().flat_map(|notes| marked(">", notes, page, indent)));
                 lines
             })
             .collect(),
@@ -82,13 +95,15 @@ pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<Stri
         Card::Fields(fields) => fields
             .iter()
             .flat_map(|(key, value)| {
-                let value = visible(value);
-                let mut lines = value.lines();
-                let first =
-                    format!("{} {}", dim(&format!("{}:", visible(key))), lines.next().unwrap_or_default());
+                let key = format!("{}:", visible(key));
+                let mut lines = page.wrap(&format!("{key} {}", visible(value)), indent + 2).into_iter();
+                let first = lines.next().unwrap_or_default();
+                let first = match first.strip_prefix(&key) {
+                    Some(rest) => dim(&key) + rest,
+                    None => first,
+                };
                 std::iter::once(first).chain(lines.map(|line| format!("  {line}"))).collect::<Vec<_>>()
             })
-            .flat_map(|line| if page.color { vec![line] } else { page.wrap(&line, indent) })
             .collect(),
     };
     if matches!(call.card, Card::Fields(_) | Card::Message { .. }) && call.outcome == Outcome::Ok {
@@ -96,6 +111,14 @@ pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<Stri
     }
     lines.extend(call.files.iter().map(|file| dim(&attached(file))));
     lines
+}
+
+/// Lines behind a mark, one below the other.
+fn marked(mark: &str, text: &str, page: Page, indent: usize) -> Vec<String> {
+    let lines = page.wrap(&visible(text), indent + 2);
+    let line =
+        |(i, line): (usize, String)| if i == 0 { format!("{mark} {line}") } else { format!("  {line}") };
+    lines.into_iter().enumerate().map(line).collect()
 }
 
 /// What a picture or document is, in brackets.

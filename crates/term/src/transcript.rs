@@ -243,12 +243,10 @@ impl<'a> Writer<'a> {
     }
 
     fn agent(&mut self, agent: &AgentView, indent: usize) {
-        let parts = [agent.agent_type.as_deref(), agent.description.as_deref()];
-        let about: Vec<_> = parts.into_iter().flatten().map(visible).collect();
-        let mut parts = vec![format!("╭ sub-agent {}", visible(&agent.id))];
-        parts.extend(Some(about.join(": ")).filter(|about| !about.is_empty()));
-        parts.extend(cost(&agent.spent));
-        let text = parts.join(" · ");
+        let parts = [agent.description.as_deref(), agent.agent_type.as_deref(), Some(&*agent.id)];
+        let mut parts: Vec<_> = parts.into_iter().flatten().map(visible).collect();
+        parts.extend(cost(&agent.spent).map(Into::into));
+        let text = format!("╭ sub-agent  {}", parts.join(" · "));
         self.line(indent, Some(Label::Tool), &cut(&text, self.page.room(indent)));
         for turn in &agent.turns {
             self.turn(turn, indent + 2);

@@ -235,7 +235,7 @@ impl Piece {
         let own = |idx: &usize| self.session.in_tree(*idx) && self.is_own(&self.session.entries()[*idx]);
         let entries = (0..self.session.entries().len()).filter(own).collect();
         let prompt = self.prompt_at.map(|_| 0);
-        let turn = Turn { number: self.number, prompt, entries, round: Round::NewRound };
+        let turn = Turn { number: self.number, prompt, entries, round: Round::NewRound, goes_on: false };
         self.has_substance() && !turn.is_open(&self.session)
     }
 

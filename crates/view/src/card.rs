@@ -8,7 +8,7 @@ mod task;
 
 use std::borrow::Cow;
 
-use threadline_entry::lens::{SmallResult, ToolUseResult, WorkflowResult};
+use threadline_entry::lens::{SmallResult, ToolUseResult};
 use threadline_entry::{Json, JsonKind};
 
 use crate::diff::Hunk;
@@ -132,6 +132,8 @@ pub struct Todo {
     pub before: Option<String>,
     /// Whether it was not there before, where others were.
     pub is_new: bool,
+    /// More about it, where it has more than a line.
+    pub detail: String,
 }
 
 impl Todo {
@@ -151,9 +153,20 @@ pub struct Question {
     /// What was asked.
     pub text: String,
     /// What could be chosen.
-    pub options: Vec<String>,
+    pub options: Vec<Choice>,
     /// What was answered.
     pub answer: Option<String>,
+    /// What the person wrote beside the answer.
+    pub notes: Option<String>,
+}
+
+/// Something that could be chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// What it is called.
+    pub label: String,
+    /// What it would mean.
+    pub description: String,
 }
 
 impl Question {
@@ -165,7 +178,7 @@ impl Question {
 
     /// The answer, where it is none of the options.
     pub fn own_answer(&self) -> Option<&str> {
-        self.answer.as_deref().filter(|_| !self.options.iter().any(|option| self.chose(option)))
+        self.answer.as_deref().filter(|_| !self.options.iter().any(|option| self.chose(&option.label)))
     }
 }
 
@@ -183,6 +196,11 @@ pub(crate) fn changes_files(tool: &str) -> bool {
     matches!(tool, "Write" | "Edit" | "MultiEdit" | "NotebookEdit")
 }
 
+/// Whether a tool starts sub-agents.
+pub(crate) fn is_agents(tool: &str) -> bool {
+    matches!(tool, "Task" | "Agent")
+}
+
 /// Everything that a call's card is made of.
 pub(crate) struct Call<'a> {
     pub(crate) name: &'a str,
@@ -191,6 +209,8 @@ pub(crate) struct Call<'a> {
     /// What the model was told.
     pub(crate) text: &'a str,
     pub(crate) failed: bool,
+    /// How many pictures came back.
+    pub(crate) pictures: usize,
     /// Where it ran.
     pub(crate) cwd: &'a str,
     /// Reads output that was kept in a file of its own.
@@ -218,6 +238,7 @@ impl<'a> Call<'a> {
             "SendMessage" => self.message(),
             "ToolSearch" => self.tool_search(),
             "LSP" => self.symbols(),
+            "Workflow" => self.workflow(),
             _ => self.fields(),
         }
     }
@@ -241,19 +262,37 @@ impl<'a> Call<'a> {
     /// What came of a call that has no card of its own, as far as its result tells.
     fn small_gist(&self) -> String {
         let small = self.of::<SmallResult<'_>>();
-        let workflow = self.of::<WorkflowResult<'_>>();
         match self.name {
+            "Skill" => Some(first_line(self.string("args").trim_start()).to_owned()),
             "ReportFindings" => small.and_then(|small| small.count()).map(|count| plural(count, "finding")),
+            "ScheduleWakeup" if small.and_then(|small| small.stopped()) == Some(true) => {
+                Some("called off".to_owned())
+            }
             "ScheduleWakeup" => small
                 .and_then(|small| small.clamped_delay_seconds())
                 .map(|seconds| format!("in {}", duration((seconds * 1000.0) as i64))),
-            "Workflow" => workflow
-                .and_then(|workflow| workflow.task_id())
-                .map(|task| format!("in the background as {task}")),
             "Artifact" => small.and_then(|small| small.url()).map(Cow::into_owned),
             _ => None,
         }
-        .unwrap_or_default()
+        .unwrap_or_else(|| self.answer_in_short())
+    }
+
+    /// What a tool said that nothing is known about: in its own words where they are few.
+    fn answer_in_short(&self) -> String {
+        let text = self.text.trim();
+        let said = match text.lines().count() {
+            0 => String::new(),
+            1 if !text.starts_with(['{', '[', '"']) => text.to_owned(),
+            lines => plural(lines as u64, "line"),
+        };
+        let pictures = match self.pictures {
+            0 => String::new(),
+            1 => "image".to_owned(),
+            several => format!("{several} images"),
+        };
+        let parts = [said, pictures];
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join(", ")
     }
 
     /// What an unknown input is about: the first of the telling fields, else the first text.
@@ -300,4 +339,11 @@ pub(crate) fn text_of(json: Json<'_>) -> String {
             texts.collect::<Vec<_>>().join("\n")
         }
     }
+}
+
+/// What stands in a tag.
+pub(crate) fn tag<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let start = text.find(&format!("<{name}>"))? + name.len() + 2;
+    let end = text[start..].find(&format!("</{name}>"))? + start;
+    Some(text[start..end].trim())
 }

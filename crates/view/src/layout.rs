@@ -11,10 +11,9 @@ use threadline_entry::{Kind, Millis};
 use threadline_session::{Family, Outcome, Reply, Session, Thread, Turn};
 use threadline_usage::Totals;
 
-use crate::card::Card;
 use crate::note::{self, Mark, Note, Notes};
 use crate::outline::OutlineLine;
-use crate::teller::{Teller, name_agents};
+use crate::teller::{Teller, name_agents, name_topic};
 use crate::telling::{Telling, facts};
 use crate::transcript::{AgentView, Body, Item, Transcript, TurnView, anchor};
 
@@ -33,8 +32,8 @@ pub struct Layout {
     pub branches: Vec<BranchLayout>,
     /// What each compaction left out, by the name of its boundary.
     dropped: FxHashMap<String, usize>,
-    /// What tasks are called that calls changed, by the name of the call.
-    tasks: FxHashMap<String, String>,
+    /// What calls are about that name it by an id alone, by the name of the call.
+    topics: FxHashMap<String, String>,
     /// The sub-agents that calls started, by the name of the call.
     agents: FxHashMap<String, Vec<AgentView>>,
     agents_by_line: FxHashMap<u64, usize>,
@@ -170,10 +169,8 @@ impl<'a> Surveyor<'a> {
                     Mark::Call(call) => {
                         let call = &session.tool_calls()[call.call as usize];
                         layout.count(&call.name);
-                        if call.name == "TaskUpdate" {
-                            let task = self.teller.task_name(call);
-                            layout.tasks.extend(task.map(|task| (name.clone(), task)));
-                        }
+                        let topic = self.teller.topic(call);
+                        layout.topics.extend(topic.map(|topic| (name.clone(), topic)));
                         if !agents.is_empty() {
                             *layout.agents_by_line.entry(line_no).or_default() += agents.len();
                             layout.agents.insert(name, agents);
@@ -322,9 +319,8 @@ impl Layout {
                 Body::Call(call) => {
                     call.agents = self.agents.get(&item.anchor).cloned().unwrap_or_default();
                     name_agents(&mut call.agents, &call.card);
-                    if let (Some(name), Card::Todos(todos)) = (self.tasks.get(&item.anchor), &mut call.card) {
-                        call.subject.clone_from(name);
-                        todos.iter_mut().for_each(|todo| todo.text.clone_from(name));
+                    if let Some(topic) = self.topics.get(&item.anchor) {
+                        name_topic(&mut call.subject, &mut call.card, topic);
                     }
                 }
                 _ => {}

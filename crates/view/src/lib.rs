@@ -26,7 +26,7 @@ mod transcript;
 mod usage_board;
 pub mod wire;
 
-pub use card::{Card, CommandCard, Question, Todo};
+pub use card::{Card, Choice, CommandCard, Question, Todo};
 pub use changes::{FileChange, changes, patch};
 pub use diff::{Change, DiffLine, Hunk, hunks};
 pub use filter::{Filter, Level};

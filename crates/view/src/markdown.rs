@@ -196,7 +196,7 @@ impl Writer<'_> {
             }
             Card::Command(card) => {
                 if card.command.contains('\n') {
-                    self.fence(depth, "sh", &card.command);
+                    self.fence(depth, card_language(&call.name), &card.command);
                 }
                 self.fence(depth, "", &plain(&card.output));
                 self.fence(depth, "", &plain(&card.errors));
@@ -204,9 +204,47 @@ impl Writer<'_> {
             Card::File { text, .. } if call.outcome == Outcome::Ok => self.fence(depth, "", text),
             Card::Agent { prompt, answer, .. } => {
                 self.fence(depth, "", prompt);
-                self.fence(depth, "", answer);
+                if !call.answer_is_told() {
+                    self.fence(depth, "", answer);
+                }
             }
             Card::Plan(plan) => self.fence(depth, "", plan),
+            Card::Diff { hunks, .. } => {
+                self.fence(depth, "diff", &patch(hunks));
+                self.fence(depth, "", &call.result);
+            }
+            Card::Todos(todos) if !todos.is_empty() => {
+                for todo in todos {
+                    let tick = if todo.status == "completed" { 'x' } else { ' ' };
+                    let begun = (todo.status == "in_progress").then(|| "in progress".to_owned());
+                    let change = todo.change().or(begun).map(|change| format!(" ({change})"));
+                    let change = change.unwrap_or_default();
+                    self.line(depth + 1, &format!("[{tick}] {}{change}", one_line(&todo.text)));
+                    self.fence(depth + 1, "", &todo.detail);
+                }
+            }
+            Card::Questions(questions) if questions.iter().any(|question| question.answer.is_some()) => {
+                for question in questions {
+                    self.line(depth + 1, &one_line(&question.text));
+                    for option in &question.options {
+                        let tick = if question.chose(&option.label) { 'x' } else { ' ' };
+                        let meant = Some(one_line(&option.description)).filter(|meant| !meant.is_empty());
+                        let meant = meant.map(|meant| format!(": {meant}")).unwrap_or_default();
+                        self.line(depth + 2, &format!("[{tick}] {}{meant}", one_line(&option.label)));
+                    }
+                    for said in question.own_answer().into_iter().chain(question.notes.as_deref()) {
+                        self.line(depth + 2, &format!("[x] {}", one_line(said)));
+                    }
+                }
+            }
+            Card::Message { text, .. } => {
+                self.fence(depth, "", text);
+                self.fence(depth, "", &call.result);
+            }
+            Card::Page { prompt, .. } => {
+                self.fence(depth, "", prompt);
+                self.fence(depth, "", &call.result);
+            }
             Card::Fields(_) => {
                 self.fence(depth, "json", &call.input);
                 self.fence(depth, "", &call.result);
@@ -243,6 +281,15 @@ impl Writer<'_> {
             let _ = writeln!(self.out, "{indent}{line}");
         }
         let _ = writeln!(self.out, "{indent}{ticks}");
+    }
+}
+
+/// What a command of several lines is written in.
+fn card_language(tool: &str) -> &'static str {
+    match tool {
+        "Workflow" => "js",
+        "PowerShell" => "powershell",
+        _ => "sh",
     }
 }
 

@@ -182,8 +182,8 @@ impl CallNote {
         let told = || {
             let data = result.and_then(|at| session.entries()[at.entry_idx].tool_use_result());
             let failed = outcome != Outcome::Ok;
-            Call { name: &call.name, input: block.input(), data, text: "", failed, cwd: "", kept: &|_| None }
-                .told()
+            let (name, input, kept) = (&*call.name, block.input(), &|_: &str| None);
+            Call { name, input, data, text: "", failed, pictures: 0, cwd: "", kept }.told()
         };
         let changed = match changes_files(&call.name).then(|| told().card) {
             Some(Card::Diff { hunks, .. }) => Some(Hunk::counts(&hunks)),

@@ -2,20 +2,23 @@
 
 mod attachment;
 mod line;
+mod notice;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 
 use rustc_hash::FxHashSet;
-use threadline_entry::lens::{Block, FrameLink, PrLink, TaskResult};
+use threadline_entry::lens::{AgentResult, Block, FrameLink, PrLink, TaskResult};
 use threadline_entry::{Entry, Json, Kind, Millis};
-use threadline_session::{Agent, Compaction, Input, Outcome, Reply, Session, Thread, ToolCall, Turn};
+use threadline_session::{
+    Agent, Compaction, Input, Outcome, Reply, Session, Thread, ToolCall, Turn, editor_context,
+};
 use threadline_usage::Totals;
 
 use self::attachment::attached;
-pub(crate) use self::line::editor_context;
-use self::line::{compacted, event, file_of, progress, untagged};
-use crate::card::{Call, Card};
+pub(crate) use self::line::untagged;
+use self::line::{compacted, event, file_of, progress};
+use crate::card::{Call, Card, is_agents};
 use crate::name::short_model;
 use crate::telling::Telling;
 use crate::transcript::{AgentView, Body, CallView, Item, Timing, Tokens, TurnView, anchor};
@@ -275,6 +278,7 @@ impl<'f> Teller<'f> {
         let result = call.result(session);
         let content = result.and_then(|block| block.content());
         let text = content.map(|content| content.text().into_owned()).unwrap_or_default();
+        let text = kept_elsewhere(&text).and_then(self.telling.kept).unwrap_or(text);
         let outcome = call.outcome(session);
         let data = call.results.first().and_then(|at| session.entries()[at.entry_idx].tool_use_result());
         let failed = outcome != Outcome::Ok;
@@ -284,21 +288,30 @@ impl<'f> Teller<'f> {
         let cwd = cwd.or_else(|| self.telling.family.main.entries().iter().find_map(ran_in));
         let cwd = cwd.as_deref().unwrap_or_default();
         let kept = self.telling.kept;
-        let mut told = Call { name: &call.name, input, data, text: &text, failed, cwd, kept }.told();
+        let files: Vec<_> =
+            content.into_iter().flat_map(|content| content.blocks()).filter_map(file_of).collect();
+        let pictures = files.len();
+        let call_of = Call { name: &call.name, input, data, text: &text, failed, pictures, cwd, kept };
+        let mut told = call_of.told();
         if let Some(inside) = below(&told.subject, cwd) {
             told.subject = inside;
         } else if matches!(told.card, Card::File { .. } | Card::Diff { .. }) {
             told.subject = end_of_path(told.subject);
         }
-        let task = (call.name == "TaskUpdate").then(|| self.task_name(call)).flatten();
-        if let (Card::Todos(todos), Some(name)) = (&mut told.card, task) {
-            todos.iter_mut().for_each(|todo| todo.text.clone_from(&name));
-            told.subject = name;
+        if let Some(topic) = self.topic(call) {
+            name_topic(&mut told.subject, &mut told.card, &topic);
         }
         let agents = if self.goes_deeper() {
             let spawned = self.telling.family.spawned_by(self.agent, &call.id);
             let mut agents: Vec<AgentView> = spawned.map(|agent| self.agent(agent)).collect();
             name_agents(&mut agents, &told.card);
+            // One that has answered is done, even where nothing but its progress is in the log.
+            if matches!(told.card, Card::Agent { background: false, .. }) && outcome != Outcome::Missing {
+                agents
+                    .iter_mut()
+                    .filter_map(|agent| agent.turns.last_mut())
+                    .for_each(|turn| turn.open = false);
+            }
             agents
         } else {
             Vec::new()
@@ -312,22 +325,47 @@ impl<'f> Teller<'f> {
             input: input.map(|input| input.raw().to_owned()).unwrap_or_default(),
             outcome,
             duration: call.duration(session),
-            files: content.into_iter().flat_map(|content| content.blocks()).filter_map(file_of).collect(),
+            files,
             result: text,
             agents,
         }
     }
 
-    /// The number and the name of the task that a call changes, as the last call before it created it.
-    pub(crate) fn task_name(&self, call: &ToolCall) -> Option<String> {
+    /// What a call is about that names it by an id alone: a task that it changes, an agent that it writes to.
+    pub(crate) fn topic(&self, call: &ToolCall) -> Option<String> {
+        let input = |key: &str| call.block(self.session())?.input()?.get(key)?.as_str();
+        match &*call.name {
+            "TaskUpdate" => self.task_name(call, &input("taskId")?),
+            "SendMessage" => self.agent_name(&input("to").or_else(|| input("recipient"))?),
+            _ => None,
+        }
+    }
+
+    /// The number and the name of a task, as the last call before this one created it.
+    fn task_name(&self, call: &ToolCall, id: &str) -> Option<String> {
         let session = self.session();
-        let id = call.block(session)?.input()?.get("taskId")?.as_str()?;
         let calls = session.tool_calls();
         let before = calls.partition_point(|other| other.entry_idx < call.entry_idx);
         calls[..before].iter().rev().filter(|other| other.name == "TaskCreate").find_map(|other| {
             let result = session.entries()[other.results.first()?.entry_idx].tool_use_result()?;
             let task = result.of::<TaskResult<'_>>()?.task()?;
             (task.id()? == id).then(|| Some(format!("#{id} {}", task.subject()?)))?
+        })
+    }
+
+    /// What an agent was asked to do, in a few words: as it is known itself, or as the call says that started it.
+    fn agent_name(&self, id: &str) -> Option<String> {
+        let said = |text: String| Some(text).filter(|text| !text.is_empty());
+        let known = self.telling.family.agents.iter().find(|agent| agent.id == id);
+        let known = known.and_then(|agent| said(agent.description.clone()?));
+        known.or_else(|| {
+            let session = self.session();
+            session.tool_calls().iter().filter(|call| is_agents(&call.name)).find_map(|call| {
+                let result = session.entries()[call.results.first()?.entry_idx].tool_use_result()?;
+                let started = result.of::<AgentResult<'_>>()?.agent_id()?;
+                let input = call.block(session).filter(|_| started == id)?.input()?;
+                said(input.get("description")?.as_str()?.into_owned())
+            })
         })
     }
 
@@ -365,7 +403,7 @@ impl<'f> Teller<'f> {
         if input == Input::CompactSummary {
             return None;
         }
-        let files = content.blocks().filter_map(file_of).collect();
+        let files = content.blocks().filter_map(file_of);
         let mut context = Vec::new();
         let texts = content.blocks().filter(|block| block.is("text")).filter_map(Block::text);
         let mut text = content.as_str().map(Cow::into_owned).unwrap_or_default();
@@ -388,6 +426,11 @@ impl<'f> Teller<'f> {
                 context,
             });
         }
+        let files: Vec<_> = files.collect();
+        if input.is_from_editor() && text.is_empty() && files.is_empty() {
+            // Nobody typed anything, and the prompt is on a line of its own.
+            return Some(Body::Event { label: "editor".to_owned(), text: context.join("\n") });
+        }
         Some(Body::Input { input, text: untagged(input, text), files, context })
     }
 }
@@ -396,6 +439,12 @@ impl<'f> Teller<'f> {
 pub(crate) fn below(path: &str, cwd: &str) -> Option<String> {
     let inside = path.strip_prefix(cwd).filter(|_| !cwd.is_empty())?.strip_prefix(['/', '\\'])?;
     (!inside.is_empty()).then(|| inside.to_owned())
+}
+
+/// Where the whole of a result is kept, of which the model was told the beginning.
+fn kept_elsewhere(text: &str) -> Option<&str> {
+    let (_, rest) = text.strip_prefix("<persisted-output>")?.split_once("saved to: ")?;
+    Some(rest.lines().next()?.trim())
 }
 
 /// A path longer than this is told by its end.
@@ -410,6 +459,14 @@ fn end_of_path(path: String) -> String {
     let ends: Vec<&str> = ends.collect();
     let end = ends.iter().find(|end| end.len() < LONG_PATH).or(ends.last());
     end.map_or_else(|| path.clone(), |end| format!("…{end}"))
+}
+
+/// Calls what a call is about by its name.
+pub(crate) fn name_topic(subject: &mut String, card: &mut Card, topic: &str) {
+    topic.clone_into(subject);
+    if let Card::Todos(todos) = card {
+        todos.iter_mut().for_each(|todo| topic.clone_into(&mut todo.text));
+    }
 }
 
 /// Sub-agents that nothing else names are called what the call calls them.

@@ -5,11 +5,11 @@ use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 
 use threadline_entry::{Finding, Severity};
-use threadline_session::{Branch, Family, Input, Session, Thread};
+use threadline_session::{Branch, Family, Input, Session, Thread, editor_context};
 
 use crate::card::first_line;
 use crate::spending::Spending;
-use crate::teller::{Teller, editor_context};
+use crate::teller::{Teller, untagged};
 use crate::transcript::{BranchView, Transcript, TurnView, anchor};
 
 /// Reads output that was kept in a file of its own, given the path that the log names.
@@ -117,17 +117,28 @@ pub(crate) fn facts(session: &Session) -> Transcript {
         let found = session.entries().iter().rev().find_map(|entry| entry.get(key)?.as_str());
         found.filter(|text| !text.is_empty()).map(Cow::into_owned)
     };
-    let prompts = (0..session.entries().len()).filter_map(|idx| {
-        let typed = matches!(session.input(idx)?, Input::Prompt | Input::IdeSelection | Input::IdeOpenedFile);
-        let content = session.entries()[idx].message().filter(|_| typed)?.content()?;
-        let mut texts = content.blocks().filter_map(|block| block.text());
-        let text = content.as_str().or_else(|| texts.find(|text| editor_context(text).is_none()))?;
-        Some(first_line(text.trim_start()).to_owned()).filter(|line| !line.is_empty())
-    });
+    let typed = |aside: bool, wanted: &dyn Fn(Input) -> bool| {
+        (0..session.entries().len()).find_map(|idx| {
+            let input = session.input(idx).filter(|input| wanted(*input))?;
+            if session.is_sidechain(idx) != aside {
+                return None;
+            }
+            let content = session.entries()[idx].message()?.content()?;
+            let mut texts = content.blocks().filter_map(|block| block.text());
+            let text = content.as_str().or_else(|| texts.find(|text| editor_context(text).is_none()))?;
+            let text = untagged(input, text.into_owned());
+            Some(first_line(text.trim_start()).to_owned()).filter(|line| !line.is_empty())
+        })
+    };
+    let prompt = |input: Input| input == Input::Prompt || input.is_from_editor();
+    let command = |input: Input| input == Input::SlashCommand;
     Transcript {
         id: session.id().map(Cow::into_owned),
         title: session.title().map(Cow::into_owned),
-        first_prompt: { prompts }.next(),
+        // A session of commands alone is called after the first one, a sub-agent's log after what it was asked.
+        first_prompt: typed(false, &prompt)
+            .or_else(|| typed(false, &command))
+            .or_else(|| typed(true, &prompt)),
         cwd: session.entries().iter().find_map(|entry| entry.get("cwd")?.as_str()).map(Cow::into_owned),
         git_branch: last("gitBranch"),
         version: last("version"),

@@ -258,6 +258,21 @@ impl CallView {
         self.result.split_once(SAID).filter(|_| denied).map(|(_, said)| said.trim())
     }
 
+    /// Whether what a sub-agent answered stands at the end of what is known of its work.
+    pub fn answer_is_told(&self) -> bool {
+        let Card::Agent { answer, background, .. } = &self.card else { return false };
+        fn last(agent: &AgentView) -> Option<&str> {
+            let items = agent.turns.iter().rev().flat_map(|turn| turn.items.iter().rev());
+            let mut texts = items.filter_map(|item| match &item.body {
+                Body::Text(text) => Some(text.trim()).filter(|text| !text.is_empty()),
+                _ => None,
+            });
+            texts.next()
+        }
+        // One in the background answers later, in a prompt of its own.
+        self.agents.iter().any(|agent| *background || last(agent).is_some_and(|last| answer.contains(last)))
+    }
+
     /// What the model was told, where something went wrong and that says more than the outcome does.
     pub fn complaint(&self) -> Option<&str> {
         let text = self.result.trim();

@@ -156,7 +156,7 @@ fn a_plan_and_a_question() {
 fn a_tool_that_nobody_knows() {
     assert_snapshot!(call("mcp__loom__weave", r#"{"threads":40,"na<me>":"x"}"#, r#""woven""#), @r##"
     <div class="i call k-tool" id="m2" data-t="0">
-    <details><summary><span class="tool">weave</span><span class="subject">x</span><span class="gist"></span><span class="took">1.0 s</span></summary>
+    <details><summary><span class="tool">weave</span><span class="subject">x</span><span class="gist">woven</span><span class="took">1.0 s</span></summary>
     <div class="body">
     <dl class="fields">
     <dt>threads</dt><dd>40</dd>

@@ -307,3 +307,28 @@ u1 <- x1   user  "thanks"
       [u1]
     "#);
 }
+
+#[test]
+fn what_the_editor_says_waits_for_its_prompt() {
+    assert_snapshot!(turns(r#"
+u1        user   [text "<ide_opened_file>a.rs</ide_opened_file>"]
+u2 <- u1  user   "weave"
+a1 <- u2  reply  m1 tool t1 Bash {}
+r1 <- a1  result t1 "ok"
+u3 <- r1  user   "<task-notification><summary>Done</summary></task-notification>"
+a2 <- u3  reply  m2 text "so it is"
+u4 <- a2  user   [text "<ide_opened_file>b.rs</ide_opened_file>", text "and this"]
+u5 <- u4  user   "more"
+"#), @r#"
+    turn 1  new_session  "weave"
+      [u1 u2 a1 r1]
+      m1  Bash(t1) -> ok
+    turn 2  new_round  "<task-notification><summary>Done</summar"
+      [u3 a2]
+      m2  text
+    turn 3  new_round  "<ide_opened_file>b.rs</ide_opened_file>\n"  open
+      [u4]
+    turn 4  new_round  "more"  open
+      [u5]
+    "#);
+}

@@ -18,6 +18,9 @@ const ERROR_LINES: usize = 6;
 /// How many lines of a prompt are shown where not everything is.
 const PROMPT_LINES: usize = 40;
 
+/// As much of a thought is shown where not everything is, in bytes.
+const THOUGHT: usize = 400;
+
 /// What came of a call takes no more columns than this.
 const GIST: usize = 60;
 
@@ -134,8 +137,7 @@ impl Writer<'_> {
             self.line(indent, Some(Label::Dim), "~ thought");
             self.paragraph(indent + 2, Some(Label::Dim), text);
         } else {
-            let start = &text[..text.floor_char_boundary(400)];
-            let line = cut(&format!("~ {}", one_line(start)), self.page.column(indent));
+            let line = cut(&format!("~ {}", beginning(text)), self.page.column(indent));
             self.line(indent, Some(Label::Dim), &line);
         }
     }
@@ -175,8 +177,8 @@ impl Writer<'_> {
         let lines = self.page.wrap(visible(text).trim_end(), indent + 2);
         let limit = match (self.style.level >= Level::Full, indent) {
             (true, _) => usize::MAX,
-            (_, 0) => PROMPT_LINES,
-            // What sub-agents are asked is long, and nobody typed it.
+            // What sub-agents are asked and report is long, and nobody typed it.
+            (_, 0) if input != Input::TaskNotification => PROMPT_LINES,
             _ => ERROR_LINES,
         };
         // A line or two more take no more room than to say so.
@@ -258,6 +260,16 @@ impl Writer<'_> {
             self.line(indent, Some(Label::Dim), &text);
         }
     }
+}
+
+/// How a thought begins, up to the end of a word.
+fn beginning(text: &str) -> String {
+    let text = text.trim();
+    if text.len() <= THOUGHT {
+        return one_line(text);
+    }
+    let start = &text[..text.floor_char_boundary(THOUGHT)];
+    one_line(start.rsplit_once(char::is_whitespace).map_or(start, |(start, _)| start)) + " …"
 }
 
 fn one_line(text: &str) -> String {

@@ -23,9 +23,17 @@ impl Call<'_> {
         };
         let lines = file.and_then(|file| file.num_lines()).unwrap_or_else(|| text.lines().count() as u64);
         let total_lines = file.and_then(|file| file.total_lines());
-        let gist = match (self.failed, total_lines) {
-            (true, _) => String::new(),
-            (_, Some(total)) if total > lines => format!("{} of {}", plural(lines, "line"), total),
+        let kind = self.of::<ReadResult<'_>>().and_then(|result| result.kind()).unwrap_or_default();
+        let gist = match (self.failed, total_lines, &*kind) {
+            (true, ..) => String::new(),
+            (_, _, "file_unchanged") => "unchanged".to_owned(),
+            (_, _, "pdf") => "PDF".to_owned(),
+            (_, _, "parts") => plural(file.and_then(|file| file.count()).unwrap_or(0), "page"),
+            (_, _, "notebook") => {
+                let cells = file.and_then(|file| file.cells()).map_or(0, |cells| cells.items().count());
+                plural(cells as u64, "cell")
+            }
+            (_, Some(total), _) if total > lines => format!("{} of {}", plural(lines, "line"), total),
             _ if file.is_some_and(|file| file.base64().is_some()) => "image".to_owned(),
             _ => plural(lines, "line"),
         };

@@ -20,11 +20,15 @@ impl Call<'_> {
         let listed =
             grep.and_then(|result| result.filenames()).or_else(|| glob.and_then(|result| result.filenames()));
         let short = |path: Cow<'_, str>| below(&path, self.cwd).unwrap_or_else(|| path.into_owned());
-        let files: Vec<String> = listed.into_iter().flat_map(|files| files.iter()).map(short).collect();
+        let mut files: Vec<String> = listed.into_iter().flat_map(|files| files.iter()).map(short).collect();
         let lines = match grep {
             Some(grep) => grep.content().unwrap_or_default().into_owned(),
-            None if files.is_empty() => self.text.to_owned(),
-            None => String::new(),
+            None if glob.is_some() => String::new(),
+            None => {
+                let (listed, lines) = self.found_in_text();
+                files = listed.into_iter().map(|path| short(path.into())).collect();
+                lines.to_owned()
+            }
         };
         let n_files = grep.and_then(|grep| grep.num_files()).unwrap_or(files.len() as u64);
         let n_lines = grep.and_then(|grep| grep.num_lines()).unwrap_or_else(|| lines.lines().count() as u64);
@@ -48,6 +52,20 @@ impl Call<'_> {
         };
         let subject = if pattern.is_empty() { place.clone() } else { pattern.clone() };
         Told { card: Card::Matches { pattern, place, files, lines }, subject, gist }
+    }
+
+    /// The files that the model was told of, or else the lines.
+    fn found_in_text(&self) -> (Vec<&str>, &str) {
+        let text = self.text.trim();
+        if text.starts_with("No files found") || text.starts_with("No matches found") {
+            return (Vec::new(), "");
+        }
+        // How many there are stands above them, and that there are more below.
+        let counted =
+            text.starts_with("Found ") && text.lines().next().is_some_and(|line| line.contains(" file"));
+        let lists = !self.failed && (self.name == "Glob" || counted);
+        let files = text.lines().skip(usize::from(counted)).filter(|line| !line.starts_with('('));
+        if lists { (files.collect(), "") } else { (Vec::new(), self.text) }
     }
 
     /// A language server was asked.
@@ -109,16 +127,24 @@ impl Call<'_> {
     pub(super) fn links(&self) -> Told {
         let query = self.string("query");
         let results = self.of::<WebSearchResult<'_>>().and_then(|result| result.results());
+        let link = |link: Json<'_>| {
+            let text = |key: &str| link.get(key).and_then(Json::as_str).unwrap_or_default().into_owned();
+            (text("title"), text("url"))
+        };
         let (mut links, mut texts) = (Vec::new(), Vec::new());
         for result in results.into_iter().flat_map(|results| results.iter()) {
             texts.extend(result.as_str().map(|text| text.trim().to_owned()));
-            for link in result.get("content").into_iter().flat_map(Json::items) {
-                let text = |key: &str| link.get(key).and_then(Json::as_str).unwrap_or_default().into_owned();
-                links.push((text("title"), text("url")));
-            }
+            links.extend(result.get("content").into_iter().flat_map(Json::items).map(link));
         }
         if links.is_empty() && texts.is_empty() && !self.failed {
-            texts.push(self.text.to_owned());
+            // The model is told the same in lines, some of which list what was found.
+            for line in self.text.lines().filter(|line| !line.starts_with("Web search results for query: ")) {
+                match line.strip_prefix("Links: ").and_then(Json::parse) {
+                    Some(listed) => links.extend(listed.items().map(link)),
+                    None => texts.push(line.to_owned()),
+                }
+            }
+            texts = vec![texts.join("\n").trim().to_owned()];
         }
         let gist = if self.failed { String::new() } else { plural(links.len() as u64, "result") };
         Told { subject: query.clone(), card: Card::Links { query, links, text: texts.join("\n\n") }, gist }

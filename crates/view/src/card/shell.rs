@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
-use threadline_entry::lens::{BashOutputResult, BashResult, StopResult, TaskResult, TaskUpdateResult};
+use threadline_entry::lens::{
+    BashOutputResult, BashResult, StopResult, TaskResult, TaskUpdateResult, WorkflowResult,
+};
 
-use super::{Call, Card, CommandCard, Told, first_line};
+use super::{Call, Card, CommandCard, Told, first_line, tag};
 
 impl Call<'_> {
     pub(super) fn command(&self) -> Told {
@@ -15,6 +17,10 @@ impl Call<'_> {
             ..CommandCard::default()
         };
         let mut state = String::new();
+        let noted = self.of::<BashResult<'_>>().is_some_and(|result| result.stdout().is_some());
+        if self.name == "BashOutput" && !noted {
+            return self.polled();
+        }
         if let Some(polled) = self.of::<BashOutputResult<'_>>().filter(|result| result.shell_id().is_some()) {
             card.command = polled.command().unwrap_or_default().into_owned();
             card.exit_code = polled.exit_code().map(|code| code as i64);
@@ -56,6 +62,22 @@ impl Call<'_> {
         Told { card: Card::Command(card), subject, gist }
     }
 
+    /// What was asked of a command in the background, as the model was told it.
+    fn polled(&self) -> Told {
+        let part = |name: &str| tag(self.text, name).unwrap_or_default();
+        let output = if self.text.contains("<status>") { part("stdout") } else { self.text };
+        let id = self.task_id();
+        let card = CommandCard {
+            output: output.to_owned(),
+            errors: part("stderr").to_owned(),
+            exit_code: part("exit_code").parse().ok(),
+            background: Some(id.clone()).filter(|id| !id.is_empty()),
+            ..CommandCard::default()
+        };
+        let gist = ended(part("status"), card.exit_code);
+        Told { card: Card::Command(card), subject: id, gist }
+    }
+
     /// A command without the `cd` to where it is run anyway.
     fn here<'c>(&self, command: &'c str) -> &'c str {
         let plain =
@@ -84,6 +106,30 @@ impl Call<'_> {
         Told { card: Card::Command(card), subject, gist }
     }
 
+    /// Agents at work by a script.
+    pub(super) fn workflow(&self) -> Told {
+        let script = self.string("script");
+        if script.is_empty() {
+            return self.workflow_gist(self.fields());
+        }
+        let card = CommandCard {
+            command: script,
+            description: self.string("description"),
+            output: self.text.to_owned(),
+            ..CommandCard::default()
+        };
+        let told = Told { card: Card::Command(card), subject: self.any_subject(), gist: String::new() };
+        self.workflow_gist(told)
+    }
+
+    fn workflow_gist(&self, mut told: Told) -> Told {
+        let task = self.of::<WorkflowResult<'_>>().and_then(|workflow| workflow.task_id());
+        if let Some(task) = task.filter(|_| !self.failed) {
+            told.gist = format!("in the background as {task}");
+        }
+        told
+    }
+
     /// The id of the task in the background that a call is about.
     fn task_id(&self) -> String {
         const KEYS: &[&str] = &["task_id", "shell_id", "bash_id", "agentId"];
@@ -98,18 +144,29 @@ impl Call<'_> {
             description: text(task.and_then(|task| task.description())),
             output: task
                 .and_then(|task| task.output().or_else(|| task.result()))
-                .map_or_else(|| self.text.to_owned(), Cow::into_owned),
-            exit_code: task.and_then(|task| task.exit_code()).map(|code| code as i64),
+                .map_or_else(|| tag(self.text, "output").unwrap_or(self.text).to_owned(), Cow::into_owned),
+            exit_code: match task {
+                Some(task) => task.exit_code().map(|code| code as i64),
+                None => tag(self.text, "exit_code").and_then(|code| code.parse().ok()),
+            },
             background: Some(id.clone()).filter(|id| !id.is_empty()),
             ..CommandCard::default()
         };
-        let status = text(task.and_then(|task| task.status()));
-        let gist = match card.exit_code {
-            Some(code) if code != 0 => format!("{status}, exit {code}"),
-            _ => status,
+        let status = match task {
+            Some(task) => text(task.status()),
+            None => tag(self.text, "status").unwrap_or_default().to_owned(),
         };
+        let gist = ended(&status, card.exit_code);
         let subject = if card.description.is_empty() { id } else { first_line(&card.description).to_owned() };
         Told { card: Card::Command(card), subject, gist }
+    }
+}
+
+/// How a command in the background is doing.
+fn ended(status: &str, exit_code: Option<i64>) -> String {
+    match exit_code {
+        Some(code) if code != 0 => format!("{status}, exit {code}"),
+        _ => status.to_owned(),
     }
 }
 

@@ -7,7 +7,7 @@ use threadline_entry::lens::{
     AgentResult, AskUserQuestionResult, PlanResult, SendMessageResult, TeammateResult,
 };
 
-use super::{Call, Card, Question, Told, first_line};
+use super::{Call, Card, Choice, Question, Told, first_line};
 use crate::figure::{plural, short_count};
 
 impl Call<'_> {
@@ -44,6 +44,8 @@ impl Call<'_> {
         let subject = first_line(plan.trim_start_matches(['#', ' ', '\n'])).to_owned();
         let gist = match (self.name, self.failed) {
             ("EnterPlanMode", _) => String::new(),
+            // Nobody has answered yet.
+            (_, true) if self.text.is_empty() => String::new(),
             (_, true) => "kept planning".to_owned(),
             _ => "approved".to_owned(),
         };
@@ -51,7 +53,9 @@ impl Call<'_> {
     }
 
     pub(super) fn questions(&self) -> Told {
-        let answers = self.of::<AskUserQuestionResult<'_>>().and_then(|result| result.answers());
+        let result = self.of::<AskUserQuestionResult<'_>>();
+        let answers = result.and_then(|result| result.answers());
+        let notes = result.and_then(|result| result.annotations());
         let asked = self.input.and_then(|input| input.get("questions"));
         let questions: Vec<Question> = asked
             .into_iter()
@@ -59,21 +63,35 @@ impl Call<'_> {
             .map(|question| {
                 let text = question.get("question").and_then(Json::as_str).unwrap_or_default().into_owned();
                 let options = question.get("options").into_iter().flat_map(Json::items);
-                let label = |option: Json<'_>| {
-                    option.as_str().or_else(|| option.get("label")?.as_str()).map(Cow::into_owned)
+                let choice = |option: Json<'_>| {
+                    let text = |key: &str| option.get(key).and_then(Json::as_str).map(Cow::into_owned);
+                    let label = option.as_str().map(Cow::into_owned).or_else(|| text("label"))?;
+                    Some(Choice { label, description: text("description").unwrap_or_default() })
                 };
                 let answer =
                     answers.and_then(|answers| answers.get(&text)).map(|answer| match answer.as_str() {
                         Some(answer) => answer.into_owned(),
                         None => answer.raw().to_owned(),
                     });
-                Question { options: options.filter_map(label).collect(), answer, text }
+                let answer = answer.or_else(|| self.answer_in_text(&text));
+                let notes = notes.and_then(|notes| notes.get(&text)?.get("notes")?.as_str());
+                // What somebody wrote instead of choosing is noted twice.
+                let notes = notes.map(Cow::into_owned).filter(|notes| Some(notes) != answer.as_ref());
+                Question { options: options.filter_map(choice).collect(), answer, notes, text }
             })
             .collect();
         let gist: Vec<&str> = questions.iter().filter_map(|question| question.answer.as_deref()).collect();
         let gist = gist.join("; ");
         let subject = questions.first().map(|question| question.text.clone()).unwrap_or_default();
         Told { card: Card::Questions(questions), subject, gist }
+    }
+
+    /// What was answered to a question, as the model was told it: `"Which colour?"="Blue", …`.
+    fn answer_in_text(&self, question: &str) -> Option<String> {
+        let (_, rest) = self.text.split_once(&format!("\"{question}\"=\""))?;
+        let ends = ["\", \"", "\". ", "\" selected preview", "\" user notes"];
+        let end = ends.into_iter().filter_map(|end| rest.find(end)).min().or_else(|| rest.rfind('"'))?;
+        Some(rest[..end].to_owned())
     }
 
     pub(super) fn message(&self) -> Told {

@@ -1,5 +1,7 @@
 //! Lists of things to do, and what changed in them.
 
+use std::borrow::Cow;
+
 use threadline_entry::Json;
 use threadline_entry::lens::{FromJson, List, TaskItem, TaskResult, TaskUpdateResult, TodoWriteResult};
 
@@ -23,7 +25,7 @@ impl Call<'_> {
                 let status = status(todo);
                 let is_new = before.is_none() && !old.is_empty();
                 let before = before.filter(|before| *before != status);
-                Todo { text: text(todo), status, before, is_new }
+                Todo { text: text(todo), status, before, is_new, detail: String::new() }
             })
             .collect();
         let done = todos.iter().filter(|todo| todo.status == "completed").count();
@@ -36,6 +38,7 @@ impl Call<'_> {
                 status: "deleted".to_owned(),
                 before: Some(status(*todo)),
                 is_new: false,
+                detail: String::new(),
             })
             .collect();
         Told {
@@ -51,16 +54,21 @@ impl Call<'_> {
         let many = result.and_then(|result| result.tasks()).into_iter().flat_map(|tasks| tasks.iter());
         let todo = |task: TaskItem<'_>| {
             let text = task.subject().or_else(|| task.description()).unwrap_or_default();
+            let detail = task.description().filter(|_| task.subject().is_some());
             Todo {
                 text: task.id().map_or_else(|| text.clone().into_owned(), |id| format!("#{id} {text}")),
                 status: task.status().unwrap_or("pending".into()).into_owned(),
                 before: None,
                 is_new: false,
+                detail: detail.map_or_else(|| self.string("description"), Cow::into_owned),
             }
         };
-        let todos: Vec<Todo> = one.into_iter().chain(many).map(todo).collect();
+        let mut todos: Vec<Todo> = one.into_iter().chain(many).map(todo).collect();
         if self.name == "TaskUpdate" {
             return self.task_update();
+        }
+        if todos.is_empty() && !self.failed {
+            todos = self.tasks_in_text();
         }
         let subject = match &todos[..] {
             [todo] => todo.text.clone(),
@@ -76,6 +84,28 @@ impl Call<'_> {
         Told { card: Card::Todos(todos), subject, gist }
     }
 
+    /// The tasks that the model was told of: `#1 [in_progress] Weave the cloth`, or the one that was created.
+    fn tasks_in_text(&self) -> Vec<Todo> {
+        let todo = |text: String, status: &str, detail: String| Todo {
+            text,
+            status: status.to_owned(),
+            before: None,
+            is_new: false,
+            detail,
+        };
+        let listed = self.text.lines().filter_map(|line| {
+            let (id, rest) = line.trim().strip_prefix('#')?.split_once(" [")?;
+            let (status, text) = rest.split_once(']')?;
+            Some(todo(format!("#{id} {}", text.trim()), status, String::new()))
+        });
+        let listed: Vec<Todo> = listed.collect();
+        let subject = Some(self.string("subject")).filter(|subject| !subject.is_empty());
+        match subject.filter(|_| listed.is_empty()) {
+            Some(subject) => vec![todo(subject, "pending", self.string("description"))],
+            None => listed,
+        }
+    }
+
     /// A task was changed. What it is called stands where it was created.
     fn task_update(&self) -> Told {
         let result = self.of::<TaskUpdateResult<'_>>();
@@ -83,7 +113,8 @@ impl Call<'_> {
         let part = |key: &str| change.and_then(|change| Some(change.get(key)?.as_str()?.into_owned()));
         let text = format!("#{} {}", self.string("taskId"), self.string("subject")).trim_end().to_owned();
         let status = part("to").unwrap_or_else(|| self.string("status"));
-        let todo = Todo { text: text.clone(), status, before: part("from"), is_new: false };
+        let detail = self.string("description");
+        let todo = Todo { text: text.clone(), status, before: part("from"), is_new: false, detail };
         let mut gist = Vec::new();
         match todo.change() {
             Some(change) => gist.push(change),
@@ -106,7 +137,8 @@ impl Call<'_> {
             gist.push(format!("{word} {}", value.unwrap_or_default()).trim_end().to_owned());
         }
         let gist = if self.failed { String::new() } else { gist.join(" · ") };
-        let todos = if self.failed || todo.status.is_empty() { Vec::new() } else { vec![todo] };
+        let silent = todo.status.is_empty() && todo.detail.is_empty();
+        let todos = if self.failed || silent { Vec::new() } else { vec![todo] };
         Told { card: Card::Todos(todos), subject: text, gist }
     }
 

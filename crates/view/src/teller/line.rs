@@ -9,7 +9,8 @@ use threadline_entry::lens::{
 use threadline_entry::{Entry, Json, Kind};
 use threadline_session::{Compaction, Input, Session};
 
-use crate::card::first_line;
+use super::notice::notices;
+use crate::card::{first_line, tag};
 use crate::figure::{duration, plural, short_count};
 use crate::name::short_model;
 use crate::transcript::{Attached, Body};
@@ -24,21 +25,13 @@ pub(super) fn file_of(block: Block<'_>) -> Option<Attached> {
     Some(Attached { media_type, data: source.data().or_else(|| source.url())?.into_owned() })
 }
 
-/// What the editor says, if the whole text is that.
-pub(crate) fn editor_context(text: &str) -> Option<&str> {
-    let text = text.trim();
-    ["ide_opened_file", "ide_selection"].iter().find_map(|tag| {
-        let inner = text.strip_prefix(&format!("<{tag}>"))?.strip_suffix(&format!("</{tag}>"))?;
-        Some(inner.trim())
-    })
-}
-
 /// The text of a machine's line without the tags around it.
-pub(super) fn untagged(input: Input, text: String) -> String {
-    let inner = |tag: &str| -> Option<&str> {
-        let start = text.find(&format!("<{tag}>"))? + tag.len() + 2;
-        let end = text[start..].find(&format!("</{tag}>"))? + start;
-        Some(text[start..end].trim())
+pub(crate) fn untagged(input: Input, text: String) -> String {
+    let inner = |name: &str| tag(&text, name);
+    let both = |one: &str, other: &str| {
+        let parts: Vec<&str> = [inner(one), inner(other)].into_iter().flatten().collect();
+        let said: Vec<&str> = parts.iter().copied().filter(|part| !part.is_empty()).collect();
+        (!parts.is_empty()).then(|| said.join("\n"))
     };
     let told = match input {
         Input::SlashCommand => inner("command-name").map(|name| {
@@ -47,22 +40,9 @@ pub(super) fn untagged(input: Input, text: String) -> String {
             format!("{name} {args}").trim_end().to_owned()
         }),
         Input::BashInput => inner("bash-input").map(|command| format!("!{command}")),
-        Input::CommandOutput => {
-            inner("local-command-stdout").or_else(|| inner("local-command-stderr")).map(str::to_owned)
-        }
-        Input::BashOutput => {
-            let parts = [inner("bash-stdout"), inner("bash-stderr")];
-            let parts: Vec<&str> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
-            Some(parts.join("\n"))
-        }
-        Input::TaskNotification => inner("summary").map(|summary| match inner("result") {
-            Some(result) => format!("{summary}\n\n{result}"),
-            None => summary.to_owned(),
-        }),
-        Input::TeammateMessage => text.find('>').map(|end| {
-            let body = text[end + 1..].trim();
-            body.strip_suffix("</teammate-message>").unwrap_or(body).trim().to_owned()
-        }),
+        Input::CommandOutput => both("local-command-stdout", "local-command-stderr"),
+        Input::BashOutput => both("bash-stdout", "bash-stderr"),
+        Input::TaskNotification | Input::TeammateMessage => notices(&text),
         _ => None,
     };
     told.unwrap_or(text)

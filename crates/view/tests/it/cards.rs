@@ -136,15 +136,15 @@ fn searches_say_how_much_they_found() {
 fn lists_show_what_changed() {
     insta::assert_snapshot!(card("TodoWrite", r#"{"todos":[]}"#, r#""ok" {"oldTodos":[{"content":"a","status":"pending"}],"newTodos":[{"content":"a","status":"completed"},{"content":"b","status":"in_progress"}]}"#), @r#"
     TodoWrite | b | 1 of 2 done | ok
-    Todos([Todo { text: "a", status: "completed", before: Some("pending"), is_new: false }, Todo { text: "b", status: "in_progress", before: None, is_new: true }])
+    Todos([Todo { text: "a", status: "completed", before: Some("pending"), is_new: false, detail: "" }, Todo { text: "b", status: "in_progress", before: None, is_new: true, detail: "" }])
     "#);
     insta::assert_snapshot!(card("TaskUpdate", r#"{"taskId":"3","status":"completed"}"#, r#""ok" {"success":true,"taskId":"3","updatedFields":["status"],"statusChange":{"from":"in_progress","to":"completed"}}"#), @r##"
     TaskUpdate | #3 | in progress → completed | ok
-    Todos([Todo { text: "#3", status: "completed", before: Some("in_progress"), is_new: false }])
+    Todos([Todo { text: "#3", status: "completed", before: Some("in_progress"), is_new: false, detail: "" }])
     "##);
-    insta::assert_snapshot!(card("TaskCreate", r#"{"subject":"Weave"}"#, r#""ok" {"task":{"id":"1","subject":"Weave"}}"#), @r##"
+    insta::assert_snapshot!(card("TaskCreate", r#"{"subject":"Weave","description":"All of it"}"#, r#""ok" {"task":{"id":"1","subject":"Weave"}}"#), @r##"
     TaskCreate | #1 Weave |  | ok
-    Todos([Todo { text: "#1 Weave", status: "pending", before: None, is_new: false }])
+    Todos([Todo { text: "#1 Weave", status: "pending", before: None, is_new: false, detail: "All of it" }])
     "##);
 }
 
@@ -158,9 +158,9 @@ fn the_web_and_people_answer() {
     WebSearch | loom | 1 result | ok
     Links { query: "loom", links: [("Loom", "https://l")], text: "text" }
     "#);
-    insta::assert_snapshot!(card("AskUserQuestion", r#"{"questions":[{"question":"Which?","header":"H","options":[{"label":"A"},{"label":"B"}],"multiSelect":false}]}"#, r#""answered" {"questions":[],"answers":{"Which?":"B"}}"#), @r#"
+    insta::assert_snapshot!(card("AskUserQuestion", r#"{"questions":[{"question":"Which?","header":"H","options":[{"label":"A"},{"label":"B","description":"the other"}],"multiSelect":false}]}"#, r#""answered" {"questions":[],"answers":{"Which?":"B"},"annotations":{"Which?":{"notes":"but not today"}}}"#), @r#"
     AskUserQuestion | Which? | B | ok
-    Questions([Question { text: "Which?", options: ["A", "B"], answer: Some("B") }])
+    Questions([Question { text: "Which?", options: [Choice { label: "A", description: "" }, Choice { label: "B", description: "the other" }], answer: Some("B"), notes: Some("but not today") }])
     "#);
     insta::assert_snapshot!(card("SendMessage", r#"{"to":"weaver","message":"Go on."}"#, r#""ok" {"success":true,"message":"sent"}"#), @r#"
     SendMessage | weaver | Go on. | ok
@@ -183,11 +183,84 @@ fn plans_and_agents() {
 #[test]
 fn anything_else_gets_a_decent_card() {
     insta::assert_snapshot!(card("mcp__weaver__knot", r#"{"deep":{"a":[1]},"name":"reef"}"#, "\"tied\""), @r#"
-    mcp__weaver__knot | reef |  | ok
+    mcp__weaver__knot | reef | tied | ok
     Fields([("deep", "{\"a\":[1]}"), ("name", "reef")])
     "#);
     insta::assert_snapshot!(card("Bash", "{}", "\"\" error"), @r#"
     Bash |  |  | error
     Command(CommandCard { command: "", description: "", output: "", errors: "", exit_code: None, background: None, kept_at: None })
     "#);
+}
+
+/// The line of a call, without its card.
+fn told(tool: &str, input: &str, result: &str) -> String {
+    card(tool, input, result).lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn where_nothing_but_the_text_is_known_it_says_as_much() {
+    insta::assert_snapshot!(card("Glob", r#"{"pattern":"*.rs"}"#, r#""/home/ada/loom/a.rs\n/home/ada/loom/b.rs\n(Results are truncated.)""#), @r#"
+    Glob | *.rs | 2 files | ok
+    Matches { pattern: "*.rs", place: "", files: ["a.rs", "b.rs"], lines: "" }
+    "#);
+    insta::assert_snapshot!(card("Grep", r#"{"pattern":"warp"}"#, r#""Found 1 file\nsrc/a.rs""#), @r#"
+    Grep | warp | 1 file | ok
+    Matches { pattern: "warp", place: "", files: ["src/a.rs"], lines: "" }
+    "#);
+    assert_eq!(told("Grep", r#"{"pattern":"x"}"#, r#""No matches found""#), "Grep | x | nothing found | ok");
+    assert_eq!(told("Grep", r#"{"pattern":"x"}"#, r#""a:1:x\nb:2:x""#), "Grep | x | 2 lines | ok");
+    insta::assert_snapshot!(card("WebSearch", r#"{"query":"loom"}"#, r#""Web search results for query: \"loom\"\n\nLinks: [{\"title\":\"Loom\",\"url\":\"https://l\"}]\n\nIt weaves.""#), @r#"
+    WebSearch | loom | 1 result | ok
+    Links { query: "loom", links: [("Loom", "https://l")], text: "It weaves." }
+    "#);
+    insta::assert_snapshot!(card("BashOutput", r#"{"bash_id":"b7"}"#, r#""<status>completed</status>\n<exit_code>2</exit_code>\n<stdout>\nhello\n</stdout>\n<stderr>oh</stderr>""#), @r#"
+    BashOutput | b7 | completed, exit 2 | ok
+    Command(CommandCard { command: "", description: "", output: "hello", errors: "oh", exit_code: Some(2), background: Some("b7"), kept_at: None })
+    "#);
+    insta::assert_snapshot!(card("TaskOutput", r#"{"task_id":"b7"}"#, r#""<status>running</status>\n<output>\nhello\n</output>""#), @r#"
+    TaskOutput | b7 | running | ok
+    Command(CommandCard { command: "", description: "", output: "hello", errors: "", exit_code: None, background: Some("b7"), kept_at: None })
+    "#);
+    insta::assert_snapshot!(card("AskUserQuestion", r#"{"questions":[{"question":"Which?","options":[{"label":"A"}]},{"question":"When?","options":[]}]}"#, r#""User has answered your questions: \"Which?\"=\"A\", \"When?\"=\"now, or soon\". You can now continue.""#), @r#"
+    AskUserQuestion | Which? | A; now, or soon | ok
+    Questions([Question { text: "Which?", options: [Choice { label: "A", description: "" }], answer: Some("A"), notes: None }, Question { text: "When?", options: [], answer: Some("now, or soon"), notes: None }])
+    "#);
+    assert_eq!(
+        told("TaskList", "{}", r##""#1 [completed] warp\n#2 [pending] weave""##),
+        "TaskList |  | 1 of 2 done | ok"
+    );
+    assert_eq!(told("TaskCreate", r#"{"subject":"Weave"}"#, r#""ok""#), "TaskCreate | Weave |  | ok");
+}
+
+#[test]
+fn what_was_read_is_called_by_its_kind() {
+    let read = |result: &str| told("Read", r#"{"file_path":"x"}"#, &format!("\"ok\" {result}"));
+    assert_eq!(
+        read(r#"{"type":"pdf","file":{"base64":"JVBERg==","originalSize":7}}"#),
+        "Read | x | PDF | ok"
+    );
+    assert_eq!(
+        read(r#"{"type":"image","file":{"base64":"iVBORw==","type":"image/png"}}"#),
+        "Read | x | image | ok"
+    );
+    assert_eq!(read(r#"{"type":"parts","file":{"count":3}}"#), "Read | x | 3 pages | ok");
+    assert_eq!(read(r#"{"type":"notebook","file":{"cells":[{},{}]}}"#), "Read | x | 2 cells | ok");
+    assert_eq!(read(r#"{"type":"file_unchanged","file":{"filePath":"x"}}"#), "Read | x | unchanged | ok");
+}
+
+#[test]
+fn small_results_say_what_came_of_it() {
+    let line = "mcp__loom__look | warp | 3 lines | ok";
+    assert_eq!(told("mcp__loom__look", r#"{"name":"warp"}"#, r#""a\nb\nc""#), line);
+    let called_off = r#""ok" {"scheduledFor":0,"clampedDelaySeconds":0,"stopped":true,"cancelledWakeups":1}"#;
+    assert_eq!(told("ScheduleWakeup", "{}", called_off), "ScheduleWakeup |  | called off | ok");
+    let script = r#"{"script":"await agent('weave')","description":"weave"}"#;
+    let launched = r#""launched" {"status":"async_launched","taskId":"w1"}"#;
+    assert_eq!(told("Workflow", script, launched), "Workflow | weave | in the background as w1 | ok");
+    let kept =
+        r#""<persisted-output>\nOutput too large (9KB). Full output saved to: /x/kept.txt\n\nPreview""#;
+    assert_eq!(
+        told("mcp__loom__look", r#"{"name":"warp"}"#, kept),
+        "mcp__loom__look | warp | the whole output | ok"
+    );
 }

@@ -86,6 +86,80 @@ fn every_kind_of_line_is_told() {
 }
 
 #[test]
+fn what_the_editor_says_before_a_prompt_is_part_of_its_turn() {
+    insta::assert_snapshot!(told(&of(r#"
+u1        user   [text "<ide_opened_file>a.rs is open</ide_opened_file>"]
+u2 <- u1  user   [text "what is this?"]
+a1 <- u2  reply  m1 text "A loom."
+u3 <- a1  user   [text "<ide_opened_file>b.rs is open</ide_opened_file>"]
+"#)), @r#"
+    turn 1 m2
+      m1 event editor: a.rs is open
+      m2 prompt "what is this?" files=0 context=[]
+      m3 text "A loom."
+    turn 2 m4
+      m4 event editor: b.rs is open
+    "#);
+}
+
+#[test]
+fn what_others_say_is_told_without_tags() {
+    insta::assert_snapshot!(told(&of(r#"
+u1        user   "<task-notification>\n<task-id>k1</task-id>\n<summary>Agent \"dye\" finished</summary>\n<note>n</note>\n<result>It is &lt;b&gt; &amp; blue.</result>\n<usage><total_tokens>95820</total_tokens><tool_uses>28</tool_uses><duration_ms>148166</duration_ms></usage>\n</task-notification>\nRead the output file: /tmp/k1"
+u2 <- u1  user   "<teammate-message teammate_id=\"weaver\" summary=\"done\">\nLeft.\n</teammate-message>\n\n<teammate-message teammate_id=\"dyer\">\nBlue.\n</teammate-message>"
+u3 <- u2  user   "<local-command-stdout>out</local-command-stdout><local-command-stderr>oh</local-command-stderr>"
+"#)), @r#"
+    turn 1 m1
+      m1 task_notification "Agent \"dye\" finished\n28 calls · 96k tokens · 2 min 28 s\n\nIt is <b> & blue.\n\nRead the output file: /tmp/k1" files=0 context=[]
+    turn 2 m2
+      m2 teammate_message "weaver: done\n\nLeft.\n\ndyer: Blue." files=0 context=[]
+      m3 command_output "out\noh" files=0 context=[]
+    "#);
+}
+
+#[test]
+fn a_turn_that_goes_on_after_a_notification_is_not_unfinished() {
+    let transcript = of(r#"
+u1        user   "weave"
+a1 <- u1  reply  m1 tool t1 Bash {"command":"ls"}
+r1 <- a1  result t1 "a.rs"
+u2 <- r1  user   "<task-notification><summary>Done</summary></task-notification>"
+a2 <- u2  reply  m2 tool t2 Bash {"command":"ls"}
+r2 <- a2  result t2 "a.rs"
+u3 <- r2  user   "and?"
+"#);
+    let open: Vec<bool> = transcript.turns.iter().map(|turn| turn.open).collect();
+    assert_eq!(open, [false, true, true]);
+}
+
+#[test]
+fn a_session_is_called_after_what_a_person_said() {
+    let heading = |notation: &str| of(notation).heading().map(str::to_owned);
+    let command = "u1 user \"<command-name>/weave</command-name><command-args>the cloth</command-args>\"";
+    let agent = "s1 user \"Look for knots.\" sidechain";
+    assert_eq!(heading(&format!("{command}\n{agent}")).as_deref(), Some("/weave the cloth"));
+    assert_eq!(heading(&format!("{command}\nu2 <- u1 user \"hello\"")).as_deref(), Some("hello"));
+    assert_eq!(heading(agent).as_deref(), Some("Look for knots."));
+}
+
+#[test]
+fn a_message_names_whom_it_is_for_and_one_who_answered_is_done() {
+    let transcript = of(r#"
+u1        user   "weave"
+a1 <- u1  reply  m1 tool t1 Agent {"description":"look for knots","prompt":"Look."}
+r1 <- a1  result t1 [text "Two."] {"status":"completed","agentId":"k1","content":[{"type":"text","text":"Two."}]}
+a2 <- r1  reply  m2 tool t2 SendMessage {"to":"k1","message":"Go on."}
+r2 <- a2  result t2 "ok" {"success":true,"resumedAgentId":"k1"}
+a3 <- r2  reply  m3 tool t3 SendMessage {"to":"k2","message":"And you."}
+"#);
+    let calls = transcript.turns[0].items.iter().filter_map(|item| match &item.body {
+        Body::Call(call) => Some(format!("{} | {}", call.subject, call.gist)),
+        _ => None,
+    });
+    assert_eq!(calls.collect::<Vec<_>>(), ["look for knots | ", "look for knots | Go on.", "k2 | And you."]);
+}
+
+#[test]
 fn levels_and_filters_choose() {
     let count = |filter: Filter| {
         let mut transcript = of(ALL);

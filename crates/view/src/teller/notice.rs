@@ -1,0 +1,79 @@
+//! What others say in the place of a prompt: tasks that ended, and teammates.
+
+use crate::card::tag;
+use crate::figure::{duration, plural, short_count};
+
+/// The notices and messages that a text is made of, without their tags; `None` if it is made of something else.
+pub(super) fn notices(text: &str) -> Option<String> {
+    let mut told: Vec<String> = Vec::new();
+    let mut rest = text;
+    while let Some((before, block, after)) = next_block(rest) {
+        told.push(before.trim().to_owned());
+        told.push(if block.starts_with("<teammate") { message(block) } else { notice(block)? });
+        rest = after;
+    }
+    if told.is_empty() {
+        return None;
+    }
+    told.push(rest.trim().to_owned());
+    told.retain(|part| !part.is_empty());
+    Some(told.join("\n\n"))
+}
+
+/// What stands before the first notice or message, that itself, and what follows it.
+fn next_block(text: &str) -> Option<(&str, &str, &str)> {
+    let names = ["task-notification", "agent-notification", "teammate-message"];
+    let starts = names.into_iter().filter_map(|name| Some((text.find(&format!("<{name}"))?, name)));
+    let (start, name) = starts.min()?;
+    let close = format!("</{name}>");
+    // One that was cut short goes to the end.
+    let end = text[start..].find(&close).map_or(text.len(), |at| start + at + close.len());
+    Some((&text[..start], &text[start..end], &text[end..]))
+}
+
+/// A task ended: how, what it took, and what it has to say.
+fn notice(block: &str) -> Option<String> {
+    let mut told = unescaped(tag(block, "summary")?);
+    // What it has to say may hold anything, tags too.
+    let result = block.find("<result>").zip(block.rfind("</result>")).filter(|(start, end)| start < end);
+    let about = result.map_or(block, |(_, end)| &block[end..]);
+    let number = |name: &str| tag(about, name)?.parse::<u64>().ok();
+    let tokens = number("total_tokens").or_else(|| number("subagent_tokens"));
+    let figures = [
+        number("tool_uses").map(|calls| plural(calls, "call")),
+        tokens.map(|tokens| format!("{} tokens", short_count(tokens))),
+        number("duration_ms").map(|millis| duration(millis as i64)),
+    ];
+    let figures: Vec<String> = figures.into_iter().flatten().collect();
+    if !figures.is_empty() {
+        told.push('\n');
+        told.push_str(&figures.join(" · "));
+    }
+    if let Some((start, end)) = result {
+        told.push_str("\n\n");
+        told.push_str(&unescaped(block[start + "<result>".len()..end].trim()));
+    }
+    Some(told)
+}
+
+/// Who says what, after a few words of what it is about.
+fn message(block: &str) -> String {
+    let (head, body) = block.split_once('>').unwrap_or((block, ""));
+    let attribute =
+        |name: &str| head.split_once(&format!(" {name}=\""))?.1.split_once('"').map(|(text, _)| text);
+    let body = body.trim().strip_suffix("</teammate-message>").unwrap_or(body).trim();
+    let who = attribute("teammate_id").unwrap_or("somebody");
+    match attribute("summary").filter(|summary| !summary.is_empty()) {
+        Some(summary) => format!("{who}: {summary}\n\n{body}"),
+        None => format!("{who}: {body}"),
+    }
+}
+
+/// Text as it was before it was put between tags, in versions that take care of what is inside.
+fn unescaped(text: &str) -> String {
+    // Where something opens a tag, nobody took care.
+    if text.contains('<') || !text.contains('&') {
+        return text.to_owned();
+    }
+    text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
+}
