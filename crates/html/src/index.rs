@@ -2,10 +2,11 @@
 
 use jiff::tz::TimeZone;
 
-use threadline_view::figure;
+use threadline_view::{Totals, figure};
 
 use crate::asset;
 use crate::markup::Markup;
+use crate::turn::spent_words;
 use crate::words;
 
 /// A session on the list.
@@ -21,8 +22,12 @@ pub struct Listed {
     pub first_prompt: Option<String>,
     /// The branch it ended on.
     pub git_branch: Option<String>,
-    /// When it was last written to, in milliseconds.
-    pub modified: Option<i64>,
+    /// When it began and when it ended, in milliseconds.
+    pub span: Option<(i64, i64)>,
+    /// How many turns it has.
+    pub turns: u64,
+    /// What it cost.
+    pub spent: Totals,
     /// The length of its log in bytes.
     pub size: u64,
 }
@@ -31,30 +36,58 @@ pub struct Listed {
 pub fn index(sessions: &[Listed], zone: &TimeZone) -> Markup {
     let mut out = Markup::new();
     asset::head(&mut out, "Sessions", false);
-    out.lit("<body class=\"list\">\n<main id=\"main\"><header class=\"opening\"><h1>Sessions</h1><p class=\"facts\">");
+    out.lit("<body class=\"list\">\n<main id=\"main\"><header class=\"opening\"><h1>Sessions</h1>");
     let mut projects: Vec<(&str, Vec<&Listed>)> = Vec::new();
     let mut sessions: Vec<&Listed> = sessions.iter().collect();
-    sessions.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.href.cmp(&b.href)));
-    for session in sessions {
+    let ended = |session: &Listed| session.span.map(|(_, end)| end);
+    sessions.sort_by(|a, b| ended(b).cmp(&ended(a)).then_with(|| a.href.cmp(&b.href)));
+    for session in &sessions {
         match projects.iter_mut().find(|(project, _)| *project == session.project) {
             Some((_, of_project)) => of_project.push(session),
             None => projects.push((&session.project, vec![session])),
         }
     }
-    let count: usize = projects.iter().map(|(_, sessions)| sessions.len()).sum();
-    out.text(&figure::plural(count as u64, "session"))
-        .lit(" <span>·</span> ")
-        .text(&figure::plural(projects.len() as u64, "project"));
-    out.lit("</p></header>\n");
+    let count = figure::plural(projects.len() as u64, "project");
+    sum(&mut out, &sessions, Some(count), zone);
+    out.lit("</header>\n");
     for (project, sessions) in projects {
-        out.lit("<section class=\"project\"><h2>").text(project).lit("</h2>\n<ul>");
+        out.lit("<section class=\"project\"><h2>").text(project).lit("</h2>\n");
+        sum(&mut out, &sessions, None, zone);
+        out.lit("<ul>");
         for session in sessions {
             row(&mut out, session, zone);
         }
         out.lit("</ul></section>\n");
     }
-    out.lit("</main>\n</body>\n</html>\n");
+    out.lit(
+        "<p class=\"note\">What a session cost is counted by itself: calls that a fork copied are in both. ",
+    );
+    out.lit("<code>threadline usage</code> counts every call once.</p>\n</main>\n</body>\n</html>\n");
     out
+}
+
+/// What sessions come to.
+fn sum(out: &mut Markup, sessions: &[&Listed], first: Option<String>, zone: &TimeZone) {
+    let mut spent = Totals::default();
+    sessions.iter().for_each(|session| spent += &session.spent);
+    let turns = sessions.iter().map(|session| session.turns).sum();
+    let spans = || sessions.iter().filter_map(|session| session.span);
+    let (start, end) = (spans().map(|(start, _)| start).min(), spans().map(|(_, end)| end).max());
+    let day = |at: i64| words::moment(at, zone, "%-d %b %Y").map(|(day, _)| day);
+    let days = start.and_then(day).zip(end.and_then(day));
+    let mut facts: Vec<String> = first.into_iter().collect();
+    facts.push(figure::plural(sessions.len() as u64, "session"));
+    facts.push(figure::plural(turns, "turn"));
+    facts.extend(days.map(|(from, until)| if from == until { from } else { format!("{from} to {until}") }));
+    out.lit("<p class=\"facts\">").text(&facts.join(" · "));
+    cost(out, &spent);
+    out.lit("</p>\n");
+}
+
+fn cost(out: &mut Markup, spent: &Totals) {
+    if spent.calls > 0 {
+        out.lit(" · <b title=\"").text(&spent_words(spent)).lit("\">").text(&words::cost(spent)).lit("</b>");
+    }
 }
 
 fn row(out: &mut Markup, session: &Listed, zone: &TimeZone) {
@@ -67,12 +100,13 @@ fn row(out: &mut Markup, session: &Listed, zone: &TimeZone) {
         out.lit("<p class=\"first\">").text(&words::first_words(prompt, 200)).lit("</p>");
     }
     out.lit("<p class=\"facts\">");
-    if let Some((shown, exact)) = session.modified.and_then(|at| words::moment(at, zone, "%-d %b %Y, %H:%M"))
-    {
-        out.lit("<time datetime=\"").text(&exact).lit("\">").text(&shown).lit("</time> <span>·</span> ");
+    if let Some((shown, exact)) = session.span.and_then(|span| words::span(span, zone, "%-d %b %Y")) {
+        out.lit("<time datetime=\"").text(&exact).lit("\">").text(&shown).lit("</time> · ");
     }
+    out.text(&figure::plural(session.turns, "turn"));
+    cost(out, &session.spent);
     if let Some(branch) = &session.git_branch {
-        out.text(branch).lit(" <span>·</span> ");
+        out.lit(" · ").text(branch);
     }
-    out.text(&figure::bytes(session.size)).lit("</p></li>\n");
+    out.lit(" · ").text(&figure::bytes(session.size)).lit("</p></li>\n");
 }

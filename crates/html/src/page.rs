@@ -257,18 +257,7 @@ pub(crate) fn opening(
 ) {
     out.lit("<header class=\"opening\"><h1>").text(title).lit("</h1><p class=\"facts\">");
     let mut facts: Vec<String> = Vec::new();
-    let (start, end) = span.unzip();
-    if let Some((shown, _)) = start.and_then(|start| words::moment(start, zone, "%-d %B %Y, %H:%M")) {
-        let until = end.and_then(|end| words::moment(end, zone, "%-d %B %Y, %H:%M"));
-        facts.push(match until {
-            Some((until, _)) if until.split(',').next() != shown.split(',').next() => {
-                format!("{shown} to {until}")
-            }
-            Some((until, _)) if until == shown => shown,
-            Some((until, _)) => format!("{shown}–{}", until.rsplit(' ').next().unwrap_or_default()),
-            None => shown,
-        });
-    }
+    facts.extend(span.and_then(|span| Some(words::span(span, zone, "%-d %B %Y")?.0)));
     facts.extend(transcript.cwd.clone());
     facts.extend(transcript.git_branch.clone().map(|branch| format!("branch {branch}")));
     facts.push(figure::plural(lines.len() as u64, "turn"));

@@ -13,6 +13,18 @@ pub(crate) fn moment(millis: i64, zone: &TimeZone, format: &str) -> Option<(Stri
     Some((moment.to_zoned(zone.clone()).strftime(format).to_string(), moment.to_string()))
 }
 
+/// From when to when, the day once where it is one, given how to say a day; and the beginning for machines.
+pub(crate) fn span((start, end): (i64, i64), zone: &TimeZone, day: &str) -> Option<(String, String)> {
+    let ((first_day, exact), (from, _)) = (moment(start, zone, day)?, moment(start, zone, "%H:%M")?);
+    let ((last_day, _), (until, _)) = (moment(end, zone, day)?, moment(end, zone, "%H:%M")?);
+    let shown = match (first_day == last_day, from == until) {
+        (true, true) => format!("{first_day}, {from}"),
+        (true, false) => format!("{first_day}, {from}–{until}"),
+        (false, _) => format!("{first_day}, {from} to {last_day}, {until}"),
+    };
+    Some((shown, exact))
+}
+
 /// The path as seen from the directory that the session ran in.
 pub(crate) fn path<'a>(path: &'a str, cwd: Option<&str>) -> &'a str {
     let below = cwd.filter(|cwd| !cwd.is_empty()).and_then(|cwd| path.strip_prefix(cwd));

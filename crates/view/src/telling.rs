@@ -95,6 +95,8 @@ impl<'a> Telling<'a> {
         let branches = session.branches_beside(&thread);
         let mut told = self.head();
         (told.n_turns, told.n_branches) = (turns.len(), branches.len());
+        let mut spans = turns.iter().filter_map(|turn| turn.span(session));
+        told.span = spans.next().map(|(start, end)| (start, spans.next_back().map_or(end, |(_, end)| end)));
         let ended = Cell::new(false);
         let wanted = |number: usize, count: usize| !ended.get() && wanted(number, count);
         teller.each_turn_of(&turns, &wanted, &mut |_, turn| ended.set(sink(&told, turn).is_break()));

@@ -24,6 +24,8 @@ pub struct Transcript {
     pub git_branch: Option<String>,
     /// The version that wrote its last line.
     pub version: Option<String>,
+    /// When the conversation began and when it ended.
+    pub span: Option<(Millis, Millis)>,
     /// How many turns the conversation has, told or not.
     pub n_turns: usize,
     /// The conversation, turn by turn.

@@ -1,15 +1,12 @@
-use std::collections::BTreeMap;
+mod all;
+
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
-use threadline_html::{Images, Listed, Options, Page, RawLines, RawLog, Spool};
+use threadline_html::{Images, Options, Page, RawLines, RawLog, Spool};
 use threadline_session::Family;
-use threadline_store::{Glance, SessionFile};
+use threadline_store::SessionFile;
 use threadline_view::{Filter, Level, Telling, Transcript, markdown, wire};
 
 use super::show::LevelChoice;
@@ -94,11 +91,11 @@ pub(crate) struct JsonArgs {
 
 pub(crate) fn run(cx: &Context, command: &ExportCommand) -> Result<Outcome, CommandError> {
     match command {
-        ExportCommand::Html(args) if args.all => all_html(cx, args),
+        ExportCommand::Html(args) if args.all => all::run(cx, args),
         ExportCommand::Html(args) => {
             let file = load::find(cx, args.session.as_deref().unwrap_or_default())?;
             let name = || PathBuf::from(format!("{}.html", file.id));
-            write(cx, &args.output.clone().unwrap_or_else(name), |out| html(&file, args, out))
+            write(cx, &args.output.clone().unwrap_or_else(name), |out| html(&file, args, out).map(drop))
         }
         ExportCommand::Markdown(args) => {
             let file = load::find(cx, &args.session)?;
@@ -150,7 +147,8 @@ impl HtmlArgs {
     }
 }
 
-fn html(file: &SessionFile, args: &HtmlArgs, out: &mut dyn Write) -> Result<(), CommandError> {
+/// Writes the page of a session, and hands back what there is to say of it.
+fn html(file: &SessionFile, args: &HtmlArgs, out: &mut dyn Write) -> Result<Transcript, CommandError> {
     let family = load::family(file)?;
     let (level, options) = (args.level(), args.options());
     let filter = Filter::level(level);
@@ -182,7 +180,7 @@ fn html(file: &SessionFile, args: &HtmlArgs, out: &mut dyn Write) -> Result<(), 
         // It takes longer to take a large session apart than to end.
         std::mem::forget(family);
     }
-    Ok(())
+    Ok(told)
 }
 
 fn raw(family: &Family) -> RawLines {
@@ -245,98 +243,4 @@ fn readable(file: &fs::File) -> io::Result<()> {
 #[cfg(not(unix))]
 fn readable(_: &fs::File) -> io::Result<()> {
     Ok(())
-}
-
-/// What the last export into a folder found, so that the next one writes only what changed.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Manifest {
-    /// How pages were made: the version and the arguments.
-    made: String,
-    /// For each session the size and age of everything it is made of.
-    sessions: BTreeMap<String, String>,
-}
-
-const MANIFEST: &str = ".threadline-export.json";
-
-fn all_html(cx: &Context, args: &HtmlArgs) -> Result<Outcome, CommandError> {
-    let folder = args.output.as_deref().unwrap_or(".".as_ref());
-    fs::create_dir_all(folder)
-        .map_err(|error| CommandError::new(format!("cannot write {}: {error}", folder.display())))?;
-    let listing = cx.store.list();
-    let made =
-        format!("{} {:?} {:?} {:?}", env!("CARGO_PKG_VERSION"), args.level(), args.images, args.max_output);
-    let before: Manifest = fs::read(folder.join(MANIFEST))
-        .ok()
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-        .unwrap_or_default();
-    let before = if before.made == made { before } else { Manifest::default() };
-    let progress = cx.ui.progress("exporting", listing.found.len());
-    let after = Mutex::new(Manifest { made, sessions: BTreeMap::new() });
-    let failed: Vec<CommandError> = listing
-        .found
-        .par_iter()
-        .filter_map(|(file, _)| {
-            let state = state(file);
-            let page = folder.join(format!("{}.html", file.id));
-            let same = before.sessions.get(&file.id) == Some(&state) && page.is_file();
-            let result = if same { Ok(()) } else { put(&page, &|out| html(file, args, out)) };
-            progress.step();
-            if result.is_ok() {
-                after
-                    .lock()
-                    .unwrap_or_else(|poisoned| poisoned.into_inner())
-                    .sessions
-                    .insert(file.id.clone(), state);
-            }
-            result.err()
-        })
-        .collect();
-    drop(progress);
-    let after = after.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let written = after.sessions.iter().filter(|(id, state)| before.sessions.get(*id) != Some(state)).count();
-    let listed: Vec<Listed> =
-        listing.found.iter().filter(|(file, _)| after.sessions.contains_key(&file.id)).map(listed).collect();
-    let index = threadline_html::index(&listed, &jiff::tz::TimeZone::system());
-    put(&folder.join("index.html"), &|out| Ok(out.write_all(index.as_str().as_bytes())?))?;
-    put(&folder.join(MANIFEST), &|out| Ok(serde_json::to_writer(out, &after)?))?;
-    cx.ui.note(&format!(
-        "wrote {written} of {} sessions to {}",
-        listed.len(),
-        folder.join("index.html").display()
-    ));
-    for error in &failed {
-        cx.ui.warn(error.to_string().trim_end());
-    }
-    for error in &listing.unread {
-        cx.ui.warn(&error.to_string());
-    }
-    let whole = failed.is_empty() && listing.unread.is_empty();
-    Ok(if whole { Outcome::Done } else { Outcome::Partly })
-}
-
-/// The size and age of a session's log and of those of its sub-agents.
-fn state(file: &SessionFile) -> String {
-    let agents = file.agents().found;
-    let paths = std::iter::once(&file.path).chain(agents.iter().map(|agent| &agent.path));
-    let (mut size, mut newest, mut count) = (0, 0, 0);
-    for metadata in paths.filter_map(|path| fs::metadata(path).ok()) {
-        let modified = metadata.modified().ok().and_then(|modified| modified.duration_since(UNIX_EPOCH).ok());
-        size += metadata.len();
-        newest = newest.max(modified.map_or(0, |modified| modified.as_nanos()));
-        count += 1;
-    }
-    format!("{count} {size} {newest}")
-}
-
-fn listed((file, glance): &(SessionFile, Glance)) -> Listed {
-    let millis = |time: SystemTime| Some(time.duration_since(UNIX_EPOCH).ok()?.as_millis() as i64);
-    Listed {
-        href: format!("{}.html", file.id),
-        project: glance.cwd.clone().or_else(|| file.folder.clone()).unwrap_or_default(),
-        title: glance.heading().unwrap_or(&file.id).to_owned(),
-        first_prompt: glance.first_prompt.clone(),
-        git_branch: glance.git_branch.clone(),
-        modified: millis(glance.modified),
-        size: glance.size,
-    }
 }

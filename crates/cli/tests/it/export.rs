@@ -65,7 +65,11 @@ fn all_sessions_get_a_page_and_a_list_and_are_written_once() {
         );
     }
     assert!(index.contains("/home/ada/site</h2>") && index.contains("a &lt;b&gt; question"), "{index}");
+    assert!(index.contains("2 projects · 2 sessions · 2 turns · "), "{index}");
+    assert!(index.contains("2026, 10:00</time> · 1 turn · "), "{index}");
     assert_eq!(all().err, "wrote 0 of 2 sessions to [home]/out/index.html\n");
+    // What the list says of a session is kept with its page.
+    assert_eq!(fs::read_to_string(dir.join("index.html")).unwrap(), index);
     append(&other, "\n");
     assert_eq!(all().err, "wrote 1 of 2 sessions to [home]/out/index.html\n");
     let fewer = export(&home, &["html", "--all", "-o", dir.to_str().unwrap(), "--level", "chat"]);

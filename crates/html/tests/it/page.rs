@@ -1,6 +1,7 @@
 //! Whole pages: what is in them, and what they are made of when they are large.
 
 use threadline_html::{Images, Listed, Options, RawLines, index, page};
+use threadline_view::{Money, Totals};
 
 use crate::support::{family, options, packs, tags, told, whole};
 
@@ -114,11 +115,13 @@ fn a_list_has_the_projects_and_their_sessions() {
         title: "A <title>".to_owned(),
         first_prompt: Some("first".to_owned()),
         git_branch: None,
-        modified: Some(modified),
+        span: Some((modified - 60_000, modified)),
+        turns: 3,
+        spent: Totals { calls: 2, cost: Money::from_f64(1.25).unwrap(), ..Totals::default() },
         size: 1200,
     };
     let page = index(
-        &[session("a.html", "/a", 1), session("b.html", "/b", 3), session("c.html", "/a", 2)],
+        &[session("a.html", "/a", 60_001), session("b.html", "/b", 60_003), session("c.html", "/a", 60_002)],
         &jiff::tz::TimeZone::UTC,
     );
     let body = page.as_str().split_once("<body").unwrap().1;
@@ -127,5 +130,9 @@ fn a_list_has_the_projects_and_their_sessions() {
         .map(|text| body.find(text).unwrap())
         .collect();
     assert!(order.is_sorted(), "{body}");
+    assert!(body.contains("2 sessions · 6 turns · 1 Jan 1970 · <b title=\"4 calls\">$2.50</b>"), "{body}");
+    assert!(
+        body.contains("1 Jan 1970, 00:00–00:01</time> · 3 turns · <b title=\"2 calls\">$1.25</b> · 1.2 kB")
+    );
     assert!(body.contains("A &lt;title&gt;") && page.as_str().contains("script-src 'none'"));
 }

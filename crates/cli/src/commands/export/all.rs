@@ -1,0 +1,168 @@
+//! Every session as a page, and the page that lists them.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Mutex;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use threadline_html::Listed;
+use threadline_store::{Glance, SessionFile};
+use threadline_usage::{Money, Totals};
+use threadline_view::Transcript;
+
+use super::{HtmlArgs, html, put};
+use crate::context::Context;
+use crate::error::{CommandError, Outcome};
+
+/// What the last export into a folder found, so that the next one writes only what changed.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Manifest {
+    /// How pages were made: the version and the arguments.
+    made: String,
+    sessions: BTreeMap<String, Made>,
+}
+
+/// A page that was made: of what, and what the list says of it, so that the session need not be read again for that.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Made {
+    /// The size and age of everything that the session is made of.
+    state: String,
+    title: Option<String>,
+    first_prompt: Option<String>,
+    span: Option<(i64, i64)>,
+    turns: u64,
+    calls: u64,
+    cost_usd: f64,
+    unpriced_models: Vec<String>,
+    unpriced_calls: u64,
+    under_reported_calls: u64,
+}
+
+const MANIFEST: &str = ".threadline-export.json";
+
+pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<Outcome, CommandError> {
+    let folder = args.output.as_deref().unwrap_or(".".as_ref());
+    fs::create_dir_all(folder)
+        .map_err(|error| CommandError::new(format!("cannot write {}: {error}", folder.display())))?;
+    let listing = cx.store.list();
+    let made =
+        format!("{} {:?} {:?} {:?}", env!("CARGO_PKG_VERSION"), args.level(), args.images, args.max_output);
+    let before: Manifest = fs::read(folder.join(MANIFEST))
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .unwrap_or_default();
+    let before = if before.made == made { before } else { Manifest::default() };
+    let progress = cx.ui.progress("exporting", listing.found.len());
+    let after = Mutex::new(Manifest { made, sessions: BTreeMap::new() });
+    let failed: Vec<CommandError> = listing
+        .found
+        .par_iter()
+        .filter_map(|(file, _)| {
+            let state = state(file);
+            let page = folder.join(format!("{}.html", file.id));
+            let same = before.sessions.get(&file.id).filter(|made| made.state == state && page.is_file());
+            let result = match same {
+                Some(made) => Ok(made.clone()),
+                None => {
+                    let told = Cell::new(None);
+                    put(&page, &|out| {
+                        told.set(Some(html(file, args, out)?));
+                        Ok(())
+                    })
+                    .map(|()| Made::of(state, told.take().unwrap_or_default()))
+                }
+            };
+            progress.step();
+            let made = match result {
+                Ok(made) => made,
+                Err(error) => return Some(error),
+            };
+            let mut after = after.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            after.sessions.insert(file.id.clone(), made);
+            None
+        })
+        .collect();
+    drop(progress);
+    let after = after.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let written = after.sessions.iter().filter(|(id, made)| before.sessions.get(*id) != Some(made)).count();
+    let listed: Vec<Listed> = listing
+        .found
+        .iter()
+        .filter_map(|(file, glance)| Some(after.sessions.get(&file.id)?.listed(file, glance)))
+        .collect();
+    let index = threadline_html::index(&listed, &jiff::tz::TimeZone::system());
+    put(&folder.join("index.html"), &|out| Ok(out.write_all(index.as_str().as_bytes())?))?;
+    put(&folder.join(MANIFEST), &|out| Ok(serde_json::to_writer(out, &after)?))?;
+    cx.ui.note(&format!(
+        "wrote {written} of {} sessions to {}",
+        listed.len(),
+        folder.join("index.html").display()
+    ));
+    for error in &failed {
+        cx.ui.warn(error.to_string().trim_end());
+    }
+    for error in &listing.unread {
+        cx.ui.warn(&error.to_string());
+    }
+    let whole = failed.is_empty() && listing.unread.is_empty();
+    Ok(if whole { Outcome::Done } else { Outcome::Partly })
+}
+
+/// The size and age of a session's log and of those of its sub-agents.
+fn state(file: &SessionFile) -> String {
+    let agents = file.agents().found;
+    let paths = std::iter::once(&file.path).chain(agents.iter().map(|agent| &agent.path));
+    let (mut size, mut newest, mut count) = (0, 0, 0);
+    for metadata in paths.filter_map(|path| fs::metadata(path).ok()) {
+        let modified = metadata.modified().ok().and_then(|modified| modified.duration_since(UNIX_EPOCH).ok());
+        size += metadata.len();
+        newest = newest.max(modified.map_or(0, |modified| modified.as_nanos()));
+        count += 1;
+    }
+    format!("{count} {size} {newest}")
+}
+
+impl Made {
+    fn of(state: String, told: Transcript) -> Self {
+        let spent = told.spent;
+        Self {
+            state,
+            title: told.title,
+            first_prompt: told.first_prompt,
+            span: told.span,
+            turns: told.n_turns as u64,
+            calls: spent.calls,
+            cost_usd: spent.cost.to_f64(),
+            unpriced_models: spent.unpriced.into_iter().collect(),
+            unpriced_calls: spent.unpriced_calls,
+            under_reported_calls: spent.under_reported,
+        }
+    }
+
+    fn listed(&self, file: &SessionFile, glance: &Glance) -> Listed {
+        let millis = |time: SystemTime| Some(time.duration_since(UNIX_EPOCH).ok()?.as_millis() as i64);
+        let modified = millis(glance.modified);
+        let title = self.title.as_ref().or(self.first_prompt.as_ref());
+        Listed {
+            href: format!("{}.html", file.id),
+            project: glance.cwd.clone().or_else(|| file.folder.clone()).unwrap_or_default(),
+            title: title.unwrap_or(&file.id).clone(),
+            first_prompt: self.first_prompt.clone(),
+            git_branch: glance.git_branch.clone(),
+            span: self.span.or(modified.map(|modified| (modified, modified))),
+            turns: self.turns,
+            spent: Totals {
+                calls: self.calls,
+                cost: Money::from_f64(self.cost_usd).unwrap_or_default(),
+                unpriced: self.unpriced_models.iter().cloned().collect(),
+                unpriced_calls: self.unpriced_calls,
+                under_reported: self.under_reported_calls,
+                ..Totals::default()
+            },
+            size: glance.size,
+        }
+    }
+}
