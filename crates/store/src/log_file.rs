@@ -308,7 +308,8 @@ fn is_entered(name: &OsStr) -> bool {
 fn each_once(logs: &mut Vec<LogFile>) {
     let mut seen = HashSet::with_capacity(logs.len());
     logs.retain(|log| log.id.index == 0 || seen.insert((log.id.volume, log.id.index)));
-    logs.sort_by(|a, b| a.path.cmp(&b.path));
+    // As bytes: part by part takes several times as long.
+    logs.sort_by(|a, b| a.path.as_os_str().cmp(b.path.as_os_str()));
 }
 
 /// What `work` makes of each item. Short work that comes once: threads that look for more of it cost more.

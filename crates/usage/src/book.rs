@@ -73,7 +73,9 @@ pub enum BookError {
 }
 
 const EMBEDDED: &str = include_str!("../prices.json");
+/// A multiplier that changes nothing, and two of them.
 const ONE: u64 = 1000;
+const PLAIN: i128 = (ONE * ONE) as i128;
 
 impl Book {
     /// The book that comes with the program.
@@ -167,7 +169,11 @@ impl Book {
             (tokens.cache_read, rates.read),
         ];
         let steps: i128 = parts.iter().map(|(n, rate)| i128::from(*n) * i128::from(*rate)).sum();
-        let steps = steps * i128::from(fast) * i128::from(place) / i128::from(ONE * ONE);
+        // Nearly always there is nothing to multiply with, and the division is slow.
+        let steps = match i128::from(fast) * i128::from(place) {
+            PLAIN => steps,
+            times => steps * times / PLAIN,
+        };
         Some(Money::from_steps(steps + i128::from(call.web_searches) * i128::from(self.web_search)))
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use threadline_entry::Millis;
 
@@ -91,6 +92,9 @@ pub struct Groups {
 /// The name of what calls no tool.
 const NO_TOOL: &str = "(none)";
 
+/// So many calls are added up before another core could have begun to help.
+const MANY: usize = 1 << 14;
+
 impl Groups {
     /// Adds up the calls that `keep` says yes to, given a moment and a session.
     pub fn of(
@@ -98,29 +102,38 @@ impl Groups {
         by: By,
         book: &Book,
         zone: &TimeZone,
-        keep: impl Fn(Option<Millis>, &str) -> bool,
+        keep: impl Fn(Option<Millis>, &str) -> bool + Sync,
     ) -> Self {
         Self::of_calls(calls, by, book, zone, |call| keep(call.at, call.session))
     }
 
-    /// Adds up the calls that `keep` says yes to.
+    /// Adds up the calls that `keep` says yes to, on all cores where there are many.
     pub fn of_calls(
         calls: &Calls,
         by: By,
         book: &Book,
         zone: &TimeZone,
-        keep: impl Fn(&Call<'_>) -> bool,
+        keep: impl Fn(&Call<'_>) -> bool + Sync,
     ) -> Self {
-        let mut adder = Adder::new(calls, book);
-        let mut days = Days::new(zone, by);
-        for (i, row) in calls.rows.iter().enumerate() {
-            let call = calls.call(row);
-            if keep(&call) {
-                let totals = adder.totals(row, &call);
-                adder.put(i, row, &mut days, &totals);
+        let add = |(n, rows): (usize, &[Row])| {
+            let mut adder = Adder::new(calls, book);
+            let mut days = Days::new(zone, by);
+            for (row, place) in rows.iter().zip(n * MANY..) {
+                let call = calls.call(row);
+                if keep(&call) {
+                    let totals = adder.totals(row, &call);
+                    adder.put(place, row, &mut days, &totals);
+                }
             }
-        }
-        adder.finish(&days)
+            adder
+        };
+        let adder = match &*calls.rows {
+            rows if rows.len() <= MANY => add((0, rows)),
+            rows => {
+                rows.par_chunks(MANY).enumerate().map(add).reduce(|| Adder::new(calls, book), Adder::join)
+            }
+        };
+        adder.finish(&Days::new(zone, by))
     }
 
     /// Leaves the groups that `wanted` says yes to; the sum is theirs then.
@@ -226,19 +239,21 @@ struct Adder<'a> {
     calls: &'a Calls,
     book: &'a Book,
     prices: FxHashMap<NameId, &'a [Price]>,
+    /// The sum of each group, and when its first and last call was made.
     groups: FxHashMap<GroupId, (Totals, Millis, Millis)>,
-    total: Totals,
 }
 
 impl<'a> Adder<'a> {
     fn new(calls: &'a Calls, book: &'a Book) -> Self {
-        Self {
-            calls,
-            book,
-            prices: FxHashMap::default(),
-            groups: FxHashMap::default(),
-            total: Totals::default(),
+        Self { calls, book, prices: FxHashMap::default(), groups: FxHashMap::default() }
+    }
+
+    /// What two have added up.
+    fn join(mut self, other: Self) -> Self {
+        for (id, (totals, first, last)) in other.groups {
+            self.add_group(id, &totals, first, last);
         }
+        self
     }
 
     fn totals(&mut self, row: &Row, call: &Call<'_>) -> Totals {
@@ -254,13 +269,14 @@ impl<'a> Adder<'a> {
     }
 
     fn add(&mut self, id: GroupId, at: Millis, totals: &Totals) {
+        self.add_group(id, totals, at, if at == UNDATED { Millis::MIN } else { at });
+    }
+
+    fn add_group(&mut self, id: GroupId, totals: &Totals, first: Millis, last: Millis) {
         let group = self.groups.entry(id).or_insert((Totals::default(), UNDATED, Millis::MIN));
         group.0 += totals;
-        group.1 = group.1.min(at);
-        if at != UNDATED {
-            group.2 = group.2.max(at);
-        }
-        self.total += totals;
+        group.1 = group.1.min(first);
+        group.2 = group.2.max(last);
     }
 
     /// Splits a call over the tools it called.
@@ -287,10 +303,12 @@ impl<'a> Adder<'a> {
     /// The groups in order, each with what it was known by, and the sum of all.
     fn into_groups(self, days: &Days<'_>) -> (Vec<(GroupId, Group)>, Totals) {
         let by = days.by;
+        let mut total = Totals::default();
         let mut groups: Vec<(GroupId, Group)> = self
             .groups
             .into_iter()
             .map(|(id, (totals, first, last))| {
+                total += &totals;
                 let first_at = Some(first).filter(|at| *at != UNDATED);
                 let last_at = Some(last).filter(|at| *at != Millis::MIN);
                 (id, Group { key: key_of(self.calls, id, days), totals, first_at, last_at })
@@ -305,6 +323,6 @@ impl<'a> Adder<'a> {
                 size(b).cmp(&size(a)).then_with(|| a.key.cmp(&b.key))
             }),
         }
-        (groups, self.total)
+        (groups, total)
     }
 }

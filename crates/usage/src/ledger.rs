@@ -1,5 +1,6 @@
 //! The ledger: takes what many logs tell of calls, and counts each call once.
 
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use threadline_entry::{AgentKind, Millis};
 
@@ -109,7 +110,7 @@ impl Ledger {
     fn fold(&mut self) -> Vec<Rival> {
         // In order, what is told twice stands side by side. That takes less time than a table, and less room.
         let mut keys = std::mem::take(&mut self.keys);
-        keys.sort_unstable();
+        keys.par_sort_unstable();
         let mut rivals = Vec::new();
         for group in keys.chunk_by(|a, b| a >> 32 == b >> 32).filter(|group| group.len() > 1) {
             let place = group[0] as u32;

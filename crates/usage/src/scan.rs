@@ -3,7 +3,6 @@
 use std::cmp::Ordering;
 
 use memchr::{memchr, memchr_iter, memmem};
-use rustc_hash::FxHashMap;
 use threadline_entry::lens::{FromJson, Moment};
 use threadline_entry::{
     AgentKind, Block, Ending, Entry, Json, Kind, Line, Millis, Position, parse_line, walk,
@@ -61,7 +60,6 @@ pub struct Scan {
     wants: Wants,
     head: Head,
     out: Scanned,
-    index: FxHashMap<Key, u32>,
     usage: memmem::Finder<'static>,
     stop_reason: memmem::FinderRev<'static>,
     trails: ReplyTrails,
@@ -175,7 +173,6 @@ impl Scan {
             wants,
             head: Head::default(),
             out: Scanned { source, ..Scanned::default() },
-            index: FxHashMap::default(),
             usage: memmem::Finder::new("\"usage\""),
             stop_reason: memmem::FinderRev::new("\"stop_reason\""),
             trails: reply_trails(),
@@ -343,13 +340,10 @@ impl Scan {
         }
     }
 
-    /// Keeps a row, or makes it part of the one that tells of the same call.
+    /// Keeps a row, or makes it part of the last one if that tells of the same call. The lines of a reply nearly always follow
+    /// each other; where they do not, the ledger brings them together.
     fn put(&mut self, key: Key, row: Row) -> u32 {
-        let next = self.out.rows.len() as u32;
-        // The lines of a reply nearly always follow each other.
-        let last = self.out.rows.last().filter(|(last, _)| *last == key).map(|_| next - 1);
-        let place = last.unwrap_or_else(|| *self.index.entry(key).or_insert(next));
-        match self.out.rows.get_mut(place as usize) {
+        match self.out.rows.last_mut().filter(|(last, _)| *last == key) {
             Some((_, known)) => {
                 known.merge(&row, &self.out.names);
                 if row.owner < known.owner {
@@ -360,7 +354,7 @@ impl Scan {
             }
             None => self.out.rows.push((key, row)),
         }
-        place
+        self.out.rows.len() as u32 - 1
     }
 
     fn record(&mut self, line: &Line<'_>, reply: &Reply<'_>, place: u32, row: Row) {

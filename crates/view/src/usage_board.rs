@@ -50,7 +50,7 @@ impl UsageBoard {
         book: &Book,
         zone: &TimeZone,
         resets: &[Millis],
-        keep: impl Fn(&Call<'_>) -> bool,
+        keep: impl Fn(&Call<'_>) -> bool + Sync,
     ) -> Self {
         let named = |by: By| -> Vec<(String, Totals)> {
             let groups = Groups::of_calls(calls, by, book, zone, &keep).groups;

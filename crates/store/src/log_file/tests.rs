@@ -56,9 +56,9 @@ fn told(store: &Store) -> String {
 }
 
 const ALL: &str = "\
+-p/a 3 of a
 -p/agent-a1 0 agent=a1 Task None of a
 -p/agent-a9 0 agent=a9 Workflow Some(\"wf_9\") of a
--p/a 3 of a
 -p/agent-1234567 51 agent=1234567 Task None of ?
 -p/agent-empty 0 agent=empty Task None of ?
 -p/b 6 of b

@@ -36,6 +36,31 @@ a4 <- a3  reply msg_4 text "x" model=claude-haiku-4-5 usage={"output_tokens":1} 
 }
 
 #[test]
+fn so_many_calls_that_all_cores_add_them_up_make_the_same_sum() {
+    use std::fmt::Write;
+    let tools = ["Bash", "Grep", "Read"];
+    let mut log = String::new();
+    for n in 0..20_001 {
+        let tool = tools[n % 3];
+        let line = format!("a{n} reply msg_{n} tool t{n} {tool} {{}} model=m{}", n % 2);
+        writeln!(log, r#"{line} usage={{"input_tokens":{n},"output_tokens":1}}"#).unwrap();
+    }
+    let home = Home::default().session("s1", &log);
+    let by_tool = home.groups(By::Tool);
+    for (n, tool) in (0..).zip(tools) {
+        let group = by_tool.groups.iter().find(|group| name(&group.key) == tool).unwrap();
+        let Totals { calls, tool_calls, tokens, .. } = &group.totals;
+        let input = (n..20_001).step_by(3).sum();
+        assert_eq!((*calls, *tool_calls, tokens.output, tokens.input), (6667, 6667, 6667, input), "{tool}");
+        assert_eq!(group.last_at.unwrap() - group.first_at.unwrap(), 19_998_000, "{tool}");
+    }
+    for by in EVERY {
+        let total = home.groups(by).total;
+        assert_eq!((total.calls, total.unpriced.len()), (20_001, 2), "{by:?}");
+    }
+}
+
+#[test]
 fn days_weeks_and_months_have_their_names() {
     let log = r#"
 a1        reply msg_1 text "x" @2026-12-31T12:00:00Z

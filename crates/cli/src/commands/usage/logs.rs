@@ -48,7 +48,8 @@ impl Logs {
     /// Reads all of them.
     pub(super) fn read(mut self, ui: &Ui, wants: Wants) -> Read {
         // The largest first, so that no core is left with one at the end.
-        self.found.sort_by(|a, b| b.size.cmp(&a.size).then_with(|| a.path.cmp(&b.path)));
+        self.found
+            .sort_by(|a, b| b.size.cmp(&a.size).then_with(|| a.path.as_os_str().cmp(b.path.as_os_str())));
         let ledger = Mutex::new(Ledger::default());
         let failed = Mutex::new(Vec::new());
         let long = Mutex::new(Vec::new());
