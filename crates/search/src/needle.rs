@@ -5,9 +5,9 @@
 //! holds the needle as it is, or if it holds anything that could be a letter in disguise: see [`is_odd`].
 
 use std::ops::ControlFlow;
-use std::sync::LazyLock;
 
-use fearless_simd::{Level, dispatch};
+use fearless_simd::prelude::*;
+use fearless_simd::{Level, dispatch, u8x64};
 use memchr::{memchr, memchr_iter, memmem, memrchr};
 use threadline_entry::{Block, Ending, Line, Position};
 
@@ -216,31 +216,46 @@ fn weigh(byte: u8) -> usize {
 /// Whether the raw text holds something that may be read as a plain letter without being written as one:
 /// an escaped character, an accented letter, or a mark.
 fn is_odd(bytes: &[u8]) -> bool {
-    has_odd_byte(bytes) || has_odd_escape(bytes)
+    dispatch!(Level::new(), simd => is_odd_by(simd, bytes))
 }
 
-/// Whether one of the first bytes of U+00C0 to U+037F, or of U+1000 to U+1FFF, is there. Folding makes plain
-/// letters of no other characters.
-///
-/// Looks at many bytes at a time, without a branch for each, and with as little as can be done for each.
-fn has_odd_byte(bytes: &[u8]) -> bool {
-    const RANGE: u8 = 0xcd - 0xc3;
-    let odd = |chunk: &[u8]| {
-        let nearest = |(range, other): (u8, u8), byte: &u8| {
-            (range.min(byte.wrapping_sub(0xc3)), other.min(byte ^ 0xe1))
-        };
-        let (range, other) = chunk.iter().fold((u8::MAX, u8::MAX), nearest);
-        range <= RANGE || other == 0
-    };
-    let (chunks, rest) = bytes.as_chunks::<1024>();
-    dispatch!(Level::new(), _ => chunks.iter().any(|chunk| odd(chunk)) || odd(rest))
+#[inline(always)]
+fn is_odd_by<S: Simd>(simd: S, bytes: &[u8]) -> bool {
+    // Each byte has one behind it.
+    let (blocks, rest) = bytes[..bytes.len().saturating_sub(1)].as_chunks::<BLOCK>();
+    let rest = bytes.len().min(rest.len() + 1);
+    for (n, block) in blocks.iter().enumerate() {
+        let start = n * BLOCK;
+        let block = u8x64::from_slice(simd, block);
+        let next = u8x64::from_slice(simd, &bytes[start + 1..][..BLOCK]);
+        let odd = (block - 0xc3).simd_le(0xcd - 0xc3) | block.simd_eq(0xe1);
+        let escape = block.simd_eq(b'\\') & next.simd_eq(b'u');
+        if (odd | escape).any_true() {
+            let mut escapes = escape.to_bitmask();
+            if odd.any_true() {
+                return true;
+            }
+            while escapes != 0 {
+                if is_odd_escape(bytes, start + escapes.trailing_zeros() as usize) {
+                    return true;
+                }
+                escapes &= escapes - 1;
+            }
+        }
+    }
+    (bytes.len() - rest..bytes.len()).any(|at| match bytes[at] {
+        b'\\' => bytes.get(at + 1) == Some(&b'u') && is_odd_escape(bytes, at),
+        byte => matches!(byte, 0xc3..=0xcd | 0xe1),
+    })
 }
 
-/// Whether a character is escaped by number that is no control character. Those are escaped by everyone,
-/// and fold to nothing.
-fn has_odd_escape(bytes: &[u8]) -> bool {
-    static ESCAPE_SIGN: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(r"\u"));
-    ESCAPE_SIGN.find_iter(bytes).any(|at| !matches!(bytes.get(at + 2..at + 5), Some(b"000" | b"001")))
+/// So many bytes are looked at in one go.
+const BLOCK: usize = 64;
+
+/// Whether the character that is escaped by number at `at` is no control character. Those are escaped by everyone, and
+/// fold to nothing.
+fn is_odd_escape(bytes: &[u8], at: usize) -> bool {
+    !matches!(bytes.get(at + 2..at + 5), Some(b"000" | b"001"))
 }
 
 /// How many lines end in `bytes`.
@@ -311,8 +326,20 @@ mod tests {
     #[test]
     fn colours_of_a_terminal_are_nothing_odd() {
         assert!(!is_odd(r#"{"text":"\u001b[31m \n \\ \" 错 \u0000"}"#.as_bytes()));
+        let colours = r"\u001b[31m".repeat(900);
+        assert!(!is_odd(colours.as_bytes()));
         for odd in [r"\u0061", r"\u00e9", r"\u9519", r"\ud83e", "é", "e\u{301}", r"\u00"] {
             assert!(is_odd(odd.as_bytes()), "{odd}");
+            // Wherever it stands.
+            for place in [1, 1000, 1018, 1019, 1020, 1021, 1022, 1023, 1024, 1025, 2047, 2048, 3000] {
+                let before = &colours.as_bytes()[..place];
+                let before = &before[..before.iter().rposition(|byte| *byte == b'm').map_or(0, |at| at + 1)];
+                for behind in [0, 1, 5, 2000] {
+                    let filler = vec![b'.'; place - before.len()];
+                    let text = [before, &filler, odd.as_bytes(), &vec![b' '; behind]].concat();
+                    assert!(is_odd(&text), "{odd} {place} {behind}");
+                }
+            }
         }
     }
 }
