@@ -57,6 +57,12 @@ const TAGS: &[(&str, Input)] = &[
     ("[Request interrupted by user", Input::Interrupt),
 ];
 
+/// What a text is that begins with a tag.
+fn tagged(text: &str) -> Option<Input> {
+    let text = text.trim_start();
+    TAGS.iter().find(|(tag, _)| text.starts_with(tag)).map(|(_, input)| *input)
+}
+
 impl Input {
     /// The kind of a `user` entry that holds no tool result.
     pub fn of_user(entry: &Entry) -> Self {
@@ -65,10 +71,6 @@ impl Input {
         }
         let Some(content) = entry.message().and_then(|message| message.content()) else {
             return if entry.flag("isMeta") { Self::Meta } else { Self::Prompt };
-        };
-        let tagged = |text: &str| {
-            let text = text.trim_start();
-            TAGS.iter().find(|(tag, _)| text.starts_with(tag)).map(|(_, input)| *input)
         };
         if let Some(text) = content.as_str() {
             let input = tagged(&text).unwrap_or_else(|| Self::of_text(&text));
@@ -112,8 +114,11 @@ impl Input {
         if entry.kind() != Kind::Attachment || body.kind()? != "queued_command" {
             return None;
         }
-        match body.command_mode().as_deref() {
-            Some("task-notification") => Some(Self::TaskNotification),
+        let prompt = body.prompt().and_then(|prompt| prompt.as_str()).unwrap_or_default();
+        match (body.command_mode().as_deref(), tagged(&prompt)) {
+            (Some("task-notification"), _) | (_, Some(Self::TaskNotification)) => {
+                Some(Self::TaskNotification)
+            }
             _ => Some(Self::QueuedPrompt),
         }
     }

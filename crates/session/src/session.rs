@@ -98,7 +98,9 @@ impl Session {
         let parent_name = entry.parent_uuid().filter(|_| is_tree).map(|uuid| self.names.take(&uuid));
         let again = name.and_then(|name| self.first_of(name));
         let is_copy = again.is_some_and(|first| says_the_same(&self.entries[first as usize], &entry));
-        let nameless = name.is_none() && matches!(kind, Kind::User | Kind::Assistant);
+        let queued = if kind == Kind::Attachment { Input::of_attachment(&entry) } else { None };
+        let spoken = matches!(kind, Kind::User | Kind::Assistant) || queued.is_some();
+        let nameless = name.is_none() && spoken;
         let mut node = Node {
             parent: Parent::Root,
             name,
@@ -115,7 +117,7 @@ impl Session {
         match kind {
             Kind::User => node.input = Some(self.take_user(idx, &entry)),
             Kind::Assistant => node.reply = Some(self.take_assistant(idx, &entry, is_copy)),
-            Kind::Attachment => node.input = Input::of_attachment(&entry),
+            Kind::Attachment => node.input = queued,
             _ => {}
         }
         let at = entry.at();

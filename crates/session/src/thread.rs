@@ -154,7 +154,9 @@ impl Session {
                 continue;
             }
             let is_boundary = self.is_boundary(idx);
-            let spoken = is_boundary || matches!(self.entries()[idx].kind(), Kind::User | Kind::Assistant);
+            let spoken = is_boundary
+                || self.input(idx).is_some()
+                || matches!(self.entries()[idx].kind(), Kind::User | Kind::Assistant);
             let placed = |above: &usize| members[*above] || branch_of.contains_key(above);
             // A boundary has no parent, but it leaves the conversation somewhere all the same.
             let before = if is_boundary { self.continues(idx) } else { None };
@@ -167,7 +169,13 @@ impl Session {
                 // Hooks and attachments alone are no branch.
                 None if !spoken => continue,
                 None => {
-                    branches.push(Branch { fork: above, entries: Vec::new() });
+                    // Those that it came after belong to it.
+                    let hooks =
+                        self.ancestors(idx).skip(1).take_while(|above| !placed(above) && *above < idx);
+                    let mut entries: Vec<usize> = hooks.filter(|&idx| self.in_tree(idx)).collect();
+                    entries.reverse();
+                    branch_of.extend(entries.iter().map(|&idx| (idx, branches.len())));
+                    branches.push(Branch { fork: above, entries });
                     branches.len() - 1
                 }
             };

@@ -73,7 +73,8 @@ impl Session {
                 // What the editor says may come on a line of its own before the prompt.
                 (turn.prompt, input) = (Some(idx), None);
             }
-            let spoken = matches!(self.entries()[idx].kind(), Kind::User | Kind::Assistant);
+            let is_spoken = |kind: Kind| matches!(kind, Kind::User | Kind::Assistant);
+            let spoken = is_spoken(self.entries()[idx].kind()) || self.input(idx).is_some();
             if input.is_some() || (turns.is_empty() && spoken) {
                 let mut entries = vec![idx];
                 entries.append(&mut before);
@@ -95,7 +96,7 @@ impl Session {
         turn.entries.iter().all(|&idx| match self.entries()[idx].kind() {
             Kind::User => self.input(idx).is_some_and(Input::is_from_editor) && self.is_editors_alone(idx),
             Kind::Assistant => false,
-            _ => true,
+            _ => self.input(idx).is_none(),
         })
     }
 

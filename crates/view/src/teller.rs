@@ -201,6 +201,9 @@ impl<'f> Teller<'f> {
         match entry.kind() {
             Kind::Assistant => {
                 let content = entry.message().and_then(|message| message.content());
+                if content.is_none() {
+                    return one(Some(Body::Unknown { kind: None, raw: entry.text().to_owned() }));
+                }
                 if entry.flag("isApiErrorMessage") {
                     let text = content.map(|content| content.text()).unwrap_or_default();
                     // It begins with what the label says.
@@ -399,7 +402,9 @@ impl<'f> Teller<'f> {
         let session = self.session();
         let entry = &session.entries()[entry_idx];
         let input = session.input(entry_idx)?;
-        let content = entry.message()?.content()?;
+        let Some(content) = entry.message().and_then(|message| message.content()) else {
+            return Some(Body::Unknown { kind: None, raw: entry.text().to_owned() });
+        };
         if input == Input::CompactSummary {
             return None;
         }

@@ -1,7 +1,7 @@
 //! Real sessions, where they are at hand: every one, with its sub-agents and the output that lies beside it, in every
 //! format at every level.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use rayon::prelude::*;
@@ -38,7 +38,93 @@ fn draw(path: &Path) {
         let page = run(&["export", "html", name, "--level", level, "-o", "-"]).out;
         assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"), "{name}");
     }
-    check(&run(&["export", "json", name]), name);
+    let json = run(&["export", "json", name]);
+    check(&json, name);
+    nothing_is_lost(path, &json.json_lines());
+}
+
+/// Every text, thought, call and result of a session and its sub-agents is told, whatever branch it is on.
+fn nothing_is_lost(path: &Path, told: &[Value]) {
+    let mut haystack = String::new();
+    told.iter().for_each(|line| strings(line, &mut haystack));
+    let calls: BTreeMap<&str, &Value> = told
+        .iter()
+        .filter_map(|line| Some((line["id"].as_str().filter(|_| line["kind"] == "call")?, line)))
+        .collect();
+    let thoughts: BTreeSet<&str> = told
+        .iter()
+        .filter(|line| line["kind"] == "thinking")
+        .filter_map(|line| line["text"].as_str())
+        .collect();
+    let lines: BTreeSet<u64> = told.iter().filter_map(|line| line["line"].as_u64()).collect();
+    let agents = path.with_extension("").join("subagents");
+    let agents = std::fs::read_dir(agents).into_iter().flatten().map(|entry| entry.unwrap().path());
+    let logs = agents.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+    for log in logs.chain([path.to_owned()]) {
+        let text = String::from_utf8_lossy(&std::fs::read(&log).unwrap()).into_owned();
+        for (line_no, line) in (1..).zip(text.lines()) {
+            let entries = serde_json::Deserializer::from_str(line).into_iter::<Value>();
+            for entry in entries.map_while(Result::ok) {
+                let at = || format!("{}, line {line_no}", log.display());
+                let content = &entry["message"]["content"];
+                if !matches!(entry["type"].as_str(), Some("user" | "assistant")) {
+                    continue;
+                }
+                if let Some(text) = content.as_str() {
+                    assert!(is_told(text, &haystack, lines.contains(&line_no)), "{}: {text}", at());
+                }
+                for block in content.as_array().into_iter().flatten() {
+                    match block["type"].as_str().unwrap_or_default() {
+                        "text" => {
+                            let text = block["text"].as_str().unwrap_or_default();
+                            assert!(is_told(text, &haystack, lines.contains(&line_no)), "{}: {text}", at());
+                        }
+                        "thinking" => assert!(
+                            thoughts.contains(block["thinking"].as_str().unwrap_or_default()),
+                            "{}",
+                            at()
+                        ),
+                        "tool_use" => {
+                            let call = calls.get(block["id"].as_str().unwrap());
+                            assert_eq!(call.map(|call| &call["input"]), Some(&block["input"]), "{}", at());
+                        }
+                        "tool_result" => {
+                            let mut text = String::new();
+                            match &block["content"] {
+                                Value::Array(blocks) => {
+                                    blocks.iter().for_each(|block| strings(&block["text"], &mut text))
+                                }
+                                other => strings(other, &mut text),
+                            }
+                            for part in text.split('\u{1}') {
+                                assert!(haystack.contains(part), "{}: {part}", at());
+                            }
+                        }
+                        _ => assert!(lines.contains(&line_no), "{}: {block}", at()),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether a text is told as it is or, of one that is put between tags, something of it in its place.
+fn is_told(text: &str, haystack: &str, in_its_place: bool) -> bool {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    haystack.contains(&words) || (words.starts_with('<') && in_its_place)
+}
+
+/// Every string in a value, the blanks in it made alike, with a mark between them.
+fn strings(value: &Value, out: &mut String) {
+    match value {
+        Value::String(text) => {
+            out.extend(text.split_whitespace().flat_map(|word| [" ", word]).skip(1));
+            out.push('\u{1}');
+        }
+        Value::Array(values) => values.iter().for_each(|value| strings(value, out)),
+        Value::Object(members) => members.values().for_each(|value| strings(value, out)),
+        _ => {}
+    }
 }
 
 /// Every line of our JSON has a type, the first one is the session, and the same item never comes twice.

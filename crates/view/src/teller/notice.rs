@@ -33,7 +33,8 @@ fn next_block(text: &str) -> Option<(&str, &str, &str)> {
 
 /// A task ended: how, what it took, and what it has to say.
 fn notice(block: &str) -> Option<String> {
-    let mut told = unescaped(tag(block, "summary")?);
+    let ended = || Some(format!("Task {} {}", tag(block, "task-id")?, tag(block, "status")?));
+    let mut told = tag(block, "summary").map(unescaped).or_else(ended)?;
     // What it has to say may hold anything, tags too.
     let result = block.find("<result>").zip(block.rfind("</result>")).filter(|(start, end)| start < end);
     let about = result.map_or(block, |(_, end)| &block[end..]);

@@ -118,6 +118,38 @@ u3 <- u2  user   "<local-command-stdout>out</local-command-stdout><local-command
 }
 
 #[test]
+fn lines_without_an_id_or_without_a_message_are_told_too() {
+    insta::assert_snapshot!(told(&of(r#"
+raw {"type":"user","message":{"content":"first"}}
+raw {"type":"attachment","attachment":{"type":"queued_command","commandMode":"prompt","prompt":"and this"}}
+raw {"type":"attachment","attachment":{"type":"queued_command","commandMode":"prompt","prompt":"<task-notification><task-id>k1</task-id><status>completed</status></task-notification>"}}
+raw {"type":"user","message":"odd"}
+"#)), @r#"
+    turn 1 m1
+      m1 prompt "first" files=0 context=[]
+      m2 queued_prompt "and this" files=0 context=[]
+    turn 2 m3
+      m3 task_notification "Task k1 completed" files=0 context=[]
+    turn 3 m4
+      m4 unknown None {"type":"user","message":"odd"}
+    "#);
+}
+
+#[test]
+fn a_branch_has_what_came_before_its_prompt() {
+    let transcript = of(r#"
+h1        progress hook_progress {"hookName":"Start"}
+u1 <- h1  user   "left behind"
+a1 <- u1  reply  m1 text "one"
+u2        user   "instead"
+a2 <- u2  reply  m2 text "two"
+last-prompt "instead" leaf a2
+"#);
+    let anchors = transcript.branches[0].turns[0].items.iter().map(|item| &*item.anchor);
+    assert_eq!(anchors.collect::<Vec<_>>(), ["m2", "m1", "m3"]);
+}
+
+#[test]
 fn a_turn_that_goes_on_after_a_notification_is_not_unfinished() {
     let transcript = of(r#"
 u1        user   "weave"
