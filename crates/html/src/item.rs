@@ -264,7 +264,21 @@ fn call_item(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, call: &CallVi
     }
     out.lit(" data-t=\"").num(number as u64).lit("\">");
     let mut summary = Markup::new();
-    summary.lit("<span class=\"tool\">").text(short_tool(&call.name)).lit("</span><span class=\"subject\">");
+    let words = matches!(
+        call.card,
+        Card::Agent { .. } | Card::Todos(_) | Card::Plan(_) | Card::Questions(_) | Card::Message { .. }
+    );
+    summary.lit("<span class=\"tool\"");
+    let short = short_tool(&call.name);
+    if short != call.name {
+        summary.lit(" title=\"").text(&call.name).lit("\"");
+    }
+    summary.lit(">").text(short);
+    summary.lit(if words {
+        "</span><span class=\"subject words\">"
+    } else {
+        "</span><span class=\"subject\">"
+    });
     summary.text(&words::first_words(words::path(&call.subject, sheet.cwd.as_deref()), 240)).lit("</span>");
     if bad {
         summary.lit("<span class=\"outcome\">").text(outcome_name(call.outcome)).lit("</span>");

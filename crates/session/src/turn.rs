@@ -64,7 +64,7 @@ impl Session {
     /// The turns of a conversation.
     pub fn turns_of(&self, thread: &Thread) -> Vec<Turn> {
         let mut turns: Vec<Turn> = Vec::new();
-        // Hooks and attachments before the first prompt go to its turn.
+        // Hooks, attachments and what Claude Code puts in before the first prompt go to its turn.
         let mut before = Vec::new();
         for &idx in &thread.entries {
             let mut input = self.input(idx).filter(|input| input.opens_turn());
@@ -73,8 +73,10 @@ impl Session {
                 // What the editor says may come on a line of its own before the prompt.
                 (turn.prompt, input) = (Some(idx), None);
             }
-            let is_spoken = |kind: Kind| matches!(kind, Kind::User | Kind::Assistant);
-            let spoken = is_spoken(self.entries()[idx].kind()) || self.input(idx).is_some();
+            let spoken = match self.input(idx) {
+                Some(input) => input != Input::Meta,
+                None => self.entries()[idx].kind() == Kind::Assistant,
+            };
             if input.is_some() || (turns.is_empty() && spoken) {
                 let mut entries = vec![idx];
                 entries.append(&mut before);
@@ -87,6 +89,11 @@ impl Session {
             } else {
                 turns.last_mut().map_or(&mut before, |turn| &mut turn.entries).push(idx);
             }
+        }
+        // Where nothing else was said, that is all there is.
+        if turns.is_empty() && before.iter().any(|&idx| self.entries()[idx].kind() == Kind::User) {
+            let round = Round::NewSession;
+            turns.push(Turn { number: 1, prompt: None, entries: before, round, goes_on: false });
         }
         turns
     }

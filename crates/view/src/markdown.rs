@@ -275,6 +275,7 @@ impl Writer<'_> {
         }
         let longest = text.split(|ch| ch != '`').map(str::len).max().unwrap_or(0);
         let ticks = "`".repeat(longest.max(2) + 1);
+        self.in_list = true;
         let indent = " ".repeat(depth * 2 + 2);
         let _ = writeln!(self.out, "{indent}{ticks}{language}");
         for line in text.lines() {

@@ -250,6 +250,9 @@ pub struct CallView {
 /// What stands before the words of a person who refused a call.
 const SAID: &str = "the user said:\n";
 
+/// How Claude Code says that the person would rather talk about a question.
+pub(crate) const CLARIFY: &str = "The user wants to clarify these questions.";
+
 /// How a refusal begins in which the person said nothing.
 const REFUSED: &[&str] = &["User rejected tool use", "The user doesn't want to "];
 
@@ -257,7 +260,8 @@ impl CallView {
     /// What the person said to refuse it.
     pub fn objection(&self) -> Option<&str> {
         let denied = self.outcome == Outcome::Denied;
-        self.result.split_once(SAID).filter(|_| denied).map(|(_, said)| said.trim())
+        let said = self.result.split_once(SAID).filter(|_| denied).map(|(_, said)| said.trim());
+        said.filter(|said| !said.starts_with(CLARIFY))
     }
 
     /// Whether what a sub-agent answered stands at the end of what is known of its work.

@@ -91,7 +91,7 @@ fn files_that_match() {
 fn a_list_of_things_to_do() {
     assert_snapshot!(call("TodoWrite", r#"{"todos":[]}"#, r#""ok" {"oldTodos":[{"content":"one","status":"pending","activeForm":"x"}],"newTodos":[{"content":"one","status":"completed","activeForm":"x"},{"content":"two","status":"in_progress","activeForm":"x"}]}"#), @r##"
     <div class="i call k-tool" id="m2" data-t="0">
-    <details><summary><span class="tool">TodoWrite</span><span class="subject">two</span><span class="gist">1 of 2 done</span><span class="took">1.0 s</span></summary>
+    <details><summary><span class="tool">TodoWrite</span><span class="subject words">two</span><span class="gist">1 of 2 done</span><span class="took">1.0 s</span></summary>
     <div class="body">
     <ul class="todos">
     <li class="done"><span class="tick">☑</span> one <span class="was">pending → completed</span></li>
@@ -132,7 +132,7 @@ fn links_that_were_found() {
 fn a_plan_and_a_question() {
     assert_snapshot!(call("ExitPlanMode", r##"{"plan":"# Plan\n\n1. Look"}"##, r#""approved""#), @r##"
     <div class="i call k-tool" id="m2" data-t="0">
-    <details><summary><span class="tool">ExitPlanMode</span><span class="subject">Plan</span><span class="gist">approved</span><span class="took">1.0 s</span></summary>
+    <details><summary><span class="tool">ExitPlanMode</span><span class="subject words">Plan</span><span class="gist">approved</span><span class="took">1.0 s</span></summary>
     <div class="body">
     <div class="prose"><h3>Plan</h3>
     <ol>
@@ -143,7 +143,7 @@ fn a_plan_and_a_question() {
     "##);
     assert_snapshot!(call("AskUserQuestion", r#"{"questions":[{"question":"Which?","options":[{"label":"A"},{"label":"B"}]}]}"#, r#""x" {"answers":{"Which?":"B"}}"#), @r##"
     <div class="i call k-tool" id="m2" data-t="0">
-    <details><summary><span class="tool">AskUserQuestion</span><span class="subject">Which?</span><span class="gist">B</span><span class="took">1.0 s</span></summary>
+    <details><summary><span class="tool">AskUserQuestion</span><span class="subject words">Which?</span><span class="gist">B</span><span class="took">1.0 s</span></summary>
     <div class="body">
     <p class="question">Which?</p>
     <ul class="todos">
@@ -156,7 +156,7 @@ fn a_plan_and_a_question() {
 fn a_tool_that_nobody_knows() {
     assert_snapshot!(call("mcp__loom__weave", r#"{"threads":40,"na<me>":"x"}"#, r#""woven""#), @r##"
     <div class="i call k-tool" id="m2" data-t="0">
-    <details><summary><span class="tool">weave</span><span class="subject">x</span><span class="gist">woven</span><span class="took">1.0 s</span></summary>
+    <details><summary><span class="tool" title="mcp__loom__weave">weave</span><span class="subject">x</span><span class="gist">woven</span><span class="took">1.0 s</span></summary>
     <div class="body">
     <dl class="fields">
     <dt>threads</dt><dd>40</dd>
@@ -171,7 +171,7 @@ fn a_tool_that_nobody_knows() {
 fn a_message_and_an_agent() {
     assert_snapshot!(call("SendMessage", r#"{"to":"bob","message":"hello *there*"}"#, r#""sent""#), @r##"
     <div class="i call k-tool" id="m2" data-t="0">
-    <details><summary><span class="tool">SendMessage</span><span class="subject">bob</span><span class="gist">hello *there*</span><span class="took">1.0 s</span></summary>
+    <details><summary><span class="tool">SendMessage</span><span class="subject words">bob</span><span class="gist">hello *there*</span><span class="took">1.0 s</span></summary>
     <div class="body">
     <dl class="fields">
     <dt>to</dt><dd>bob</dd></dl>
@@ -183,7 +183,7 @@ fn a_message_and_an_agent() {
     "##);
     assert_snapshot!(call("Task", r#"{"description":"look","prompt":"look around","subagent_type":"Explore"}"#, r#""nothing `here`""#), @r##"
     <div class="i call k-tool" id="m2" data-t="0">
-    <details><summary><span class="tool">Task</span><span class="subject">look</span><span class="gist"></span><span class="took">1.0 s</span></summary>
+    <details><summary><span class="tool">Task</span><span class="subject words">look</span><span class="gist"></span><span class="took">1.0 s</span></summary>
     <div class="body">
     <dl class="fields">
     <dt>agent</dt><dd>Explore</dd></dl>

@@ -9,6 +9,7 @@ use threadline_entry::lens::{
 
 use super::{Call, Card, Choice, Question, Told, first_line};
 use crate::figure::{plural, short_count};
+use crate::transcript::CLARIFY;
 
 impl Call<'_> {
     pub(super) fn agent(&self) -> Told {
@@ -81,7 +82,10 @@ impl Call<'_> {
             })
             .collect();
         let gist: Vec<&str> = questions.iter().filter_map(|question| question.answer.as_deref()).collect();
-        let gist = gist.join("; ");
+        let gist = match self.failed && self.text.contains(CLARIFY) {
+            true => "to be talked about first".to_owned(),
+            false => gist.join("; "),
+        };
         let subject = questions.first().map(|question| question.text.clone()).unwrap_or_default();
         Told { card: Card::Questions(questions), subject, gist }
     }

@@ -43,6 +43,14 @@ pub(crate) fn untagged(input: Input, text: String) -> String {
         Input::CommandOutput => both("local-command-stdout", "local-command-stderr"),
         Input::BashOutput => both("bash-stdout", "bash-stderr"),
         Input::TaskNotification | Input::TeammateMessage => notices(&text),
+        Input::Meta => {
+            let wholly = |name: &str| {
+                let rest = text.trim().strip_prefix(&format!("<{name}>"))?;
+                rest.strip_suffix(&format!("</{name}>"))
+            };
+            let inside = wholly("local-command-caveat").or_else(|| wholly("system-reminder"));
+            inside.map(|text| text.trim().to_owned())
+        }
         _ => None,
     };
     told.unwrap_or(text)
