@@ -5,6 +5,8 @@ use std::path::Path;
 use threadline_view::figure::bytes;
 use threadline_view::{Attached, CallView, Card, Change, CommandCard, DiffLine, Hunk, Outcome};
 
+use unicode_width::UnicodeWidthStr;
+
 use crate::ansi::colours;
 use crate::highlight::highlight;
 use crate::markdown;
@@ -28,9 +30,10 @@ pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<Stri
             lines
         }
         Card::Matches { place, files, lines, .. } => {
-            let place = (!place.is_empty()).then(|| dim(&format!("in {}", visible(place))));
+            let place = (!place.is_empty()).then(|| format!("in {}", visible(place)));
+            let place = place.iter().flat_map(|place| page.wrap(place, indent)).map(|line| dim(&line));
             let text = if lines.is_empty() { files.join("\n") } else { lines.clone() };
-            place.into_iter().chain(page.wrap(&visible(&text), indent)).collect()
+            place.chain(page.wrap(&visible(&text), indent)).collect()
         }
         Card::Agent { prompt, answer, .. } => {
             // What a sub-agent was asked and said stands in its own turns, where they are known.
@@ -52,10 +55,14 @@ pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<Stri
                     "deleted" => "☒",
                     _ => "☐",
                 };
-                let change = todo.change().map(|change| dim(&format!("  {}", visible(&change))));
+                let change = todo.change().map(|change| format!("  {}", visible(&change)));
+                let change = change.unwrap_or_default();
                 let mut lines = marked(mark, &todo.text, page, indent);
-                if let Some(last) = lines.last_mut() {
-                    last.push_str(&change.unwrap_or_default());
+                match lines.last_mut() {
+                    Some(last) if last.width() + change.width() <= page.room(indent) => {
+                        last.push_str(&dim(&change));
+                    }
+                    _ => lines.push(dim(&change)),
                 }
                 let detail = page.wrap(visible(&todo.detail).trim_end(), indent + 2);
                 lines.extend(detail.iter().map(|line| dim(&format!("  {line}"))));
@@ -129,7 +136,8 @@ pub(crate) fn attached(file: &Attached) -> String {
 fn command_lines(card: &CommandCard, page: Page, indent: usize) -> Vec<String> {
     let mut lines = Vec::new();
     if card.command.lines().count() > 1 {
-        lines.extend(card.command.lines().map(|line| page.paint(Label::Code, &visible(line))));
+        let command = card.command.trim_end().replace('\t', "    ");
+        lines.extend(colours(&command, Label::Code.style()).wrap(page, page.room(indent)));
     }
     for (text, label) in [(&card.output, Label::Dim), (&card.errors, Label::Warning)] {
         if !text.trim().is_empty() {
@@ -137,7 +145,8 @@ fn command_lines(card: &CommandCard, page: Page, indent: usize) -> Vec<String> {
         }
     }
     if let Some(path) = &card.kept_at {
-        lines.push(page.paint(Label::Dim, &format!("(the whole output was kept in {})", visible(path))));
+        let text = format!("(the whole output was kept in {})", visible(path));
+        lines.extend(page.wrap(&text, indent).iter().map(|line| page.paint(Label::Dim, line)));
     }
     lines
 }
@@ -155,7 +164,7 @@ fn numbered(path: &str, text: &str, start: u64, page: Page, indent: usize) -> Ve
         .iter()
         .enumerate()
         .map(|(i, line)| {
-            let fits = plain.get(i).is_none_or(|plain| plain.chars().count() <= room);
+            let fits = plain.get(i).is_none_or(|plain| plain.replace('\t', "    ").width() <= room);
             let line = if fits { line.clone() } else { cut(plain[i], room) };
             format!("{}{line}", number(i))
         })
@@ -197,7 +206,7 @@ fn diff_line(line: &DiffLine, page: Page, indent: usize) -> String {
     let shown = visible(&line.text).replace('\t', "    ");
     let room = page.room(indent);
     // Marks are by place in the text as it stands: where that was changed for showing, or is cut, there are none.
-    if line.changed.is_empty() || shown != line.text || shown.chars().count() > room || !page.color {
+    if line.changed.is_empty() || shown != line.text || shown.width() > room || !page.color {
         return page.paint(label, &format!("{sign} {}", cut(&shown, room)));
     }
     let mut out = page.paint(label, &format!("{sign} "));

@@ -62,19 +62,21 @@ impl Styled {
         self.runs.iter().map(paint).collect()
     }
 
-    /// Lines of at most `width` columns, painted. Breaks at blanks where it can, and at newlines.
+    /// Lines of at most `width` columns, painted. Breaks at blanks where it can, and at newlines; a blank at which it
+    /// breaks is gone, and those that a line begins with stay.
     pub(crate) fn wrap(&self, page: Page, width: usize) -> Vec<String> {
         let mut lines = vec![Self::default()];
         let mut used = 0;
+        let mut broken = false;
         for (look, word) in self.words() {
             if word == "\n" {
                 lines.push(Self::default());
-                used = 0;
+                (used, broken) = (0, false);
                 continue;
             }
             let wide = word.width();
             if word == " " {
-                if used > 0 && used < width {
+                if (used > 0 || !broken) && used < width {
                     last(&mut lines).push_look(look, " ");
                     used += 1;
                 }
@@ -82,7 +84,7 @@ impl Styled {
             }
             if used + wide > width && used > 0 {
                 lines.push(Self::default());
-                used = 0;
+                (used, broken) = (0, true);
             }
             if wide <= width {
                 last(&mut lines).push_look(look, word);
@@ -112,4 +114,17 @@ impl Styled {
 fn last(lines: &mut [Styled]) -> &mut Styled {
     let end = lines.len() - 1;
     &mut lines[end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_indented_stays_so() {
+        let page = Page { width: Some(12), color: false, links: false };
+        let mut text = Styled::default();
+        text.push(Style::new(), "if x:\n    return one two\n  done");
+        assert_eq!(text.wrap(page, 12), ["if x:", "    return ", "one two", "  done"]);
+    }
 }

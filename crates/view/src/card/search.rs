@@ -15,6 +15,7 @@ impl Call<'_> {
     pub(super) fn matches(&self) -> Told {
         let pattern = self.string("pattern");
         let place = self.string("path");
+        let place = below(&place, self.cwd).unwrap_or(place);
         let grep = self.of::<GrepResult<'_>>();
         let glob = self.of::<GlobResult<'_>>();
         let listed =
