@@ -2,7 +2,8 @@
 //!
 //! The lines of a log have the same keys in the same order, again and again. So what stands between the values of a line
 //! is remembered, and compared with the next line as it is: where all of it is there, the values between are those that
-//! a walk from key to key would find, and no key had to be looked at.
+//! a walk from key to key would find, and no key had to be looked at. Values that have been the same in every line so far,
+//! such as the session's id, are compared along with what stands around them.
 
 use crate::json::{self, Json};
 use crate::walk::jump;
@@ -12,7 +13,7 @@ pub struct Trails<const N: usize> {
     paths: [&'static [&'static str]; N],
     required: &'static [usize],
     /// The one that was gone last comes first.
-    known: Vec<Trail>,
+    known: Vec<Way>,
 }
 
 /// So many ways are remembered; a log hardly has more.
@@ -24,10 +25,25 @@ const DEEPEST: usize = 8;
 /// A longer way than this is not worth remembering.
 const LONGEST: usize = 1 << 13;
 
-/// A way through a line.
+/// A longer value than this is taken for one that changes.
+const LONGEST_STEADY: usize = 1 << 8;
+
+/// A way through lines that are built alike.
+struct Way {
+    /// From value to value.
+    trail: Trail,
+    /// The values of the line that came first, one after the other, and where each ends.
+    values: Vec<u8>,
+    ends: Vec<usize>,
+    /// Which values have been the same in every line so far, a bit for each of the first.
+    steady: u64,
+    /// From one value that changes to the next; known from the second line on.
+    short: Option<Trail>,
+}
+
 struct Trail {
     steps: Vec<Step>,
-    /// What stands before, between and behind the values, one after the other.
+    /// What the steps step over, one after the other.
     between: Vec<u8>,
 }
 
@@ -35,6 +51,8 @@ struct Trail {
 struct Step {
     /// How much stands before the value.
     length: usize,
+    /// The values within it that were asked for: their numbers, and where they stand.
+    passed: Vec<(usize, Span)>,
     value: Value,
 }
 
@@ -49,14 +67,23 @@ enum Value {
     Closed,
     /// It is the content of the message, which is jumped over.
     Content,
+    /// There is none: the line ends.
+    End,
 }
 
-/// Where a value begins and ends.
-type Span = (usize, usize);
+/// Where a value begins and ends. A short form, since many of them are handed on for every line; no value begins a line.
+type Span = (u32, u32);
+
+const NOWHERE: Span = (0, 0);
+
+/// A place in a line, whose length is known to fit.
+fn place(at: usize) -> u32 {
+    at as u32
+}
 
 /// The values of a line that were asked for.
 pub struct Trailed<'a, const N: usize> {
-    spans: [Option<Span>; N],
+    spans: [Span; N],
     /// The line up to the content of its message, and from there on.
     before: &'a str,
     behind: &'a str,
@@ -66,7 +93,8 @@ pub struct Trailed<'a, const N: usize> {
 impl<'a, const N: usize> Trailed<'a, N> {
     /// The value of the path by this number, if the line has one.
     pub fn get(&self, path: usize) -> Option<Json<'a>> {
-        let (start, end) = (*self.spans.get(path)?)?;
+        let span = self.spans.get(path).filter(|span| **span != NOWHERE)?;
+        let (start, end) = (span.0 as usize, span.1 as usize);
         let text = match start.checked_sub(self.behind_from) {
             Some(start) => self.behind.get(start..end - self.behind_from)?,
             None => self.before.get(start..end)?,
@@ -87,9 +115,9 @@ impl<const N: usize> Trails<N> {
     /// way. That is so for whatever is not as plain as Claude Code writes it: no content before the hit, a wanted key
     /// twice or with escapes, a required value that is missing. What is stepped over is not checked.
     pub fn read<'a>(&mut self, line: &'a [u8], hit: usize) -> Option<Trailed<'a, N>> {
+        u32::try_from(line.len()).ok()?;
         for i in 0..self.known.len() {
-            let mut spans = [None; N];
-            if let Some(jumped) = self.known[i].follow(line, hit, &mut spans) {
+            if let Some((jumped, spans)) = self.known[i].follow(line, hit) {
                 self.known.swap(0, i);
                 return trailed(line, spans, jumped);
             }
@@ -98,74 +126,173 @@ impl<const N: usize> Trails<N> {
             line,
             hit,
             paths: &self.paths,
-            spans: [None; N],
+            spans: [NOWHERE; N],
             met: [0; DEEPEST],
             trail: Trail { steps: Vec::new(), between: Vec::new() },
+            values: Vec::new(),
             at: 0,
             jumped: None,
         };
         let jumped = scout.explore()?;
-        if self.required.iter().any(|&path| scout.spans[path].is_none()) {
+        if self.required.iter().any(|&path| scout.spans[path] == NOWHERE) {
             return None;
         }
         let spans = scout.spans;
         if scout.trail.between.len() <= LONGEST {
             self.known.truncate(MOST - 1);
-            self.known.insert(0, scout.trail);
+            self.known.insert(0, Way::new(line, scout.trail, &scout.values));
         }
         trailed(line, spans, jumped)
     }
 }
 
-fn trailed<const N: usize>(line: &[u8], spans: [Option<Span>; N], jumped: Span) -> Option<Trailed<'_, N>> {
+fn trailed<const N: usize>(line: &[u8], spans: [Span; N], jumped: Span) -> Option<Trailed<'_, N>> {
     let text = |bytes| simdutf8::basic::from_utf8(bytes).ok();
-    let (before, behind) = (text(&line[..jumped.0])?, text(&line[jumped.1..])?);
-    Some(Trailed { spans, before, behind, behind_from: jumped.1 })
+    let (from, to) = (jumped.0 as usize, jumped.1 as usize);
+    let (before, behind) = (text(&line[..from])?, text(&line[to..])?);
+    Some(Trailed { spans, before, behind, behind_from: to })
+}
+
+/// A value of a line; nothing if the line ends before it does.
+fn text_at(line: &[u8], (start, end): Span) -> &[u8] {
+    line.get(start as usize..end as usize).unwrap_or_default()
+}
+
+impl Way {
+    fn new(line: &[u8], trail: Trail, values: &[Span]) -> Self {
+        let mut way = Self { trail, values: Vec::new(), ends: Vec::new(), steady: 0, short: None };
+        for (i, (value, step)) in values.iter().zip(&way.trail.steps).enumerate() {
+            let text = text_at(line, *value);
+            let may_change = text.len() > LONGEST_STEADY || matches!(text, [b'0'..=b'9' | b'-', ..]);
+            if i < 64 && !may_change && step.value != Value::Content {
+                way.steady |= 1 << i;
+                way.values.extend(text);
+            }
+            way.ends.push(way.values.len());
+        }
+        way
+    }
+
+    /// The value of the first line by this number.
+    fn value(&self, i: usize) -> &[u8] {
+        let start = i.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.values[start..self.ends[i]]
+    }
+
+    fn is_steady(&self, i: usize) -> bool {
+        i < 64 && self.steady >> i & 1 == 1
+    }
+
+    /// Goes this way, and learns what changes. Returns where the content stands; `None` if the line is built otherwise.
+    fn follow<const N: usize>(&mut self, line: &[u8], hit: usize) -> Option<(Span, [Span; N])> {
+        let mut spans = [NOWHERE; N];
+        if let Some(short) = &self.short
+            && let Some(jumped) = short.follow(line, hit, &mut spans, |_, _| ())
+        {
+            return Some((jumped, spans));
+        }
+        let mut spans = [NOWHERE; N];
+        let mut changed = 0;
+        let jumped = self.trail.follow(line, hit, &mut spans, |i, span| {
+            if self.is_steady(i) && text_at(line, span) != self.value(i) {
+                changed |= 1 << i;
+            }
+        })?;
+        self.steady &= !changed;
+        self.short = Some(self.shortened());
+        Some((jumped, spans))
+    }
+
+    /// The same way, with the steady values as part of what stands between.
+    fn shortened(&self) -> Trail {
+        let mut short = Trail { steps: Vec::new(), between: Vec::new() };
+        let mut between = &*self.trail.between;
+        let (mut length, mut passed) = (0, Vec::new());
+        for (i, step) in self.trail.steps.iter().enumerate() {
+            let (text, rest) = between.split_at(step.length);
+            between = rest;
+            short.between.extend(text);
+            length += text.len();
+            if self.is_steady(i) {
+                let value = self.value(i);
+                if let Value::Wanted(path) = step.value {
+                    passed.push((path, (place(length), place(length + value.len()))));
+                }
+                short.between.extend(value);
+                length += value.len();
+            } else {
+                let (length, passed) = (std::mem::take(&mut length), std::mem::take(&mut passed));
+                short.steps.push(Step { length, passed, value: step.value });
+            }
+        }
+        short
+    }
 }
 
 impl Trail {
-    /// Goes this way, and notes the values that were asked for. Returns where the content stands; `None` if the line is built otherwise.
+    /// Goes from value to value, notes those that were asked for, and tells `each` where they stand.
     #[inline]
-    fn follow<const N: usize>(&self, line: &[u8], hit: usize, spans: &mut [Option<Span>; N]) -> Option<Span> {
+    fn follow<const N: usize>(
+        &self,
+        line: &[u8],
+        hit: usize,
+        spans: &mut [Span; N],
+        mut each: impl FnMut(usize, Span),
+    ) -> Option<Span> {
         let mut between = &*self.between;
         let mut at = 0;
         let mut jumped = None;
-        for step in &self.steps {
+        for (i, step) in self.steps.iter().enumerate() {
             let expected;
             (expected, between) = between.split_at_checked(step.length)?;
             let start = at + step.length;
             if !same(line.get(at..start)?, expected) {
                 return None;
             }
+            for &(path, (from, to)) in &step.passed {
+                spans[path] = (place(at) + from, place(at) + to);
+            }
             at = match step.value {
+                Value::End => return jumped.filter(|_| start == line.len()),
                 Value::Closed if line.get(start) == Some(&b'{') => return None,
                 Value::Content => {
-                    jumped = Some((start, jump(line, start, hit)?));
-                    jumped?.1
+                    let end = jump(line, start, hit)?;
+                    jumped = Some((place(start), place(end)));
+                    end
                 }
                 _ => json::skip_value(line, start),
             };
+            let span = (place(start), place(at));
             if let Value::Wanted(path) = step.value {
-                spans[path] = Some((start, at));
+                spans[path] = span;
             }
+            each(i, span);
         }
-        jumped.filter(|_| line.get(at..) == Some(between))
+        None
     }
 }
 
 /// Whether two texts of one length are the same. Most are a key or two long: too short for a call.
 #[inline(always)]
 fn same(a: &[u8], b: &[u8]) -> bool {
-    const WIDE: usize = 16;
-    let (Some((_, a_last)), Some((_, b_last))) = (a.split_last_chunk::<WIDE>(), b.split_last_chunk::<WIDE>())
+    match a.len() {
+        0..2 => a == b,
+        2..4 => same_by(a, b, |piece: &[u8; 2]| u128::from(u16::from_le_bytes(*piece))),
+        4..8 => same_by(a, b, |piece: &[u8; 4]| u128::from(u32::from_le_bytes(*piece))),
+        8..16 => same_by(a, b, |piece: &[u8; 8]| u128::from(u64::from_le_bytes(*piece))),
+        _ => same_by(a, b, |piece: &[u8; 16]| u128::from_le_bytes(*piece)),
+    }
+}
+
+/// The same, piece by piece. Neither is shorter than a piece; the last one may lie over the one before.
+#[inline(always)]
+fn same_by<const N: usize>(a: &[u8], b: &[u8], word: impl Fn(&[u8; N]) -> u128) -> bool {
+    let (Some((_, a_last)), Some((_, b_last))) = (a.split_last_chunk::<N>(), b.split_last_chunk::<N>())
     else {
-        return a == b;
+        return false;
     };
-    // The last piece may lie over the one before.
-    let pieces = a.as_chunks::<WIDE>().0.iter().zip(b.as_chunks::<WIDE>().0);
-    let word = |piece: &[u8; WIDE]| u128::from_le_bytes(*piece);
-    let differ = pieces.fold(word(a_last) ^ word(b_last), |differ, (a, b)| differ | (word(a) ^ word(b)));
-    differ == 0
+    let pieces = a.as_chunks::<N>().0.iter().zip(b.as_chunks::<N>().0);
+    pieces.fold(word(a_last) ^ word(b_last), |differ, (a, b)| differ | (word(a) ^ word(b))) == 0
 }
 
 /// Goes through a line from key to key, and remembers the way.
@@ -173,10 +300,12 @@ struct Scout<'l, 'p, const N: usize> {
     line: &'l [u8],
     hit: usize,
     paths: &'p [&'static [&'static str]; N],
-    spans: [Option<Span>; N],
+    spans: [Span; N],
     /// By depth, the paths whose key there was met already, a bit for each.
     met: [u64; DEEPEST],
     trail: Trail,
+    /// Where each value stands.
+    values: Vec<Span>,
     /// Where the last value ended.
     at: usize,
     jumped: Option<Span>,
@@ -190,7 +319,7 @@ impl<const N: usize> Scout<'_, '_, N> {
         if json::skip_white(self.line, end) != self.line.len() {
             return None;
         }
-        self.trail.between.extend(&self.line[self.at..]);
+        self.step(self.line.len(), Value::End)?;
         self.jumped
     }
 
@@ -231,19 +360,27 @@ impl<const N: usize> Scout<'_, '_, N> {
             Value::Content => jump(self.line, start, self.hit)?,
             _ => json::skip_value(self.line, start),
         };
+        let span = (place(start), place(end));
         match value {
             Value::Wanted(path) => {
                 self.met[depth] |= own;
-                self.spans[path] = Some((start, end));
+                self.spans[path] = span;
             }
-            Value::Content => self.jumped = Some((start, end)),
-            Value::Other | Value::Closed => {}
+            Value::Content => self.jumped = Some(span),
+            Value::Other | Value::Closed | Value::End => {}
         }
-        let between = self.line.get(self.at..start)?;
-        self.trail.between.extend(between);
-        self.trail.steps.push(Step { length: between.len(), value });
+        self.step(start, value)?;
+        self.values.push(span);
         self.at = end;
         Some(end)
+    }
+
+    /// Remembers what stands before a value.
+    fn step(&mut self, start: usize, value: Value) -> Option<()> {
+        let between = self.line.get(self.at..start)?;
+        self.trail.between.extend(between);
+        self.trail.steps.push(Step { length: between.len(), passed: Vec::new(), value });
+        Some(())
     }
 }
 
@@ -319,6 +456,31 @@ mod tests {
             let hit = odd.find("\"usage\"").unwrap();
             assert!(trails.read(odd.as_bytes(), hit).is_none(), "{odd}");
         }
+    }
+
+    #[test]
+    fn what_was_the_same_in_every_line_may_change_all_the_same() {
+        let mut trails = trails();
+        let line = |id: &str, deep: &str, branch: &str| {
+            let message =
+                format!(r#"{{"id":{id},"content":[1],"usage":{{"in":null,"deep":{{"x":{deep}}}}}}}"#);
+            format!(r#"{{"type":"assistant","message":{message},"branch":{branch},"last":true}}"#)
+        };
+        for (id, deep, branch) in [
+            ("\"a\"", "\"x\"", "\"b\""),
+            ("\"a\"", "\"x\"", "\"b\""),
+            ("\"a\"", "\"x\"", "\"b\""),
+            ("\"ab\"", "\"x\"", "\"b\""),
+            ("\"a\"", "\"x\"", "\"\""),
+            ("\"a\"", "{\"x\":\"x\"}", "\"b\\\"\""),
+            ("true", "\"x\"", "\"b\""),
+            ("\"a\"", "\"x\"", "{}"),
+        ] {
+            assert!(agrees(&mut trails, &line(id, deep, branch)).unwrap(), "{id} {deep} {branch}");
+            assert_eq!(trails.known.len(), 1);
+        }
+        let short = trails.known[0].short.as_ref().unwrap();
+        assert_eq!(short.steps.len(), 5, "id, content, x, branch, and the end");
     }
 
     #[test]

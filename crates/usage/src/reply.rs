@@ -142,7 +142,7 @@ impl<'a> Top<'a> {
     pub(crate) fn skim(
         line: &'a [u8],
         hit: usize,
-        stop_reason: &memmem::FinderRev<'_>,
+        stop_reason: &memmem::Finder<'_>,
         trails: &mut ReplyTrails,
     ) -> Option<Self> {
         let hit = first_key(line, hit, stop_reason);
@@ -241,10 +241,10 @@ impl<'a> Top<'a> {
 }
 
 /// Where the first key behind the content stands, if that is near: Claude Code writes why the reply ended, and then `usage`.
-fn first_key(line: &[u8], usage: usize, stop_reason: &memmem::FinderRev<'_>) -> usize {
+fn first_key(line: &[u8], usage: usize, stop_reason: &memmem::Finder<'_>) -> usize {
     const NEAR: usize = 128;
     let from = usage.saturating_sub(NEAR);
-    stop_reason.rfind(&line[from..usage]).map_or(usage, |at| from + at)
+    stop_reason.find_iter(&line[from..usage]).last().map_or(usage, |at| from + at)
 }
 
 fn moment(json: Json<'_>) -> Option<Millis> {

@@ -61,7 +61,7 @@ pub struct Scan {
     head: Head,
     out: Scanned,
     usage: memmem::Finder<'static>,
-    stop_reason: memmem::FinderRev<'static>,
+    stop_reason: memmem::Finder<'static>,
     trails: ReplyTrails,
 }
 
@@ -174,7 +174,7 @@ impl Scan {
             head: Head::default(),
             out: Scanned { source, ..Scanned::default() },
             usage: memmem::Finder::new("\"usage\""),
-            stop_reason: memmem::FinderRev::new("\"stop_reason\""),
+            stop_reason: memmem::Finder::new("\"stop_reason\""),
             trails: reply_trails(),
         }
     }
