@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
+use threadline_entry::{Entry, Finding};
+use threadline_html::RawLines;
 use threadline_session::{Agent, Family, Inside, Session, Spawn};
 use threadline_store::{AgentFile, Candidate, FindError, SessionFile, read_log};
 use threadline_usage::Book;
@@ -45,9 +47,23 @@ fn describe(candidate: &Candidate) -> String {
 /// Reads a whole log.
 pub(crate) fn session(path: &Path, id: &str) -> Result<Session, CommandError> {
     let mut session = Session::with_id(id);
-    read_log(path, |entry, findings| session.push(entry, findings))
-        .map_err(|error| CommandError::new(format!("cannot read {}: {error}", path.display())))?;
+    read(path, |entry, findings| session.push(entry, findings))?;
     Ok(session)
+}
+
+/// Reads a whole log whose lines go to `raw` too.
+fn session_and_lines(path: &Path, id: &str, raw: &mut RawLines) -> Result<Session, CommandError> {
+    let mut session = Session::with_id(id);
+    read(path, |entry, findings| {
+        raw.add(entry.at().line_no, entry.text());
+        session.push(entry, findings);
+    })?;
+    Ok(session)
+}
+
+fn read(path: &Path, sink: impl FnMut(Entry, Vec<Finding>)) -> Result<(), CommandError> {
+    read_log(path, sink)
+        .map_err(|error| CommandError::new(format!("cannot read {}: {error}", path.display())))
 }
 
 /// Reads a session with its sub-agents.
@@ -59,23 +75,47 @@ pub(crate) fn family(file: &SessionFile) -> Result<Family, CommandError> {
     Ok(Family::with(main, agents, inside))
 }
 
+/// Reads a session with its sub-agents and what its calls cost; all lines go to `raw` on the way.
+pub(crate) fn family_and_lines(
+    file: &SessionFile,
+    raw: &mut RawLines,
+) -> Result<(Family, Spending), CommandError> {
+    let book = book(None)?;
+    raw.begin("");
+    let main = session_and_lines(&file.path, &file.id, raw)?;
+    let mut read = |file: &AgentFile| {
+        raw.begin(&file.id);
+        agent(file, session_and_lines(&file.path, &file.id, raw)?)
+    };
+    let agents = file.agents().found.iter().map(&mut read).collect::<Result<Vec<_>, _>>()?;
+    let (family, spending) = price(main, agents, &book);
+    for agent in &family.agents[family.logged().len()..] {
+        raw.begin(&agent.id);
+        agent.session.entries().iter().for_each(|entry| raw.add(entry.at().line_no, entry.text()));
+    }
+    Ok((family, spending))
+}
+
 /// Reads a session with its sub-agents, and what its calls cost by the price book that holds here.
 pub(crate) fn priced_family(file: &SessionFile) -> Result<(Family, Spending), CommandError> {
     let book = book(None)?;
-    let main = session(&file.path, &file.id)?;
-    let agents = agents(file)?;
-    let price = || {
+    Ok(price(session(&file.path, &file.id)?, agents(file)?, &book))
+}
+
+/// Joins a session with its sub-agents, and adds up what their calls cost.
+fn price(main: Session, agents: Vec<Agent>, book: &Book) -> (Family, Spending) {
+    let spend = || {
         // Everybody asks for the conversation next.
         main.thread();
-        Spending::of_logs(&main, &agents, &book)
+        Spending::of_logs(&main, &agents, book)
     };
-    let (inside, spending) = rayon::join(|| Inside::of(&main, &agents), price);
-    Ok((Family::with(main, agents, inside), spending))
+    let (inside, spending) = rayon::join(|| Inside::of(&main, &agents), spend);
+    (Family::with(main, agents, inside), spending)
 }
 
 /// Reads the sub-agents of a session.
 pub(crate) fn agents(file: &SessionFile) -> Result<Vec<Agent>, CommandError> {
-    file.agents().found.iter().map(agent).collect()
+    file.agents().found.iter().map(|file| agent(file, session(&file.path, &file.id)?)).collect()
 }
 
 /// The price book: the one that comes with the program, with the person's own laid over it. Without a name, theirs is
@@ -105,7 +145,7 @@ pub(crate) fn kept_output(file: &SessionFile, path: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn agent(file: &AgentFile) -> Result<Agent, CommandError> {
+fn agent(file: &AgentFile, session: Session) -> Result<Agent, CommandError> {
     let meta = file.read_meta()?;
     let meta = meta.as_ref();
     Ok(Agent {
@@ -113,7 +153,7 @@ fn agent(file: &AgentFile) -> Result<Agent, CommandError> {
         kind: file.kind,
         agent_type: meta.and_then(|meta| meta.agent_type()),
         description: meta.and_then(|meta| meta.description()),
-        session: session(&file.path, &file.id)?,
+        session,
         spawn: meta.and_then(|meta| meta.tool_use_id()).map(|tool_use_id| Spawn { agent: None, tool_use_id }),
     })
 }

@@ -1,66 +1,50 @@
 //! Compressed parts: what a page carries along and draws only when it is looked at.
 
 use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Seek, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use flate2::{Compress, Compression, FlushCompress, Status};
-use rayon::prelude::*;
 
 use crate::markup::Markup;
 
 /// Parts are packed together until they are about as large as this, so that small ones compress well too.
 const BLOB: usize = 128 << 10;
 
-/// So many packs are compressed at a time, on all cores.
-const BATCH: usize = 4;
+/// So many packs may wait to be compressed; who makes more compresses one instead.
+const AHEAD: usize = 12;
+
+/// So much of what is compressed waits in memory, and the rest in the spool.
+const KEPT: usize = 2 << 20;
 
 /// Where packs wait for the page that they belong to: written first, and read once from the start.
 pub trait Spool: Read + Write + Seek + Send {}
 
 impl<T: Read + Write + Seek + Send> Spool for T {}
 
-/// Parts in the order they came, several to a pack, each pack compressed by itself.
+/// Parts in the order they came, several to a pack, each pack compressed by itself, on whatever core is free.
 pub(crate) struct Pack {
-    /// What packs are named by, with their number behind it.
-    prefix: &'static str,
     /// What stands behind each part, and in none.
     end: char,
     open: String,
-    full: Vec<String>,
-    /// Room that was used and can be again.
-    spare: Vec<String>,
-    /// How many packs are in the spool.
-    n_done: usize,
-    spool: Box<dyn Spool>,
-    /// What the spool said when it could not take any more.
-    failed: Option<io::Error>,
+    press: Arc<Press>,
     /// For each pack the number of its first part.
     starts: Vec<usize>,
     n_parts: usize,
 }
 
 impl Pack {
-    /// Nothing yet. `end` stands behind each part, and in none.
+    /// Nothing yet. `end` stands behind each part, and in none; a pack is named `prefix` and its number.
     pub(crate) fn new(prefix: &'static str, end: char, spool: Box<dyn Spool>) -> Self {
-        Self {
-            prefix,
-            end,
-            open: String::new(),
-            full: Vec::new(),
-            spare: Vec::new(),
-            n_done: 0,
-            spool,
-            failed: None,
-            starts: Vec::new(),
-            n_parts: 0,
-        }
+        let press = Arc::new(Press::new(prefix, spool));
+        Self { end, open: String::new(), press, starts: Vec::new(), n_parts: 0 }
     }
 
     /// Adds a part and returns its number.
     pub(crate) fn add(&mut self, parts: [&str; 2]) -> usize {
         if self.open.is_empty() {
             self.starts.push(self.n_parts);
-            self.open = self.spare.pop().unwrap_or_default();
         }
         for part in parts {
             self.open.push_str(part);
@@ -78,72 +62,156 @@ impl Pack {
         self.open.is_empty()
     }
 
-    /// How many packs there are before the next one.
-    pub(crate) fn n_packs(&self) -> usize {
-        self.starts.len() - usize::from(!self.open.is_empty())
+    /// For each pack the number of its first part.
+    pub(crate) fn starts(&self) -> &[usize] {
+        &self.starts
     }
 
     /// Lets the next part begin a pack.
     pub(crate) fn close(&mut self) {
-        if !self.open.is_empty() {
-            self.full.push(std::mem::take(&mut self.open));
+        if self.open.is_empty() {
+            return;
         }
-        if self.full.len() >= BATCH {
-            self.compress();
-        }
-    }
-
-    /// Compresses what is full and puts it into the spool, as elements that nothing runs.
-    fn compress(&mut self) {
-        let element = |(i, text): (usize, &String)| {
-            let mut out = Markup::new();
-            out.lit("<script type=\"application/octet-stream\" id=\"").lit(self.prefix);
-            out.num((self.n_done + i) as u64).lit("\">");
-            deflate(text.as_bytes(), |packed| {
-                out.base64(packed);
+        let (spare, n_waiting) = self.press.push(std::mem::take(&mut self.open));
+        self.open = spare;
+        if n_waiting > AHEAD {
+            self.press.compress_one();
+        } else {
+            let press = Arc::clone(&self.press);
+            rayon::spawn(move || {
+                press.compress_one();
             });
-            out.lit("</script>\n");
-            out
-        };
-        let elements: Vec<Markup> = self.full.par_iter().enumerate().map(element).collect();
-        for element in &elements {
-            if self.failed.is_none() {
-                self.failed = self.spool.write_all(element.as_str().as_bytes()).err();
-            }
-        }
-        self.n_done += elements.len();
-        for mut room in self.full.drain(..) {
-            room.clear();
-            // A part that was far larger than a pack has no room to give to others.
-            if room.capacity() <= 4 * BLOB {
-                self.spare.push(room);
-            }
         }
     }
 
-    /// Ends the last pack and returns them all, with the number of each one's first part.
-    pub(crate) fn finish(mut self) -> (Packs, Vec<usize>) {
+    /// Writes all packs.
+    pub(crate) fn write(mut self, to: &mut dyn Write) -> io::Result<()> {
         self.close();
-        self.compress();
-        (Packs { count: self.n_done, spool: self.spool, failed: self.failed }, self.starts)
+        self.press.write(to)
     }
 }
 
-/// All packs of a kind, on their way to a page.
-pub(crate) struct Packs {
-    pub(crate) count: usize,
+/// Where packs are compressed.
+struct Press {
+    /// What packs are named by, with their number behind it.
+    prefix: &'static str,
+    state: Mutex<State>,
+    /// Nobody compresses any more.
+    at_rest: Condvar,
+}
+
+struct State {
+    /// What waits to be compressed.
+    full: VecDeque<String>,
+    /// Room that was used and can be again.
+    spare: Vec<String>,
+    /// How many were begun, and how many of those are being compressed.
+    n_begun: usize,
+    n_at_work: usize,
+    /// Those that are compressed while one before them is not.
+    early: BTreeMap<usize, Markup>,
+    /// The first ones that are compressed; those after them are in the spool.
+    kept: Vec<Markup>,
+    n_kept_bytes: usize,
+    n_done: usize,
     spool: Box<dyn Spool>,
+    /// What the spool said when it could not take any more.
     failed: Option<io::Error>,
 }
 
-impl Packs {
-    /// Writes them.
-    pub(crate) fn write(mut self, to: &mut dyn Write) -> io::Result<()> {
-        if let Some(error) = self.failed {
+impl Press {
+    fn new(prefix: &'static str, spool: Box<dyn Spool>) -> Self {
+        let state = State {
+            full: VecDeque::new(),
+            spare: Vec::new(),
+            n_begun: 0,
+            n_at_work: 0,
+            early: BTreeMap::new(),
+            kept: Vec::new(),
+            n_kept_bytes: 0,
+            n_done: 0,
+            spool,
+            failed: None,
+        };
+        Self { prefix, state: Mutex::new(state), at_rest: Condvar::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what will be compressed. Returns room for more, and how many wait.
+    fn push(&self, text: String) -> (String, usize) {
+        let mut state = self.state();
+        state.full.push_back(text);
+        (state.spare.pop().unwrap_or_default(), state.full.len())
+    }
+
+    /// Compresses the first of those that wait into an element that nothing runs. Answers `false` if none waits.
+    fn compress_one(&self) -> bool {
+        let mut state = self.state();
+        let Some(mut text) = state.full.pop_front() else { return false };
+        let number = state.n_begun;
+        state.n_begun += 1;
+        state.n_at_work += 1;
+        drop(state);
+        let mut out = Markup::new();
+        out.lit("<script type=\"application/octet-stream\" id=\"")
+            .lit(self.prefix)
+            .num(number as u64)
+            .lit("\">");
+        deflate(text.as_bytes(), |packed| {
+            out.base64(packed);
+        });
+        out.lit("</script>\n");
+        text.clear();
+        let mut state = self.state();
+        state.n_at_work -= 1;
+        state.put(number, out);
+        // A part that was far larger than a pack has no room to give to others.
+        if text.capacity() <= 4 * BLOB {
+            state.spare.push(text);
+        }
+        if state.n_at_work == 0 {
+            self.at_rest.notify_all();
+        }
+        true
+    }
+
+    fn write(&self, to: &mut dyn Write) -> io::Result<()> {
+        while self.compress_one() {}
+        let state = self.state();
+        let mut state = self
+            .at_rest
+            .wait_while(state, |state| state.n_at_work > 0)
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = state.failed.take() {
             return Err(error);
         }
-        self.spool.rewind()?;
-        io::copy(&mut self.spool, to).map(|_| ())
+        for element in &state.kept {
+            to.write_all(element.as_str().as_bytes())?;
+        }
+        if state.kept.len() < state.n_done {
+            state.spool.rewind()?;
+            io::copy(&mut io::BufReader::with_capacity(BLOB, &mut state.spool), to)?;
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// Puts what was compressed where it will be written from, in order.
+    fn put(&mut self, number: usize, element: Markup) {
+        self.early.insert(number, element);
+        while let Some(element) = self.early.remove(&self.n_done) {
+            self.n_done += 1;
+            self.n_kept_bytes += element.len();
+            if self.n_kept_bytes <= KEPT {
+                self.kept.push(element);
+            } else if self.failed.is_none() {
+                self.failed = self.spool.write_all(element.as_str().as_bytes()).err();
+            }
+        }
     }
 }
 
@@ -180,4 +248,44 @@ pub(crate) fn numbers(out: &mut Markup, numbers: impl IntoIterator<Item = u64>) 
         out.num(number);
     }
     out.lit("]");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packs_come_in_order_from_memory_and_from_the_spool() {
+        let mut pack = Pack::new("q", '\n', Box::new(io::Cursor::new(Vec::new())));
+        // Drawn by lot, so that it does not become small and goes beyond what is kept in memory.
+        let mut random = 1_u64;
+        let mut part = || {
+            let words = std::iter::repeat_with(|| {
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                format!("{random:016x}")
+            });
+            words.take(BLOB / 16).collect::<String>()
+        };
+        let parts: Vec<String> = (0..40).map(|_| part()).collect();
+        for (i, part) in parts.iter().enumerate() {
+            assert_eq!(pack.add([part, ""]), i);
+        }
+        pack.add(["the ", "last"]);
+        assert_eq!(pack.starts(), (0..41).collect::<Vec<_>>());
+        let mut page = Vec::new();
+        pack.write(&mut page).unwrap();
+        assert!(page.len() > KEPT + BLOB);
+        let page = String::from_utf8(page).unwrap();
+        for (i, line) in page.lines().enumerate() {
+            let (name, rest) = line.split_once("id=\"").unwrap().1.split_once("\">").unwrap();
+            assert_eq!(name, format!("q{i}"));
+            let base64 = rest.strip_suffix("</script>").unwrap();
+            let bytes = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, base64).unwrap();
+            let mut text = String::new();
+            flate2::read::DeflateDecoder::new(&bytes[..]).read_to_string(&mut text).unwrap();
+            assert_eq!(text.trim_end(), parts.get(i).map_or("the last", |part| part));
+        }
+        assert_eq!(page.lines().count(), 41);
+    }
 }

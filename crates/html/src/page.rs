@@ -8,7 +8,7 @@ use threadline_view::{Money, OutlineLine, Transcript, TurnView, figure, outline}
 use crate::asset;
 use crate::card;
 use crate::markup::Markup;
-use crate::pack::{self, Pack, Packs, Spool};
+use crate::pack::{self, Pack, Spool};
 use crate::raw::RawLines;
 use crate::sheet::Sheet;
 use crate::turn::{self, Place};
@@ -162,10 +162,10 @@ impl<'a> Page<'a> {
         out.lit("</main>\n");
         self.rail(&mut out, transcript);
         out.lit(DIALOGS);
-        let packs = self.facts_for_script(&mut out, &raw);
+        self.facts_for_script(&mut out, &raw);
         to.write_all(out.as_str().as_bytes())?;
-        if let Some(packs) = packs {
-            packs.write(to)?;
+        if let Some(pack) = self.sheet.pack {
+            pack.write(to)?;
         }
         raw.write(to)?;
         let mut out = Markup::new();
@@ -203,10 +203,9 @@ impl Page<'_> {
         out.lit("</nav>\n</aside>\n");
     }
 
-    /// What the script needs to know. Returns what is drawn later.
-    fn facts_for_script(&mut self, out: &mut Markup, raw: &RawLines) -> Option<Packs> {
-        let (packs, starts) = self.sheet.pack.take().map(Pack::finish).unzip();
-        let starts = starts.unwrap_or_default();
+    /// What the script needs to know.
+    fn facts_for_script(&self, out: &mut Markup, raw: &RawLines) {
+        let starts = self.sheet.pack.as_ref().map_or(&[][..], Pack::starts);
         out.lit("<script type=\"application/json\" id=\"index\">{\"large\":").lit(if starts.is_empty() {
             "false"
         } else {
@@ -242,7 +241,6 @@ impl Page<'_> {
             raw.write_index(out);
         }
         out.lit("}</script>\n");
-        packs
     }
 }
 

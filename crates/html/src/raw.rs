@@ -3,47 +3,41 @@
 use std::io::{self, Write};
 
 use crate::markup::Markup;
-use crate::pack::{self, Pack, Packs, Spool};
+use crate::pack::{self, Pack, Spool};
 
-/// One log: that of the session, or that of a sub-agent.
-pub struct RawLog<'a> {
-    /// The sub-agent's id; empty for the session itself.
-    pub name: &'a str,
-    /// The lines with their numbers, in order.
-    pub lines: Box<dyn Iterator<Item = (u64, &'a str)> + 'a>,
-}
-
-/// The lines of a session and its sub-agents, compressed.
+/// The lines of a session and its sub-agents, compressed while they come.
 #[derive(Default)]
 pub struct RawLines {
-    packs: Option<Packs>,
+    pack: Option<Pack>,
     /// Each log's name, and for each of its packs its number and its first line.
     logs: Vec<(String, Vec<(usize, u64)>)>,
+    last: u64,
 }
 
 impl RawLines {
-    /// Compresses logs, on all cores; they wait in `spool` for the page to be written.
-    pub fn new<'a>(logs: impl IntoIterator<Item = RawLog<'a>>, spool: Box<dyn Spool>) -> Self {
-        let mut pack = Pack::new("r", '\n', spool);
-        let mut found = Vec::new();
-        for log in logs {
-            pack.close();
-            let mut starts: Vec<(usize, u64)> = Vec::new();
-            let mut last = 0;
-            for (line_no, text) in log.lines {
-                if pack.is_closed() && (line_no != last || starts.is_empty()) {
-                    starts.push((pack.n_packs(), line_no));
-                }
-                last = line_no;
-                pack.add([&format!("{line_no} "), text]);
-            }
-            found.push((log.name.to_owned(), starts));
+    /// None yet; once compressed they wait in `spool` for the page to be written.
+    pub fn new(spool: Box<dyn Spool>) -> Self {
+        Self { pack: Some(Pack::new("r", '\n', spool)), ..Self::default() }
+    }
+
+    /// Begins a log: that of the session itself, which has no name, or that of a sub-agent, by its id.
+    pub fn begin(&mut self, name: &str) {
+        self.logs.push((name.to_owned(), Vec::new()));
+        self.pack.as_mut().map(Pack::close);
+    }
+
+    /// Adds the next line of the log that was begun last.
+    pub fn add(&mut self, line_no: u64, text: &str) {
+        let (Some(pack), Some((_, starts))) = (&mut self.pack, self.logs.last_mut()) else { return };
+        if pack.is_closed() && (line_no != self.last || starts.is_empty()) {
+            starts.push((pack.starts().len(), line_no));
         }
-        Self { packs: Some(pack.finish().0), logs: found }
+        self.last = line_no;
+        pack.add([&format!("{line_no} "), text]);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.packs.as_ref().is_none_or(|packs| packs.count == 0)
+        self.pack.as_ref().is_none_or(|pack| pack.starts().is_empty())
     }
 
     /// Adds `{"log":[[pack, first line], …], …}`.
@@ -66,6 +60,6 @@ impl RawLines {
     }
 
     pub(crate) fn write(self, to: &mut dyn Write) -> io::Result<()> {
-        self.packs.map_or(Ok(()), |packs| packs.write(to))
+        self.pack.map_or(Ok(()), |pack| pack.write(to))
     }
 }

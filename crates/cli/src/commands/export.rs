@@ -1,14 +1,15 @@
 mod all;
+mod drawing;
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use threadline_html::{Images, Options, Page, RawLines, RawLog, Spool};
-use threadline_session::Family;
+use threadline_html::{Images, Options, RawLines, Spool};
 use threadline_store::SessionFile;
 use threadline_view::{Filter, Level, Telling, Transcript, markdown, wire};
 
+use self::drawing::Drawing;
 use super::show::LevelChoice;
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
@@ -95,6 +96,8 @@ pub(crate) fn run(cx: &Context, command: &ExportCommand) -> Result<Outcome, Comm
         ExportCommand::Html(args) => {
             let file = load::find(cx, args.session.as_deref().unwrap_or_default())?;
             let name = || PathBuf::from(format!("{}.html", file.id));
+            // This thread works too: no other has to be woken for what it can do itself.
+            let _ = rayon::ThreadPoolBuilder::new().use_current_thread().build_global();
             write(cx, &args.output.clone().unwrap_or_else(name), |out| html(&file, args, out).map(drop))
         }
         ExportCommand::Markdown(args) => {
@@ -149,33 +152,25 @@ impl HtmlArgs {
 
 /// Writes the page of a session, and hands back what there is to say of it.
 fn html(file: &SessionFile, args: &HtmlArgs, out: &mut dyn Write) -> Result<Transcript, CommandError> {
-    let family = load::family(file)?;
-    let (level, options) = (args.level(), args.options());
+    let level = args.level();
     let filter = Filter::level(level);
+    // The lines are compressed while the log is read and told.
+    let mut raw = if level == Level::Raw { RawLines::new(spool()) } else { RawLines::default() };
+    let (read, options) = rayon::join(|| load::family_and_lines(file, &mut raw), || args.options());
+    let (family, spending) = read?;
     let kept = |path: &str| load::kept_output(file, path);
-    // The lines are compressed while the conversation is told.
-    let tell = || {
-        let spending = load::spending(&family)?;
-        let mut page = Page::new(&options, spool());
-        let mut one = Transcript::default();
-        let telling = Telling { family: &family, kept: &kept, spending: Some(&spending) };
-        let mut told = telling.each_turn(&mut |told, turn| {
-            one.turns.push(turn);
-            filter.apply(&mut one);
-            for turn in one.turns.drain(..) {
-                page.turn(told, &turn);
-            }
-        });
-        filter.apply(&mut told);
-        Ok::<_, CommandError>((page, told))
-    };
-    // What is odd about the session is looked for meanwhile too, and the telling ends with it.
-    let (raw, (telling, _)) = rayon::join(
-        || if level == Level::Raw { raw(&family) } else { RawLines::default() },
-        || rayon::join(tell, || family.main.faults()),
-    );
-    let (page, told) = telling?;
-    page.finish(&told, raw, out)?;
+    let telling = Telling { family: &family, kept: &kept, spending: Some(&spending) };
+    let drawing = Drawing::new(&options, spool(), &filter, telling.head());
+    let mut told = rayon::in_place_scope(|scope| {
+        // The telling ends with what is odd about the session.
+        scope.spawn(|_| drop(family.main.faults()));
+        telling.each_turn(&mut |_, turn| {
+            drawing.push(turn);
+            scope.spawn(|_| drawing.draw());
+        })
+    });
+    filter.apply(&mut told);
+    drawing.finish().finish(&told, raw, out)?;
     if !args.all {
         // It takes longer to take a large session apart than to end.
         std::mem::forget(family);
@@ -183,17 +178,8 @@ fn html(file: &SessionFile, args: &HtmlArgs, out: &mut dyn Write) -> Result<Tran
     Ok(told)
 }
 
-fn raw(family: &Family) -> RawLines {
-    let agents = family.agents.iter().map(|agent| (&*agent.id, &agent.session));
-    let logs = std::iter::once(("", &family.main)).chain(agents).map(|(name, session)| RawLog {
-        name,
-        lines: Box::new(session.entries().iter().map(|entry| (entry.at().line_no, entry.text()))),
-    });
-    RawLines::new(logs, spool())
-}
-
 /// So much of what a page carries along is kept in memory while it is made.
-const SPOOLED: usize = 1 << 20;
+const SPOOLED: usize = 1 << 16;
 
 /// Somewhere for what a page carries along, until it is written.
 fn spool() -> Box<dyn Spool> {

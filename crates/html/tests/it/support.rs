@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use jiff::tz::TimeZone;
-use threadline_html::{Options, RawLines, RawLog, Spool, page, turn};
+use threadline_html::{Options, RawLines, Spool, page, turn};
 use threadline_session::Family;
 use threadline_view::{Transcript, transcript};
 
@@ -58,12 +58,15 @@ pub(crate) fn spool() -> Box<dyn Spool> {
 }
 
 pub(crate) fn raw(family: &Family) -> RawLines {
+    let mut raw = RawLines::new(spool());
     let agents = family.agents.iter().map(|agent| (&*agent.id, &agent.session));
-    let logs = std::iter::once(("", &family.main)).chain(agents).map(|(name, session)| RawLog {
-        name,
-        lines: Box::new(session.entries().iter().map(|entry| (entry.at().line_no, entry.text()))),
-    });
-    RawLines::new(logs, spool())
+    for (name, session) in std::iter::once(("", &family.main)).chain(agents) {
+        raw.begin(name);
+        for entry in session.entries() {
+            raw.add(entry.at().line_no, entry.text());
+        }
+    }
+    raw
 }
 
 pub(crate) fn whole(family: &Family, options: &Options) -> String {
