@@ -12,7 +12,7 @@ use threadline_entry::lens::{SmallResult, ToolUseResult};
 use threadline_entry::{Json, JsonKind};
 
 use crate::diff::Hunk;
-use crate::figure::{duration, plural};
+use crate::figure::{bytes, duration, plural};
 
 /// What a call was about and what came of it. What a tool returned as text stands beside the card.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -282,7 +282,8 @@ impl<'a> Call<'a> {
         let text = self.text.trim();
         let said = match text.lines().count() {
             0 => String::new(),
-            1 if !text.starts_with(['{', '[', '"']) => text.to_owned(),
+            1 if text.starts_with(['{', '[', '"']) => bytes(text.len() as u64),
+            1 => text.to_owned(),
             lines => plural(lines as u64, "line"),
         };
         let pictures = match self.pictures {
