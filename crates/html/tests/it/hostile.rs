@@ -37,16 +37,22 @@ b2 <- r8  reply  n1 tool t9 WebSearch {"query":"¤"}
 r9 <- b2  result t9 "¤" {"query":"x","results":[{"content":[{"title":"¤","url":"javascript:¤"},{"title":"¤","url":"https://example.test/\"onclick=x¤"}]}]}
 b3 <- r9  reply  n2 tool v1 ExitPlanMode {"plan":"¤"}
 s1 <- b3  result v1 "¤" {"plan":"¤"}
-b4 <- s1  reply  n3 tool v2 AskUserQuestion {"questions":[{"question":"¤","options":[{"label":"¤"}]}]}
-s2 <- b4  result v2 "¤" {"answers":{"x":"¤"}}
-b5 <- s2  reply  n4 tool v3 SendMessage {"to":"¤","message":"¤"}
+b4 <- s1  reply  n3 tool v2 AskUserQuestion {"questions":[{"question":"¤","options":[{"label":"¤","description":"¤"}]},{"question":"x","options":[]}]}
+s2 <- b4  result v2 "¤" {"answers":{"x":"¤"},"annotations":{"x":{"notes":"¤"}}}
+h1 <- s2  reply  n9 tool v4 TaskCreate {"subject":"¤","description":"¤"}
+s4 <- h1  result v4 "¤" {"task":{"id":"¤","subject":"¤"}}
+h2 <- s4  reply  p1 tool v5 Workflow {"script":"¤","description":"¤"}
+s5 <- h2  result v5 "¤" {"taskId":"¤"}
+h3 <- s5  reply  p2 tool v6 Skill {"skill":"¤","args":"¤"}
+s6 <- h3  result v6 "¤"
+b5 <- s6  reply  n4 tool v3 SendMessage {"to":"¤","message":"¤"}
 s3 <- b5  result v3 [text "¤", image png, {"type":"image","source":{"type":"base64","media_type":"image/svg+xml","data":"PHN2ZyBvbmxvYWQ9YWxlcnQoMSk+"}}, {"type":"image","source":{"type":"base64","media_type":"image/png","data":"¤"}}, {"type":"image","source":{"type":"url","media_type":"¤","url":"javascript:¤"}}]
 c1 <- s3  user   [text "<ide_selection>¤</ide_selection>", text "¤", {"type":"document","source":{"type":"base64","media_type":"text/html","data":"PHNjcmlwdD4="}}]
 c2 <- c1  user   "<command-name>/¤</command-name><command-args>¤</command-args>"
 c3 <- c2  user   "<local-command-stdout>¤</local-command-stdout>"
 c4 <- c3  user   "<bash-input>¤</bash-input>"
 c5 <- c4  user   "<bash-stdout>¤</bash-stdout><bash-stderr>¤</bash-stderr>"
-c6 <- c5  user   "<teammate-message teammate_id=\"¤\">¤</teammate-message>"
+c6 <- c5  user   "<teammate-message teammate_id=\"¤\" summary=\"¤\">¤</teammate-message>"
 c7 <- c6  user   "<task-notification><summary>¤</summary><result>¤</result></task-notification>"
 c8 <- c7  user   "¤" meta
 d1 <- c8  system local_command "¤"
