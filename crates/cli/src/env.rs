@@ -1,5 +1,7 @@
 //! The names of the environment variables that threadline reads, and nowhere else.
 
+use jiff::tz::TimeZone;
+
 /// Where Claude Code keeps its folder; several may be given, set apart by commas.
 pub(crate) const CLAUDE_CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
 /// No colours, where set to anything but nothing.
@@ -32,6 +34,18 @@ pub(crate) fn knows_links() -> bool {
     let program = get(TERM_PROGRAM).unwrap_or_default();
     LINKS.iter().any(|name| get(name).is_some_and(|value| value != "0"))
         || ["iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper"].contains(&&*program)
+}
+
+/// The time zone to use instead of the system's.
+const TZ: &str = "TZ";
+/// The system's, on whatever is like Unix.
+const LOCALTIME: &str = "/etc/localtime";
+
+/// The zone that times are shown in.
+pub(crate) fn zone() -> TimeZone {
+    // All that is needed is in the file. To learn its name as well, every zone there is would be looked through.
+    let file = std::env::var_os(TZ).is_none().then(|| std::fs::read(LOCALTIME).ok()).flatten();
+    file.and_then(|file| TimeZone::tzif("local", &file).ok()).unwrap_or_else(TimeZone::system)
 }
 
 /// The value of a variable, if it is set to something.

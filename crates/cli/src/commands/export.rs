@@ -146,7 +146,7 @@ impl HtmlArgs {
             ImagesChoice::Inline => Images::Inline,
             ImagesChoice::None => Images::None,
         };
-        Options { images, max_output: self.max_output, ..Options::new(jiff::tz::TimeZone::system()) }
+        Options { images, max_output: self.max_output, ..Options::new(crate::env::zone()) }
     }
 }
 

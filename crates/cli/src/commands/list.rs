@@ -97,7 +97,7 @@ fn render(cx: &Context, sessions: &[(SessionFile, Glance)]) -> String {
         text("branch", true),
         text("title", true),
     ];
-    let zone = jiff::tz::TimeZone::system();
+    let zone = crate::env::zone();
     let one_line = |text: Option<&str>| {
         let line = text.unwrap_or("–").split_whitespace().collect::<Vec<_>>().join(" ");
         visible(&line).into_owned()

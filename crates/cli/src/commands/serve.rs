@@ -40,7 +40,7 @@ pub(crate) fn run(cx: &Context, args: &ServeArgs) -> Result<Outcome, CommandErro
         host: args.host,
         port: args.port,
         token: token()?,
-        zone: jiff::tz::TimeZone::system(),
+        zone: crate::env::zone(),
         book: crate::load::book(None)?,
     };
     let server = Server::bind(cx.store.clone(), options).map_err(|error| {

@@ -240,7 +240,7 @@ fn filter(args: &ShowArgs) -> Filter {
 }
 
 fn style(args: &ShowArgs) -> Style {
-    Style { level: args.level.into(), zone: jiff::tz::TimeZone::system() }
+    Style { level: args.level.into(), zone: crate::env::zone() }
 }
 
 /// The lines of the log as they are: all, or those that what was chosen stands on, and the results of its calls.

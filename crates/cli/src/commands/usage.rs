@@ -96,7 +96,7 @@ struct Pricing {
 impl Pricing {
     fn zone(&self) -> Result<TimeZone, CommandError> {
         match &self.tz {
-            None => Ok(TimeZone::system()),
+            None => Ok(crate::env::zone()),
             Some(name) if name.eq_ignore_ascii_case("utc") => Ok(TimeZone::UTC),
             Some(name) => TimeZone::get(name).map_err(|_| {
                 CommandError::new(format!("no time zone `{name}`"))

@@ -93,7 +93,7 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<Outcome, CommandError
         .iter()
         .filter_map(|(file, glance)| Some(after.sessions.get(&file.id)?.listed(file, glance)))
         .collect();
-    let index = threadline_html::index(&listed, &jiff::tz::TimeZone::system());
+    let index = threadline_html::index(&listed, &crate::env::zone());
     put(&folder.join("index.html"), &|out| Ok(out.write_all(index.as_str().as_bytes())?))?;
     put(&folder.join(MANIFEST), &|out| Ok(serde_json::to_writer(out, &after)?))?;
     cx.ui.note(&format!(

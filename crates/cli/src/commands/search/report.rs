@@ -59,7 +59,7 @@ impl<'a> Report<'a> {
             args,
             sessions,
             page: cx.ui.page(),
-            zone: jiff::tz::TimeZone::system(),
+            zone: crate::env::zone(),
             answer: None,
             progress: Some(cx.ui.progress("searching session", sessions.len())),
             flushed: None,

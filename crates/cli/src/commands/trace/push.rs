@@ -6,7 +6,6 @@ use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use rayon::prelude::*;
 use serde::Serialize;
 use threadline_store::{FolderAgents, SessionFile};
@@ -95,7 +94,7 @@ fn sessions(
     } else {
         args.sessions.iter().map(|needle| load::find(cx, needle)).collect::<Result<_, _>>()?
     };
-    let zone = TimeZone::system();
+    let zone = crate::env::zone();
     let since =
         args.since.as_deref().map(|text| moment(text, false, &zone, now).ok_or_else(|| not_a_time(text)));
     let since = since.transpose()?;

@@ -175,8 +175,8 @@ fn row(session: &Searched) -> Row {
     let glance = glance(&files::file(session)).ok();
     let heading = glance.as_ref().and_then(|glance| glance.heading()).unwrap_or("(no title)");
     let modified = jiff::Timestamp::try_from(session.modified).ok();
-    let when = modified
-        .map(|moment| moment.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string());
+    let when =
+        modified.map(|moment| moment.to_zoned(crate::env::zone()).strftime("%Y-%m-%d %H:%M").to_string());
     Row {
         id: session.id.clone(),
         path: session.path.clone(),
