@@ -1,0 +1,152 @@
+//! Tells what a call did, and what it is about.
+
+use threadline_entry::Entry;
+use threadline_entry::lens::{AgentResult, Block, TaskResult};
+use threadline_session::{Outcome, ToolCall};
+
+use super::Teller;
+use super::line::file_of;
+use crate::card::{Call, Card, is_agents};
+use crate::transcript::{AgentView, CallView};
+
+impl<'f> Teller<'f> {
+    pub(super) fn call(&self, call: &ToolCall, block: Block<'f>) -> CallView {
+        let session = self.session();
+        let result = call.result(session);
+        let content = result.and_then(|block| block.content());
+        let text = content.map(|content| content.text().into_owned()).unwrap_or_default();
+        let text = kept_elsewhere(&text).and_then(self.telling.kept).unwrap_or(text);
+        let outcome = call.outcome(session);
+        let data = call.results.first().and_then(|at| session.entries()[at.entry_idx].tool_use_result());
+        let failed = outcome != Outcome::Ok;
+        let input = block.input();
+        let ran_in = |entry: &'f Entry| entry.get("cwd").and_then(|cwd| cwd.as_str());
+        let cwd = ran_in(&session.entries()[call.entry_idx]);
+        let cwd = cwd.or_else(|| self.telling.family.main.entries().iter().find_map(ran_in));
+        let cwd = cwd.as_deref().unwrap_or_default();
+        let kept = self.telling.kept;
+        let files: Vec<_> =
+            content.into_iter().flat_map(|content| content.blocks()).filter_map(file_of).collect();
+        let pictures = files.len();
+        let call_of = Call { name: &call.name, input, data, text: &text, failed, pictures, cwd, kept };
+        let mut told = call_of.told();
+        if let Some(inside) = below(&told.subject, cwd) {
+            told.subject = inside;
+        } else if matches!(told.card, Card::File { .. } | Card::Diff { .. }) {
+            told.subject = end_of_path(told.subject);
+        }
+        if let Some(topic) = self.topic(call) {
+            name_topic(&mut told.subject, &mut told.card, &topic);
+        }
+        let agents = if self.goes_deeper() {
+            let spawned = self.telling.family.spawned_by(self.agent, &call.id);
+            let mut agents: Vec<AgentView> = spawned.map(|agent| self.agent(agent)).collect();
+            name_agents(&mut agents, &told.card);
+            // One that has answered is done, even where nothing but its progress is in the log.
+            if matches!(told.card, Card::Agent { background: false, .. }) && outcome != Outcome::Missing {
+                agents
+                    .iter_mut()
+                    .filter_map(|agent| agent.turns.last_mut())
+                    .for_each(|turn| turn.open = false);
+            }
+            agents
+        } else {
+            Vec::new()
+        };
+        CallView {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            subject: told.subject,
+            gist: told.gist,
+            card: told.card,
+            input: input.map(|input| input.raw().to_owned()).unwrap_or_default(),
+            outcome,
+            duration: call.duration(session),
+            files,
+            result: text,
+            agents,
+        }
+    }
+
+    /// What a call is about that names it by an id alone: a task that it changes, an agent that it writes to.
+    pub(crate) fn topic(&self, call: &ToolCall) -> Option<String> {
+        let input = |key: &str| call.block(self.session())?.input()?.get(key)?.as_str();
+        match &*call.name {
+            "TaskUpdate" => self.task_name(call, &input("taskId")?),
+            "SendMessage" => self.agent_name(&input("to").or_else(|| input("recipient"))?),
+            _ => None,
+        }
+    }
+
+    /// The number and the name of a task, as the last call before this one created it.
+    fn task_name(&self, call: &ToolCall, id: &str) -> Option<String> {
+        let session = self.session();
+        let calls = session.tool_calls();
+        let before = calls.partition_point(|other| other.entry_idx < call.entry_idx);
+        calls[..before].iter().rev().filter(|other| other.name == "TaskCreate").find_map(|other| {
+            let result = session.entries()[other.results.first()?.entry_idx].tool_use_result()?;
+            let task = result.of::<TaskResult<'_>>()?.task()?;
+            (task.id()? == id).then(|| Some(format!("#{id} {}", task.subject()?)))?
+        })
+    }
+
+    /// What an agent was asked to do, in a few words: as it is known itself, or as the call says that started it.
+    fn agent_name(&self, id: &str) -> Option<String> {
+        let said = |text: String| Some(text).filter(|text| !text.is_empty());
+        let known = self.telling.family.agents.iter().find(|agent| agent.id == id);
+        let known = known.and_then(|agent| said(agent.description.clone()?));
+        known.or_else(|| {
+            let session = self.session();
+            session.tool_calls().iter().filter(|call| is_agents(&call.name)).find_map(|call| {
+                let result = session.entries()[call.results.first()?.entry_idx].tool_use_result()?;
+                let started = result.of::<AgentResult<'_>>()?.agent_id()?;
+                let input = call.block(session).filter(|_| started == id)?.input()?;
+                said(input.get("description")?.as_str()?.into_owned())
+            })
+        })
+    }
+}
+
+/// A path without the working directory that it lies in.
+pub(crate) fn below(path: &str, cwd: &str) -> Option<String> {
+    let inside = path.strip_prefix(cwd).filter(|_| !cwd.is_empty())?.strip_prefix(['/', '\\'])?;
+    (!inside.is_empty()).then(|| inside.to_owned())
+}
+
+/// Where the whole of a result is kept, of which the model was told the beginning.
+fn kept_elsewhere(text: &str) -> Option<&str> {
+    let (_, rest) = text.strip_prefix("<persisted-output>")?.split_once("saved to: ")?;
+    Some(rest.lines().next()?.trim())
+}
+
+/// A path longer than this is told by its end.
+const LONG_PATH: usize = 56;
+
+/// The end of a long path: the name of a file says more than where the disk begins.
+fn end_of_path(path: String) -> String {
+    if path.len() <= LONG_PATH {
+        return path;
+    }
+    let ends = path.char_indices().filter(|(_, ch)| matches!(ch, '/' | '\\')).map(|(at, _)| &path[at..]);
+    let ends: Vec<&str> = ends.collect();
+    let end = ends.iter().find(|end| end.len() < LONG_PATH).or(ends.last());
+    end.map_or_else(|| path.clone(), |end| format!("…{end}"))
+}
+
+/// Calls what a call is about by its name.
+pub(crate) fn name_topic(subject: &mut String, card: &mut Card, topic: &str) {
+    topic.clone_into(subject);
+    if let Card::Todos(todos) = card {
+        todos.iter_mut().for_each(|todo| topic.clone_into(&mut todo.text));
+    }
+}
+
+/// Sub-agents that nothing else names are called what the call calls them.
+pub(crate) fn name_agents(agents: &mut [AgentView], card: &Card) {
+    let Card::Agent { agent_type, description, .. } = card else { return };
+    let named = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+    for agent in agents {
+        agent.agent_type = agent.agent_type.take().or_else(|| named(agent_type));
+        agent.description = agent.description.take().or_else(|| named(description));
+    }
+}

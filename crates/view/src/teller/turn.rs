@@ -1,0 +1,108 @@
+//! Tells turns: what each came to, and what happened in it.
+
+use threadline_entry::Millis;
+use threadline_session::{Compaction, Reply, Session, Thread, Turn};
+use threadline_usage::Totals;
+
+use super::Teller;
+use crate::transcript::{Body, Timing, Tokens, TurnView, anchor};
+
+impl Teller<'_> {
+    pub(crate) fn turns_of(&self, thread: &Thread) -> Vec<TurnView> {
+        let mut turns = Vec::new();
+        self.each_turn_of(&self.session().turns_of(thread), &|_, _| true, &mut |_, turn| turns.push(turn));
+        turns
+    }
+
+    pub(crate) fn each_turn_of(
+        &self,
+        turns: &[Turn],
+        wanted: &dyn Fn(usize, usize) -> bool,
+        sink: &mut dyn FnMut(&Turn, TurnView),
+    ) {
+        let session = self.session();
+        let compactions = session.compactions();
+        let mut before = None;
+        for turn in turns {
+            if wanted(turn.number, turns.len()) {
+                sink(turn, self.turn(turn, &compactions, before));
+            }
+            before = turn.span(session).map(|(_, end)| end);
+        }
+    }
+
+    fn turn(&self, turn: &Turn, compactions: &[Compaction], before: Option<Millis>) -> TurnView {
+        let session = self.session();
+        let used = |reply: &Reply| reply.usage(session).map(Tokens::of);
+        let mut told = self.head(turn, before, &used);
+        told.items = turn.entries.iter().flat_map(|&idx| self.items(idx, compactions)).collect();
+        for item in &told.items {
+            if let Body::Call(call) = &item.body {
+                call.agents.iter().for_each(|agent| told.spent_by_agents += &agent.spent);
+            }
+        }
+        told.spent += &told.spent_by_agents;
+        told
+    }
+
+    /// A turn without what happened in it, and without its sub-agents, given what replies used.
+    pub(crate) fn head(
+        &self,
+        turn: &Turn,
+        before: Option<Millis>,
+        used: &dyn Fn(&Reply) -> Option<Tokens>,
+    ) -> TurnView {
+        let session = self.session();
+        let mut tokens = Tokens::default();
+        let mut models: Vec<String> = Vec::new();
+        for reply in turn.replies(session).into_iter().map(|reply| &session.replies()[reply]) {
+            tokens += used(reply).unwrap_or_default();
+            if let Some(model) =
+                reply.model.as_ref().filter(|model| !model.starts_with('<') && !models.contains(model))
+            {
+                models.push(model.clone());
+            }
+        }
+        let first = turn.prompt.or(turn.entries.first().copied());
+        let span = turn.span(session);
+        let mut spent = Totals::default();
+        for totals in turn.entries.iter().filter_map(|&idx| self.spent_on(&session.entries()[idx])) {
+            spent += totals;
+        }
+        TurnView {
+            number: turn.number,
+            anchor: anchor(first.map_or(0, |idx| session.entries()[idx].at().line_no), 0),
+            timing: timing(session, turn, span, before),
+            span,
+            models,
+            tokens,
+            spent,
+            spent_by_agents: Totals::default(),
+            open: turn.is_open(session),
+            round: turn.round,
+            items: Vec::new(),
+        }
+    }
+}
+
+/// Tools that ran side by side take their time once.
+fn timing(session: &Session, turn: &Turn, span: Option<(Millis, Millis)>, before: Option<Millis>) -> Timing {
+    let calls = turn.tool_calls(session).into_iter().map(|call| &session.tool_calls()[call]);
+    let mut ran: Vec<(Millis, Millis)> = calls
+        .filter_map(|call| {
+            Some((session.timestamp(call.entry_idx)?, session.timestamp(call.results.first()?.entry_idx)?))
+        })
+        .collect();
+    ran.sort_unstable();
+    let (mut tools, mut until) = (0, Millis::MIN);
+    for (start, end) in ran {
+        tools += (end - start.max(until)).max(0);
+        until = until.max(end);
+    }
+    let Some((start, end)) = span else { return Timing { tools, ..Timing::default() } };
+    Timing {
+        tools,
+        model: (end - start - tools).max(0),
+        waiting: before.map_or(0, |before| (start - before).max(0)),
+    }
+}
