@@ -334,7 +334,7 @@ pub(crate) fn work(sheet: &mut Sheet<'_>, out: &mut Markup, agent: &AgentView, c
     let calls: usize = threadline_view::outline(&agent.turns).iter().map(|line| line.calls).sum();
     let mut summary = Markup::new();
     summary.lit("<span class=\"tool\">Work</span><span class=\"subject\">");
-    summary.text(agent.description.as_deref().or(agent.agent_type.as_deref()).unwrap_or(&agent.id));
+    summary.text(agent.name());
     summary.lit("</span><span class=\"gist\">").text(&figure::plural(calls as u64, "call"));
     if agent.spent.calls > 0 {
         summary.lit(" · ").text(&agent.spent.short_cost());
@@ -352,7 +352,7 @@ fn served_work(out: &mut Markup, agent: &AgentView, at: &str) {
     let id = words::url(&agent.id);
     out.lit("<details class=\"inside\" data-src=\"").text(at).lit("/inside?agent=").text(&id);
     out.lit("\"><summary><span class=\"tool\">Work</span><span class=\"subject\">");
-    out.text(agent.description.as_deref().or(agent.agent_type.as_deref()).unwrap_or(&agent.id));
+    out.text(agent.name());
     out.lit("</span>");
     if agent.spent.calls > 0 {
         out.lit("<span class=\"gist\">").text(&agent.spent.short_cost()).lit("</span>");

@@ -243,8 +243,10 @@ impl<'a> Writer<'a> {
     }
 
     fn agent(&mut self, agent: &AgentView, indent: usize) {
-        let parts = [agent.description.as_deref(), agent.agent_type.as_deref(), Some(&*agent.id)];
-        let mut parts: Vec<_> = parts.into_iter().flatten().map(visible).collect();
+        let parts = [Some(agent.name()), agent.agent_type.as_deref(), Some(&*agent.id)];
+        let mut parts: Vec<_> = parts.into_iter().flatten().collect();
+        parts.dedup();
+        let mut parts: Vec<_> = parts.into_iter().map(visible).collect();
         parts.extend(cost(&agent.spent).map(Into::into));
         let text = format!("╭ sub-agent  {}", parts.join(" · "));
         self.line(indent, Some(Label::Tool), &cut(&text, self.page.room(indent)));

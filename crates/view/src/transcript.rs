@@ -310,6 +310,19 @@ pub struct AgentView {
     pub turns: Vec<TurnView>,
 }
 
+impl AgentView {
+    /// What to call it: what it was asked to do, else what it was started for, told to be, or its id.
+    pub fn name(&self) -> &str {
+        let started_for = match self.kind {
+            AgentKind::Compaction => Some("sums up the conversation"),
+            AgentKind::SideQuestion => Some("a question on the side"),
+            _ => None,
+        };
+        let said = self.description.as_deref().or(started_for).or(self.agent_type.as_deref());
+        said.unwrap_or(&self.id)
+    }
+}
+
 impl AddAssign for Tokens {
     fn add_assign(&mut self, other: Self) {
         self.input += other.input;

@@ -93,7 +93,11 @@ impl Call<'_> {
     pub(super) fn stop(&self) -> Told {
         let result = self.of::<StopResult<'_>>();
         let card = CommandCard {
-            command: result.and_then(|result| result.command()).unwrap_or_default().into_owned(),
+            command: result
+                .and_then(|result| result.command())
+                .or_else(|| result?.message().as_deref().and_then(in_brackets).map(Cow::Owned))
+                .unwrap_or_default()
+                .into_owned(),
             output: result
                 .and_then(|result| result.message())
                 .map_or_else(|| self.text.to_owned(), Cow::into_owned),
@@ -160,6 +164,12 @@ impl Call<'_> {
         let subject = if card.description.is_empty() { id } else { first_line(&card.description).to_owned() };
         Told { card: Card::Command(card), subject, gist }
     }
+}
+
+/// What a message ends with in brackets: the command that was stopped.
+fn in_brackets(message: &str) -> Option<String> {
+    let (_, rest) = message.trim().strip_suffix(')')?.split_once(" (")?;
+    Some(rest.to_owned())
 }
 
 /// How a command in the background is doing.
