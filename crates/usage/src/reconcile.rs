@@ -8,7 +8,7 @@ use crate::calls::Calls;
 use crate::figures::Tokens;
 use crate::model::model;
 use crate::money::Money;
-use crate::totals::Totals;
+use crate::totals::{Totals, said};
 
 /// Claude Code's own account of a session, as its last `cost-state` line has it.
 ///
@@ -105,8 +105,8 @@ pub fn reconcile(calls: &Calls, book: &Book, keep: impl Fn(&str) -> bool) -> Vec
             reasons.extend(compare(other, &own));
         }
         for (name, own) in models {
-            let calls = own.calls;
-            reasons.push(format!("{name}: {calls} calls in the log, none in Claude Code's account"));
+            let calls = said(own.calls);
+            reasons.push(format!("{name}: {calls} in the log, none in Claude Code's account"));
         }
         if !ours.unpriced.is_empty() {
             let names: Vec<_> = ours.unpriced.iter().map(|name| &**name).collect();
@@ -116,10 +116,12 @@ pub fn reconcile(calls: &Calls, book: &Book, keep: impl Fn(&str) -> bool) -> Vec
             reasons.push("Claude Code did not know the price of some model".to_owned());
         }
         if ours.under_reported > 0 {
-            reasons.push(format!("{} calls of versions that log too few output tokens", ours.under_reported));
+            let calls = said(ours.under_reported);
+            reasons.push(format!("{calls} of versions that log too few output tokens"));
         }
-        if let Some(count) = inherited.get(session) {
-            reasons.push(format!("{count} calls were inherited from another session and are counted there"));
+        if let Some(&inherited) = inherited.get(session) {
+            let calls = said(inherited);
+            reasons.push(format!("{calls} inherited from another session, and counted there"));
         }
         out.push(Reconciled { session: session.to_owned(), ours, theirs: theirs.clone(), reasons });
     }

@@ -65,14 +65,13 @@ impl Totals {
 
     /// Why the calls cost more than `cost` says, in a sentence or two; nothing where they do not.
     pub fn caveat(&self) -> Option<String> {
-        let calls = |count: u64| if count == 1 { "1 call".to_owned() } else { format!("{count} calls") };
         let mut reasons = Vec::new();
         if self.unpriced_calls > 0 {
             let names: Vec<&str> = self.unpriced.iter().map(|name| &**name).collect();
-            reasons.push(format!("{} without a price ({})", calls(self.unpriced_calls), names.join(", ")));
+            reasons.push(format!("{} without a price ({})", said(self.unpriced_calls), names.join(", ")));
         }
         if self.under_reported > 0 {
-            reasons.push(format!("{} with more output than the log says", calls(self.under_reported)));
+            reasons.push(format!("{} with more output than the log says", said(self.under_reported)));
         }
         (!reasons.is_empty()).then(|| reasons.join("; "))
     }
@@ -124,4 +123,9 @@ impl Totals {
             tool_calls: 0,
         }
     }
+}
+
+/// A number of calls, in words.
+pub(crate) fn said(calls: u64) -> String {
+    if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") }
 }

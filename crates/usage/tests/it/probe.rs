@@ -42,6 +42,61 @@ fn total(lines: &[Value]) -> Totals {
     Home::default().bytes("s1", bytes).total()
 }
 
+/// What Claude Code 2.1.325 put down in its `cost-state` for a call of each model, asked for one by one.
+#[test]
+fn claude_code_itself_has_the_same_prices() {
+    let call = |model: &str, input: u64, more: Value| {
+        let mut usage = usage(input, 107, 353, 7001);
+        usage["cache_creation"] = json!({"ephemeral_5m_input_tokens": 300, "ephemeral_1h_input_tokens": 53});
+        usage.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        total(&[line("msg_1", model, usage)]).cost.to_string()
+    };
+    // Plainly; in the United States alone; in fast mode.
+    for (model, plain, us, fast) in [
+        ("claude-opus-5-5", "0.0094762", "0.01042382", "0.0189524"),
+        ("claude-opus-5", "0.0135955", "0.01495505", "0.027191"),
+        ("claude-opus-4-8", "0.0135955", "0.01495505", "0.027191"),
+        ("claude-opus-4-7", "0.0135955", "0.01495505", "0.081573"),
+        ("claude-opus-4-6", "0.0135955", "0.01495505", "0.081573"),
+        ("claude-opus-4-5", "0.0135955", "", ""),
+        ("claude-opus-4", "0.0407865", "", ""),
+        ("claude-sonnet-5-5", "0.0047381", "0.00521191", ""),
+        ("claude-sonnet-5", "0.0054382", "0.00598202", ""),
+        ("claude-sonnet-4-6", "0.0081573", "0.00897303", ""),
+        ("claude-sonnet-4-5", "0.0081573", "", ""),
+        ("claude-sonnet-4", "0.0081573", "", ""),
+        ("claude-haiku-5-5", "0.00027191", "0.000299101", ""),
+        ("claude-haiku-4-5", "0.0027191", "", ""),
+        ("claude-fable-5-1", "0.02194025", "0.024134275", ""),
+        ("claude-fable-5", "0.027191", "0.0299101", ""),
+        ("claude-mythos-5-1", "0.02194025", "0.024134275", ""),
+        ("claude-mythos-5", "0.027191", "0.0299101", ""),
+        ("claude-3-7-sonnet", "0.0081573", "", ""),
+        ("claude-3-5-sonnet", "0.0081573", "", ""),
+        ("claude-3-5-haiku", "0.00217528", "", ""),
+    ] {
+        assert_eq!(call(model, 1003, json!({})), plain, "{model}");
+        if !us.is_empty() {
+            assert_eq!(call(model, 1003, json!({"inference_geo": "us"})), us, "{model}");
+        }
+        if !fast.is_empty() {
+            assert_eq!(call(model, 1003, json!({"speed": "fast"})), fast, "{model}");
+        }
+    }
+    // With more than 200,000 tokens, today.
+    for (model, long) in [
+        ("claude-opus-4-6", "1.2585805"),
+        ("claude-sonnet-4-6", "0.7551483"),
+        ("claude-sonnet-4-5", "0.7551483"),
+        ("claude-sonnet-4", "0.7551483"),
+        ("claude-haiku-5-5", "0.12585805"),
+    ] {
+        assert_eq!(call(model, 250_000, json!({})), long, "{model}");
+    }
+    let searched = json!({"server_tool_use": {"web_search_requests": 3, "web_fetch_requests": 0}});
+    assert_eq!(call("claude-opus-5", 1003, searched), "0.0435955");
+}
+
 #[test]
 fn every_rule_of_the_price_list_holds() {
     let plain = |id: &str| line(id, "claude-opus-5", usage(100_000, 0, 0, 0));
