@@ -321,7 +321,9 @@ impl<'a> Call<'a> {
         ];
         let telling = TELLING.iter().map(|key| self.string(key)).find(|text| !text.is_empty());
         let any = || self.input?.members().find_map(|(_, value)| Some(value.as_str()?.into_owned()));
-        first_line(telling.or_else(any).unwrap_or_default().trim_start()).to_owned()
+        let text = telling.or_else(any).unwrap_or_default();
+        let more = text.trim().lines().nth(1).map(|_| " …").unwrap_or_default();
+        format!("{}{more}", first_line(text.trim_start()))
     }
 }
 

@@ -1,7 +1,9 @@
 //! Every tool and every kind of entry, as Markdown and as our JSON.
 
+use std::collections::BTreeMap;
+
 use threadline_session::Family;
-use threadline_view::{Level, markdown, transcript, wire};
+use threadline_view::{Body, Level, Transcript, TurnView, markdown, transcript, wire};
 
 #[test]
 fn every_tool_and_every_kind_of_entry() {
@@ -19,5 +21,47 @@ fn every_tool_and_every_kind_of_entry() {
         insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
             insta::assert_snapshot!(sample.name, text);
         });
+    }
+}
+
+/// The name of everything that is told, and what it is.
+fn names(told: &Transcript) -> BTreeMap<(String, String), &'static str> {
+    fn add<'t>(agent: &str, turns: &'t [TurnView], names: &mut BTreeMap<(String, String), &'static str>) {
+        for item in turns.iter().flat_map(|turn| &turn.items) {
+            let kind = match &item.body {
+                Body::Input { input, .. } => input.name(),
+                Body::Text(_) => "text",
+                Body::Thinking(_) => "thinking",
+                Body::Call(call) => {
+                    call.agents.iter().for_each(|agent| add(&agent.id, &agent.turns, names));
+                    "call"
+                }
+                Body::Compaction { .. } => "compaction",
+                Body::Link { .. } => "link",
+                Body::Trouble { .. } => "trouble",
+                Body::Event { .. } => "event",
+                Body::Unknown { .. } => "unknown",
+            };
+            assert_eq!(names.insert((agent.to_owned(), item.anchor.clone()), kind), None, "{}", item.anchor);
+        }
+    }
+    let mut names = BTreeMap::new();
+    add("", &told.turns, &mut names);
+    told.branches.iter().for_each(|branch| add("", &branch.turns, &mut names));
+    told.agents.iter().for_each(|agent| add(&agent.id, &agent.turns, &mut names));
+    names
+}
+
+#[test]
+fn names_stay_while_a_session_grows() {
+    for sample in threadline_testkit::samples() {
+        let whole = Family::from_bytes(&sample.log, sample.agents.clone());
+        let whole = names(&transcript(&whole, &|_| None));
+        for (end, _) in sample.log.iter().enumerate().filter(|(_, byte)| **byte == b'\n') {
+            let family = Family::from_bytes(&sample.log[..=end], sample.agents.clone());
+            for (name, kind) in names(&transcript(&family, &|_| None)) {
+                assert_eq!(whole.get(&name), Some(&kind), "{}: {name:?} after {end} bytes", sample.name);
+            }
+        }
     }
 }
