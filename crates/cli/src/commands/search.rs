@@ -30,7 +30,7 @@ pub(crate) struct SearchArgs {
     /// Pick from what is found while you type
     ///
     /// Enter shows the session at the find; Ctrl-Y copies the command that resumes it.
-    #[arg(long, short, conflicts_with_all = ["list", "count", "json"])]
+    #[arg(long, short, conflicts_with_all = ["list", "count", "lines", "json"])]
     interactive: bool,
 
     /// Only the ids of the sessions
@@ -41,6 +41,10 @@ pub(crate) struct SearchArgs {
     #[arg(long, short)]
     count: bool,
 
+    /// One line a find, for fzf and its like: what `show` opens, when, what, and the text, set apart by tabs
+    #[arg(long, conflicts_with_all = ["list", "count", "json", "context"])]
+    lines: bool,
+
     /// Lines of text to show around what was found
     #[arg(long, short = 'C', value_name = "N", default_value_t = 0)]
     context: usize,
@@ -49,7 +53,7 @@ pub(crate) struct SearchArgs {
     #[arg(long, short = 'n', value_name = "N")]
     limit: Option<usize>,
 
-    /// Show at most this many finds of a session; 0 for all [default: 10, or all in JSON]
+    /// Show at most this many finds of a session; 0 for all [default: 10, or all with --lines and --json]
     #[arg(long, short, value_name = "N")]
     max_count: Option<usize>,
 
@@ -82,7 +86,9 @@ const HELP: &str = r#"Query:
 
 In a shell, put quotes around the whole: threadline search '"slow loom" tool:Bash -test'
 or `--` before it all: threadline search --json -- slow -test
-threadline show ID#m42 opens what was found at m42.
+threadline show ID#m42 opens what was found at m42. With fzf:
+threadline search --lines --color always loom |
+  fzf --ansi -d '\t' --with-nth 2.. --preview 'threadline show {1}' --bind 'enter:become(threadline show {1})'
 
 Exit codes: 0 found, 1 nothing found, 2 could not (or not all could be read)."#;
 

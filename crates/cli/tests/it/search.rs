@@ -37,6 +37,26 @@ fn home() -> TestHome {
 }
 
 #[test]
+fn a_find_is_a_line_for_those_who_pick_from_them() {
+    let home = home();
+    let found = at_home(&home, &["search", "--lines", "slow"]);
+    assert_snapshot!(found.out.replace('\t', " | "), @r"
+    bbbbbbbb-0000-4000-8000-000000000002#m2 | 2026-01-01 10:00 | reply | Not slow at all.
+    aaaaaaaa-0000-4000-8000-000000000001#m1 | 2026-01-01 10:00 | prompt | why is it slow?
+    aaaaaaaa-0000-4000-8000-000000000001#m3 | 2026-01-01 10:00 | tool Grep | slow
+    aaaaaaaa-0000-4000-8000-000000000001#m3 | 2026-01-01 10:00 | result Grep | src/main.rs:9: slow();
+    aaaaaaaa-0000-4000-8000-000000000001#m5 | 2026-01-01 10:00 | reply | It is slow
+    aaaaaaaa-0000-4000-8000-000000000001#m6 |  | title | Slow loom
+    ");
+    let coloured = at_home(&home, &["search", "--lines", "--color", "always", "-m", "1", "because"]).out;
+    assert!(coloured.contains("\u{1b}["), "{coloured}");
+    // What stands first opens it.
+    for place in found.out.lines().filter_map(|line| line.split('\t').next()) {
+        assert_eq!(at_home(&home, &["show", place]).code, 0, "{place}");
+    }
+}
+
+#[test]
 fn finds_are_grouped_by_session_the_newest_first() {
     assert_snapshot!(at_home(&home(), &["search", "slow"]), @r"
     exit: 0

@@ -98,7 +98,7 @@ impl<'a> Report<'a> {
         let most = match self.args.max_count {
             Some(0) => usize::MAX,
             Some(most) => most,
-            None if self.cx.json => usize::MAX,
+            None if self.is_flat() => usize::MAX,
             None => SHOWN,
         };
         if counting {
@@ -106,13 +106,18 @@ impl<'a> Report<'a> {
         }
         if self.found > most {
             // The rest is counted, and need not be waited for.
-            if !self.cx.json {
+            if !self.is_flat() {
                 self.show(session, None)?;
             }
         } else if self.cx.json {
             let object = object(&self.sessions[session], &hit);
             if let Some(object) = object {
                 self.answer().json(&object)?;
+                self.flush_now_and_then()?;
+            }
+        } else if self.args.lines {
+            if let Some(line) = self.line(&self.sessions[session], &hit) {
+                self.answer().write_all(line.as_bytes())?;
                 self.flush_now_and_then()?;
             }
         } else {
@@ -124,6 +129,26 @@ impl<'a> Report<'a> {
         self.stopped = true;
         let _stop = self.end(session)?;
         Ok(ControlFlow::Break(()))
+    }
+
+    /// Whether finds are told one by one, and not by session.
+    fn is_flat(&self) -> bool {
+        self.cx.json || self.args.lines
+    }
+
+    /// A find on a line of its own: what `show` opens it by, when, what it is, and its text.
+    fn line(&self, session: &Searched, hit: &LogHit) -> Option<String> {
+        let found = hit.hit.as_ref()?;
+        let log = &session.logs[hit.log];
+        let place =
+            if *log == session.path { session.id.clone() } else { log.to_string_lossy().into_owned() };
+        let moment = found.timestamp.and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok());
+        let when =
+            moment.map(|moment| moment.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M").to_string());
+        let tool = found.tool.as_deref().map(|tool| format!(" {}", visible(tool))).unwrap_or_default();
+        let what = self.page.paint(Label::Tool, &format!("{}{tool}", found.kind.name()));
+        let text = mark(&found.text.replace(['\n', '\t'], " "), &found.ranges, self.page);
+        Some(format!("{}#{}\t{}\t{what}\t{text}\n", visible(&place), found.anchor, when.unwrap_or_default()))
     }
 
     /// A session is known to belong to the list as soon as one thing was found in it.
@@ -157,7 +182,7 @@ impl<'a> Report<'a> {
                 self.stopped = true;
                 return Ok(ControlFlow::Break(()));
             }
-        } else if !self.cx.json {
+        } else if !self.is_flat() {
             self.show(session, Some(found))?;
             let shown = std::mem::take(&mut self.n_shown);
             if found > shown {
@@ -225,7 +250,7 @@ impl<'a> Report<'a> {
         self.progress = None;
         let (cx, args) = (self.cx, self.args);
         self.answer.get_or_insert_with(|| {
-            let long = !(cx.json || args.list || args.count);
+            let long = !(cx.json || args.list || args.count || args.lines);
             if long { cx.ui.long_answer() } else { cx.ui.answer() }
         })
     }
