@@ -27,6 +27,11 @@ pub(crate) fn colours(text: &str, base: Style) -> Styled {
     out
 }
 
+/// The text without the colours that a program gave it, and without the return at its end; the rest is made visible.
+pub fn without_colours(text: &str) -> String {
+    colours(text.trim_end_matches('\r'), Style::new()).text()
+}
+
 /// The style after a colour sequence.
 fn apply(mut style: Style, base: Style, codes: &str) -> Style {
     let mut codes = codes.split(';').map(|code| code.parse::<u8>().unwrap_or(0));

@@ -16,6 +16,7 @@ mod table;
 mod transcript;
 mod visible;
 
+pub use ansi::without_colours;
 pub use outline::render_outline;
 pub use page::{Label, Page};
 pub use table::{Align, Column, table};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use threadline_search::{Event, Hit, LogHit, Searched, Trouble};
 use threadline_store::glance;
-use threadline_term::{Label, Page, visible};
+use threadline_term::{Label, Page, visible, without_colours};
 use threadline_view::figure::count;
 use threadline_view::wire::HitObject;
 
@@ -400,12 +400,12 @@ fn mark(line: &str, ranges: &[Range<usize>], page: Page) -> String {
     let mut out = String::new();
     let mut done = 0;
     for range in ranges {
-        out.push_str(&visible(&line[done..range.start]));
+        out.push_str(&without_colours(&line[done..range.start]));
         // In the colour that grep made everybody used to.
-        out.push_str(&page.paint(Label::Error, &visible(&line[range.clone()])));
+        out.push_str(&page.paint(Label::Error, &without_colours(&line[range.clone()])));
         done = range.end;
     }
-    out.push_str(&visible(&line[done..]));
+    out.push_str(&without_colours(&line[done..]));
     out
 }
 

@@ -5,7 +5,7 @@ use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
-use threadline_term::visible;
+use threadline_term::{visible, without_colours};
 use threadline_view::figure::count;
 
 use super::{Look, Picker, Row, Status};
@@ -138,7 +138,7 @@ fn shown(text: &str) -> String {
 fn wrap(pieces: &[(String, Look)], width: usize, out: &mut Vec<Line<'static>>) {
     let chars: Vec<(char, Look)> = pieces
         .iter()
-        .flat_map(|(text, look)| shown(text).chars().map(|ch| (ch, *look)).collect::<Vec<_>>())
+        .flat_map(|(text, look)| without_colours(text).chars().map(|ch| (ch, *look)).collect::<Vec<_>>())
         .collect();
     let mut rest = &chars[..];
     loop {
