@@ -26,7 +26,7 @@ fn every_tool_and_every_kind_of_entry() {
 
 /// The name of everything that is told, and what it is.
 fn names(told: &Transcript) -> BTreeMap<(String, String), &'static str> {
-    fn add<'t>(agent: &str, turns: &'t [TurnView], names: &mut BTreeMap<(String, String), &'static str>) {
+    fn add(agent: &str, turns: &[TurnView], names: &mut BTreeMap<(String, String), &'static str>) {
         for item in turns.iter().flat_map(|turn| &turn.items) {
             let kind = match &item.body {
                 Body::Input { input, .. } => input.name(),
