@@ -48,11 +48,11 @@ impl Call<'_> {
         let original = result.and_then(|result| result.original_file());
         let created = result.is_none_or(|result| result.kind().is_none_or(|kind| kind == "create"))
             && original.is_none();
-        let hunks =
-            match result.and_then(|result| result.structured_patch()).filter(|patch| !patch.is_empty()) {
-                Some(patch) => noted(patch),
-                None => hunks(original.as_deref().unwrap_or_default(), &content),
-            };
+        let updated = result.and_then(|result| result.kind()).is_some_and(|kind| kind == "update");
+        let hunks = match result.and_then(|result| result.structured_patch()) {
+            Some(patch) if !patch.is_empty() || updated => noted(patch),
+            _ => hunks(original.as_deref().unwrap_or_default(), &content),
+        };
         let by_hand = result.and_then(|result| result.user_modified()).unwrap_or(false);
         self.diff(path, created, hunks, by_hand)
     }
@@ -107,6 +107,7 @@ impl Call<'_> {
         let gist = match (self.failed, created) {
             (true, _) => String::new(),
             (_, true) => format!("new, {}", plural(added as u64, "line")),
+            (_, false) if added + removed == 0 => "unchanged".to_owned(),
             _ => format!("+{added} −{removed}"),
         };
         Told { subject: path.clone(), card: Card::Diff { path, created, hunks, by_hand }, gist }

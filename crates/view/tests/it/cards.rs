@@ -249,6 +249,13 @@ fn what_was_read_is_called_by_its_kind() {
 }
 
 #[test]
+fn a_file_that_was_written_as_it_was_is_unchanged() {
+    let written = r#""ok" {"type":"update","filePath":"a.rs","content":"1\n2\n","structuredPatch":[]}"#;
+    let line = told("Write", r#"{"file_path":"a.rs","content":"1\n2\n"}"#, written);
+    assert_eq!(line, "Write | a.rs | unchanged | ok");
+}
+
+#[test]
 fn small_results_say_what_came_of_it() {
     let line = "mcp__loom__look | warp | 3 lines | ok";
     assert_eq!(told("mcp__loom__look", r#"{"name":"warp"}"#, r#""a\nb\nc""#), line);

@@ -88,8 +88,11 @@ fn assert_same(path: &Path) {
                 || line.title.starts_with(&expected.title[..100.min(expected.title.len())]),
             "{path:?}"
         );
+        // Edits of agents that are known from progress lines alone have no results, and of what was asked for only
+        // the beginning is held.
+        let lines = if held.family.agents.len() > held.agents.len() { expected.lines } else { line.lines };
         assert_eq!(
-            threadline_view::OutlineLine { title: expected.title.clone(), ..line.clone() },
+            threadline_view::OutlineLine { title: expected.title.clone(), lines, ..line.clone() },
             expected,
             "{path:?}"
         );
@@ -121,12 +124,7 @@ fn real_sessions_are_told_by_parts_as_they_are_told_whole() {
         !log.to_string_lossy().contains("agent-")
             && log.file_name().is_some_and(|name| name != "journal.jsonl")
     });
-    logs.sort_by_key(|log| std::fs::metadata(log).unwrap().len());
-    // In debug, one of every size.
-    let step = if cfg!(debug_assertions) { 6 } else { 1 };
-    for log in logs.iter().step_by(step) {
-        assert_same(log);
-    }
+    logs.iter().for_each(|log| assert_same(log));
 }
 
 #[test]
