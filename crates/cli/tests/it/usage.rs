@@ -69,7 +69,7 @@ fn a_table_for_people_has_bars_a_total_and_notes() {
     total                 3  100,107     100           0           10    $0.50
     ----- stderr -----
     no price is known for claude-nova-9: 1 call left out of the cost
-    prices as of 2026-11-15, book d802500f312c
+    prices as of 2026-11-15, book 9c2f1d72e5e4
     ");
 }
 
