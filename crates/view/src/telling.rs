@@ -134,12 +134,15 @@ pub(crate) fn facts(session: &Session) -> Transcript {
     };
     let prompt = |input: Input| input == Input::Prompt || input.is_from_editor();
     let command = |input: Input| input == Input::SlashCommand;
+    let message = |input: Input| input == Input::TeammateMessage;
     Transcript {
         id: session.id().map(Cow::into_owned),
         title: session.title().map(Cow::into_owned),
-        // A session of commands alone is called after the first one, a sub-agent's log after what it was asked.
+        // A session of commands alone is called after the first one, that of a teammate or a sub-agent after what it was
+        // asked.
         first_prompt: typed(false, &prompt)
             .or_else(|| typed(false, &command))
+            .or_else(|| typed(false, &message))
             .or_else(|| typed(true, &prompt)),
         cwd: session.entries().iter().find_map(|entry| entry.get("cwd")?.as_str()).map(Cow::into_owned),
         git_branch: last("gitBranch"),

@@ -172,6 +172,9 @@ fn a_session_is_called_after_what_a_person_said() {
     assert_eq!(heading(&format!("{command}\n{agent}")).as_deref(), Some("/weave the cloth"));
     assert_eq!(heading(&format!("{command}\nu2 <- u1 user \"hello\"")).as_deref(), Some("hello"));
     assert_eq!(heading(agent).as_deref(), Some("Look for knots."));
+    let message =
+        "u1 user \"<teammate-message teammate_id=\\\"lead\\\" summary=\\\"weave\\\">Go.</teammate-message>\"";
+    assert_eq!(heading(message).as_deref(), Some("lead: weave"));
 }
 
 #[test]
