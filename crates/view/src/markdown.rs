@@ -198,8 +198,8 @@ impl Writer<'_> {
                 if card.command.contains('\n') {
                     self.fence(depth, card_language(&call.name), &card.command);
                 }
-                self.fence(depth, "", &plain(&card.output));
-                self.fence(depth, "", &plain(&card.errors));
+                self.fence(depth, "", &card.output);
+                self.fence(depth, "", &card.errors);
             }
             Card::File { text, .. } if call.outcome == Outcome::Ok => self.fence(depth, "", text),
             Card::Agent { prompt, answer, .. } => {
@@ -249,7 +249,7 @@ impl Writer<'_> {
                 self.fence(depth, "json", &call.input);
                 self.fence(depth, "", &call.result);
             }
-            _ => self.fence(depth, "", &plain(&call.result)),
+            _ => self.fence(depth, "", &call.result),
         }
     }
 
@@ -267,8 +267,9 @@ impl Writer<'_> {
         self.out.push('\n');
     }
 
-    /// A fence that nothing inside can close.
+    /// A fence that nothing inside can close. What is printed in colours comes without them.
     fn fence(&mut self, depth: usize, language: &str, text: &str) {
+        let text = plain(text);
         let text = text.trim_end().trim_start_matches(['\n', '\r']);
         if text.is_empty() {
             return;

@@ -7,7 +7,7 @@ use threadline_view::{
 use unicode_width::UnicodeWidthStr;
 
 use super::Writer;
-use crate::ansi::colours;
+use crate::ansi::{colours, without_colours};
 use crate::card::{attached, card_lines};
 use crate::page::{Label, cut};
 use crate::visible;
@@ -235,7 +235,7 @@ impl Writer<'_> {
 
     /// The first `limit` lines of a text, or the last, and how many more there are.
     fn excerpt(&mut self, text: &str, indent: usize, limit: usize, end: bool) {
-        let text = visible(text);
+        let text = without_colours(text);
         let lines: Vec<&str> = text.trim_end().lines().collect();
         let more = lines.len().saturating_sub(limit);
         if end {

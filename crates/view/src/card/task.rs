@@ -75,7 +75,7 @@ impl Call<'_> {
             _ => self.string("subject"),
         };
         let gist = match &todos[..] {
-            [] | [_] if self.name != "TaskList" => String::new(),
+            [] | [_] if self.name != "TaskList" || self.failed => String::new(),
             several => {
                 let done = several.iter().filter(|todo| todo.status == "completed").count();
                 format!("{done} of {} done", several.len())

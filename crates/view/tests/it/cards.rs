@@ -229,6 +229,7 @@ fn where_nothing_but_the_text_is_known_it_says_as_much() {
         told("TaskList", "{}", r##""#1 [completed] warp\n#2 [pending] weave""##),
         "TaskList |  | 1 of 2 done | ok"
     );
+    assert_eq!(told("TaskList", "{}", r#""Error: No such tool available" error"#), "TaskList |  |  | error");
     assert_eq!(told("TaskCreate", r#"{"subject":"Weave"}"#, r#""ok""#), "TaskCreate | Weave |  | ok");
 }
 
