@@ -26,19 +26,21 @@ pub(crate) fn items(
 ) {
     let rest: Vec<&Item> =
         turn.items.iter().enumerate().filter(|(i, _)| Some(*i) != head).map(|(_, item)| item).collect();
+    let in_pieces = sheet.pack.is_some() && place.agent.is_none();
     let mut piece = Markup::new();
     let mut from = 0;
     let mut at = 0;
     while at < rest.len() {
         let run = rest[at..].iter().take_while(|item| is_background(&item.body)).count();
+        let to = if in_pieces { &mut piece } else { &mut *out };
         if run > 1 {
-            background(sheet, &mut piece, &rest[at..at + run], place);
+            background(sheet, to, &rest[at..at + run], place);
             at += run;
         } else {
-            item(sheet, &mut piece, rest[at], place);
+            item(sheet, to, rest[at], place);
             at += 1;
         }
-        if sheet.pack.is_some() && place.agent.is_none() && piece.len() >= PIECE && at < rest.len() {
+        if piece.len() >= PIECE && at < rest.len() {
             sheet.piece(out, &piece, lines(&rest[from..at]), at - from);
             (piece, from) = (Markup::new(), at);
         }

@@ -16,6 +16,11 @@ impl Markup {
         Self::default()
     }
 
+    /// Nothing yet, with room for so many bytes.
+    pub(crate) fn with_capacity(bytes: usize) -> Self {
+        Self(String::with_capacity(bytes))
+    }
+
     /// Adds markup of our own.
     pub fn lit(&mut self, literal: &'static str) -> &mut Self {
         self.0.push_str(literal);
@@ -26,6 +31,16 @@ impl Markup {
     pub fn text(&mut self, text: &str) -> &mut Self {
         escape(text, &mut self.0);
         self
+    }
+
+    /// Puts other markup where this was so long.
+    pub(crate) fn insert(&mut self, at: usize, other: &Self) {
+        self.0.insert_str(at, &other.0);
+    }
+
+    /// Takes back what was added since it was so long.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.0.truncate(len);
     }
 
     /// Adds a number.
@@ -57,7 +72,8 @@ impl Markup {
 
     /// Adds bytes in base 64, which holds nothing that could be markup.
     pub fn base64(&mut self, bytes: &[u8]) -> &mut Self {
-        base64::Engine::encode_string(&base64::engine::general_purpose::STANDARD, bytes, &mut self.0);
+        // All at once: piece by piece takes several times as long.
+        self.0.push_str(&base64::Engine::encode(&base64::engine::general_purpose::STANDARD, bytes));
         self
     }
 

@@ -12,11 +12,15 @@ use crate::markup::Markup;
 /// Parts are packed together until they are about as large as this, so that small ones compress well too.
 const BLOB: usize = 128 << 10;
 
-/// So many packs may wait to be compressed; who makes more compresses one instead.
-const AHEAD: usize = 12;
+/// A pack that one part alone made larger than this is compressed in pieces, so that no core has to do it alone.
+const PIECE: usize = 256 << 10;
 
-/// So much of what is compressed waits in memory, and the rest in the spool.
-const KEPT: usize = 2 << 20;
+/// So many pieces may wait to be compressed; who makes more compresses one instead. The second figure is for those who
+/// have a lot to compress: all are busy then, and memory is dear.
+const AHEAD: [usize; 2] = [24, 4];
+
+/// What is compressed waits in memory; if it is more than this, all of it waits in the spool.
+const KEPT: usize = 3 << 20;
 
 /// Where packs wait for the page that they belong to: written first, and read once from the start.
 pub trait Spool: Read + Write + Seek + Send {}
@@ -72,16 +76,16 @@ impl Pack {
         if self.open.is_empty() {
             return;
         }
-        let (spare, n_waiting) = self.press.push(std::mem::take(&mut self.open));
-        self.open = spare;
-        if n_waiting > AHEAD {
-            self.press.compress_one();
-        } else {
+        let pack = std::mem::take(&mut self.open);
+        let n_pieces = pack.len().div_ceil(PIECE);
+        self.open = self.press.push(self.starts.len() - 1, pack);
+        for _ in 0..n_pieces {
             let press = Arc::clone(&self.press);
             rayon::spawn(move || {
                 press.compress_one();
             });
         }
+        while self.press.is_overfull() && self.press.compress_one() {}
     }
 
     /// Writes all packs.
@@ -100,9 +104,18 @@ struct Press {
     at_rest: Condvar,
 }
 
+/// A pack that is full, or a piece of it.
+struct Piece {
+    /// The pack's number.
+    number: usize,
+    pack: Arc<String>,
+    /// Where it begins in the pack.
+    start: usize,
+}
+
 struct State {
     /// What waits to be compressed.
-    full: VecDeque<String>,
+    full: VecDeque<Piece>,
     /// Room that was used and can be again.
     spare: Vec<String>,
     /// How many were begun, and how many of those are being compressed.
@@ -110,10 +123,11 @@ struct State {
     n_at_work: usize,
     /// Those that are compressed while one before them is not.
     early: BTreeMap<usize, Markup>,
-    /// The first ones that are compressed; those after them are in the spool.
+    n_done: usize,
+    /// What is compressed and not in the spool.
     kept: Vec<Markup>,
     n_kept_bytes: usize,
-    n_done: usize,
+    is_spooled: bool,
     spool: Box<dyn Spool>,
     /// What the spool said when it could not take any more.
     failed: Option<io::Error>,
@@ -127,9 +141,10 @@ impl Press {
             n_begun: 0,
             n_at_work: 0,
             early: BTreeMap::new(),
+            n_done: 0,
             kept: Vec::new(),
             n_kept_bytes: 0,
-            n_done: 0,
+            is_spooled: false,
             spool,
             failed: None,
         };
@@ -140,37 +155,48 @@ impl Press {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what will be compressed. Returns room for more, and how many wait.
-    fn push(&self, text: String) -> (String, usize) {
+    /// Takes what will be compressed, and returns room for more.
+    fn push(&self, number: usize, pack: String) -> String {
+        let pack = Arc::new(pack);
+        let starts = (0..pack.len()).step_by(PIECE);
         let mut state = self.state();
-        state.full.push_back(text);
-        (state.spare.pop().unwrap_or_default(), state.full.len())
+        state.full.extend(starts.map(|start| Piece { number, pack: Arc::clone(&pack), start }));
+        state.spare.pop().unwrap_or_default()
     }
 
-    /// Compresses the first of those that wait into an element that nothing runs. Answers `false` if none waits.
+    fn is_overfull(&self) -> bool {
+        let state = self.state();
+        state.full.len() > AHEAD[usize::from(state.is_spooled)]
+    }
+
+    /// Compresses the first of those that wait, for an element that nothing runs. Answers `false` if none waits.
     fn compress_one(&self) -> bool {
         let mut state = self.state();
-        let Some(mut text) = state.full.pop_front() else { return false };
-        let number = state.n_begun;
+        let Some(Piece { number, pack, start }) = state.full.pop_front() else { return false };
+        let turn = state.n_begun;
         state.n_begun += 1;
         state.n_at_work += 1;
         drop(state);
+        let end = (start + PIECE).min(pack.len());
+        let is_last = end == pack.len();
         let mut out = Markup::new();
-        out.lit("<script type=\"application/octet-stream\" id=\"")
-            .lit(self.prefix)
-            .num(number as u64)
-            .lit("\">");
-        deflate(text.as_bytes(), |packed| {
+        if start == 0 {
+            out.lit("<script type=\"application/octet-stream\" id=\"").lit(self.prefix);
+            out.num(number as u64).lit("\">");
+        }
+        deflate(&pack.as_bytes()[start..end], is_last, |packed| {
             out.base64(packed);
         });
-        out.lit("</script>\n");
-        text.clear();
+        if is_last {
+            out.lit("</script>\n");
+        }
         let mut state = self.state();
         state.n_at_work -= 1;
-        state.put(number, out);
+        state.put(turn, out);
         // A part that was far larger than a pack has no room to give to others.
-        if text.capacity() <= 4 * BLOB {
-            state.spare.push(text);
+        if let Some(mut room) = Arc::into_inner(pack).filter(|room| room.capacity() <= 4 * BLOB) {
+            room.clear();
+            state.spare.push(room);
         }
         if state.n_at_work == 0 {
             self.at_rest.notify_all();
@@ -191,7 +217,7 @@ impl Press {
         for element in &state.kept {
             to.write_all(element.as_str().as_bytes())?;
         }
-        if state.kept.len() < state.n_done {
+        if state.is_spooled {
             state.spool.rewind()?;
             io::copy(&mut io::BufReader::with_capacity(BLOB, &mut state.spool), to)?;
         }
@@ -201,27 +227,31 @@ impl Press {
 
 impl State {
     /// Puts what was compressed where it will be written from, in order.
-    fn put(&mut self, number: usize, element: Markup) {
-        self.early.insert(number, element);
+    fn put(&mut self, turn: usize, element: Markup) {
+        self.early.insert(turn, element);
         while let Some(element) = self.early.remove(&self.n_done) {
             self.n_done += 1;
             self.n_kept_bytes += element.len();
-            if self.n_kept_bytes <= KEPT {
-                self.kept.push(element);
-            } else if self.failed.is_none() {
-                self.failed = self.spool.write_all(element.as_str().as_bytes()).err();
-            }
+            self.kept.push(element);
+        }
+        self.is_spooled |= self.n_kept_bytes > KEPT;
+        if self.is_spooled && self.failed.is_none() {
+            let mut elements = self.kept.drain(..);
+            self.failed =
+                elements.find_map(|element| self.spool.write_all(element.as_str().as_bytes()).err());
         }
     }
 }
 
-/// Gives the bytes compressed to `sink`.
-fn deflate(bytes: &[u8], sink: impl FnOnce(&[u8])) {
+/// Gives the bytes compressed to `sink`. Where others follow, what is given ends with a whole byte and comes in threes,
+/// so that it may be joined with what follows in base 64 too.
+fn deflate(bytes: &[u8], is_last: bool, sink: impl FnOnce(&[u8])) {
     thread_local! {
         /// A compressor has large tables, and they can be used again.
         static COMPRESSOR: RefCell<(Compress, Vec<u8>)> =
             RefCell::new((Compress::new(Compression::fast(), false), Vec::new()));
     }
+    let flush = if is_last { FlushCompress::Finish } else { FlushCompress::Sync };
     COMPRESSOR.with_borrow_mut(|(compressor, out)| {
         compressor.reset();
         out.clear();
@@ -229,14 +259,21 @@ fn deflate(bytes: &[u8], sink: impl FnOnce(&[u8])) {
             out.reserve(BLOB / 2);
             let rest = &bytes[compressor.total_in() as usize..];
             // What is in memory can be compressed; an error here would be one of the library.
-            match compressor.compress_vec(rest, out, FlushCompress::Finish) {
-                Ok(Status::Ok | Status::BufError) => {}
+            match compressor.compress_vec(rest, out, flush) {
                 Ok(Status::StreamEnd) | Err(_) => break,
+                Ok(_) if !is_last && out.len() < out.capacity() => break,
+                Ok(_) => {}
             }
+        }
+        while !is_last && out.len() % 3 != 0 {
+            out.extend(EMPTY_BLOCK);
         }
         sink(out);
     });
 }
+
+/// A stored block of nothing, in whole bytes.
+const EMPTY_BLOCK: [u8; 5] = [0, 0, 0, 0xff, 0xff];
 
 /// Adds numbers as a JSON array.
 pub(crate) fn numbers(out: &mut Markup, numbers: impl IntoIterator<Item = u64>) {
@@ -267,12 +304,14 @@ mod tests {
             });
             words.take(BLOB / 16).collect::<String>()
         };
-        let parts: Vec<String> = (0..40).map(|_| part()).collect();
+        let mut parts: Vec<String> = (0..40).map(|_| part()).collect();
         for (i, part) in parts.iter().enumerate() {
             assert_eq!(pack.add([part, ""]), i);
         }
+        parts.extend([parts.concat(), "the last".to_owned()]);
+        pack.add([&parts[40], ""]);
         pack.add(["the ", "last"]);
-        assert_eq!(pack.starts(), (0..41).collect::<Vec<_>>());
+        assert_eq!(pack.starts(), (0..42).collect::<Vec<_>>());
         let mut page = Vec::new();
         pack.write(&mut page).unwrap();
         assert!(page.len() > KEPT + BLOB);
@@ -284,8 +323,8 @@ mod tests {
             let bytes = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, base64).unwrap();
             let mut text = String::new();
             flate2::read::DeflateDecoder::new(&bytes[..]).read_to_string(&mut text).unwrap();
-            assert_eq!(text.trim_end(), parts.get(i).map_or("the last", |part| part));
+            assert_eq!(text.trim_end(), parts[i]);
         }
-        assert_eq!(page.lines().count(), 41);
+        assert_eq!(page.lines().count(), parts.len());
     }
 }

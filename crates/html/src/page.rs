@@ -97,7 +97,8 @@ impl<'a> Page<'a> {
         Self {
             sheet: Sheet::new(options, None),
             spool: Some(spool),
-            turns: Markup::new(),
+            // Room that is not used costs nothing, and what grows into it is not copied.
+            turns: Markup::with_capacity(options.plain_up_to),
             stretch: Markup::new(),
             lines: (u64::MAX, 0),
             rows: 0,

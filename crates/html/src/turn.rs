@@ -48,15 +48,7 @@ pub(crate) fn turn(sheet: &mut Sheet<'_>, out: &mut Markup, turn: &TurnView, pla
         Body::Input { input, .. } => !place.goes_on && (input.is_typed() || input.opens_turn()),
         _ => false,
     });
-    let mut work = Markup::new();
-    let mut head_markup = Markup::new();
     let counts: Vec<usize> = sheet.tools.iter().map(|(_, count)| *count).collect();
-    match head {
-        Some(head) => prompt_head(sheet, &mut head_markup, turn, &turn.items[head], place),
-        None if place.goes_on => {}
-        None => bare_head(sheet, &mut head_markup, turn, place),
-    }
-    items(sheet, &mut work, turn, head, place);
     // A turn in which nobody asked and nothing was answered goes where its events go.
     let aside = head.is_none() && turn.items.iter().all(|item| is_background(&item.body));
     out.lit(match (place.goes_on, aside) {
@@ -64,26 +56,43 @@ pub(crate) fn turn(sheet: &mut Sheet<'_>, out: &mut Markup, turn: &TurnView, pla
         (false, true) => "<section class=\"turn aside\"",
         (false, false) => "<section class=\"turn\"",
     });
+    let mut tools_at = None;
     if !place.turns.is_empty() {
         if !place.goes_on {
             out.lit(" id=\"").lit(place.turns).num(turn.number as u64).lit("\"");
         }
         out.lit(" data-a=\"").text(&turn.anchor).lit("\" data-tools=\"");
-        for (number, (_, count)) in sheet.tools.iter().enumerate() {
-            if counts.get(number).is_none_or(|before| count > before) {
-                out.num(number as u64).lit(" ");
-            }
-        }
+        tools_at = Some(out.len());
         out.lit("\"");
         if turn.items.iter().any(Item::is_bad) {
             out.lit(" data-bad");
         }
     }
-    out.lit(">").add(&head_markup);
-    if !work.is_empty() {
-        out.lit("<div class=\"work\">").add(&work).lit("</div>");
+    out.lit(">");
+    match head {
+        Some(head) => prompt_head(sheet, out, turn, &turn.items[head], place),
+        None if place.goes_on => {}
+        None => bare_head(sheet, out, turn, place),
+    }
+    let (before, work) = (out.len(), "<div class=\"work\">");
+    out.lit(work);
+    items(sheet, out, turn, head, place);
+    if out.len() > before + work.len() {
+        out.lit("</div>");
+    } else {
+        out.truncate(before);
     }
     out.lit("</section>\n");
+    // Which tools a turn uses is known once it is drawn.
+    if let Some(at) = tools_at {
+        let mut tools = Markup::new();
+        for (number, (_, count)) in sheet.tools.iter().enumerate() {
+            if counts.get(number).is_none_or(|before| count > before) {
+                tools.num(number as u64).lit(" ");
+            }
+        }
+        out.insert(at, &tools);
+    }
 }
 
 fn prompt_head(sheet: &mut Sheet<'_>, out: &mut Markup, turn: &TurnView, item: &Item, place: Place<'_>) {

@@ -49,8 +49,10 @@ pub fn read_stretches<R: Read + Send, T: Send>(
     make: impl Fn(Stretch) -> T + Sync,
     mut sink: impl FnMut(T),
 ) -> io::Result<()> {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    if cores < 2 || length < SMALL {
+    // Finding out how many cores there are takes a look at several files.
+    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let cores = if length < SMALL { 1 } else { cores() };
+    if cores < 2 {
         while let Some(stretch) = stretches.next()? {
             sink(make(stretch));
         }

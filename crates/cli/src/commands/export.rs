@@ -211,7 +211,7 @@ fn put(path: &Path, work: Work<'_>) -> Result<(), CommandError> {
     let could_not = |error: io::Error| CommandError::new(format!("cannot write {}: {error}", path.display()));
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(".".as_ref());
     let file = tempfile::Builder::new().prefix(".threadline-").tempfile_in(folder).map_err(could_not)?;
-    let mut out = BufWriter::with_capacity(1 << 18, file);
+    let mut out = BufWriter::with_capacity(1 << 15, file);
     work(&mut out)?;
     let file = out.into_inner().map_err(|error| could_not(error.into_error()))?;
     readable(file.as_file()).map_err(could_not)?;
