@@ -112,6 +112,7 @@ impl Writer<'_> {
                     _ => self.quote(text),
                 }
             }
+            Body::Text(text) if text.trim().is_empty() => {}
             Body::Text(text) if depth == 0 => {
                 self.leave_list();
                 let _ = writeln!(self.out, "{}\n", text.trim());
@@ -420,6 +421,22 @@ r2 <- a4  result t2 "done"
           -sleep(9);
           +wait();
           ```
+        "#);
+    }
+
+    #[test]
+    fn a_reply_of_blanks_is_nothing_and_an_unknown_block_is_quoted() {
+        let log = "u1 user \"go\"\na1 <- u1 reply m1 text \"\\n\\n\"\na2 <- a1 reply m2 {\"type\":\"server_tool_use\",\"name\":\"web_search\"}";
+        insta::assert_snapshot!(drawn(log, Level::Full), @r#"
+        # go
+
+        s1 · /home/ada/loom · main
+
+        ## 1
+
+        > go
+
+        - server_tool_use: {"type":"server_tool_use","name":"web_search"}
         "#);
     }
 

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 
 use rustc_hash::FxHashSet;
-use threadline_entry::lens::{Block, FrameLink, PrLink};
+use threadline_entry::lens::{Block, FrameLink, Lens, PrLink};
 use threadline_entry::{Entry, Json, Kind};
 use threadline_session::{Agent, Compaction, Input, Session, Thread, editor_context};
 use threadline_usage::Totals;
@@ -25,6 +25,9 @@ use crate::transcript::{AgentView, Body, Item, anchor};
 
 /// Sub-agents start sub-agents; nobody reads further down than this.
 const DEPTH: usize = 100;
+
+/// So much is told of a block that nothing is known about, in bytes; all of it stands in the log.
+const UNTOLD: usize = 300;
 
 /// Tells what happened in one session of a family.
 #[derive(Clone, Copy)]
@@ -196,7 +199,12 @@ impl<'f> Teller<'f> {
                 let text = format!("{} → {}", model(block.from()), model(block.to()));
                 Body::Trouble { label: "model switched".to_owned(), text }
             }
-            kind => Body::Event { label: kind.to_owned(), text: String::new() },
+            kind => {
+                let raw = block.object().json().raw();
+                let start = &raw[..raw.floor_char_boundary(UNTOLD)];
+                let more = if start.len() < raw.len() { " …" } else { "" };
+                Body::Event { label: kind.to_owned(), text: format!("{start}{more}") }
+            }
         })
     }
 
