@@ -1,5 +1,7 @@
 //! The colours of a terminal: SGR sequences become spans, and everything else that commands one is shown.
 
+use threadline_view::{Printed, printed};
+
 use crate::markup::Markup;
 
 /// What the text looks like from here on.
@@ -18,21 +20,12 @@ struct Look {
 /// Adds what a command printed.
 pub(crate) fn terminal(out: &mut Markup, text: &str) {
     let mut look = Look::default();
-    let mut rest = text;
-    while let Some(at) = rest.find("\u{1b}[") {
-        let after = &rest[at + 2..];
-        let end = after.find(|ch: char| !matches!(ch, '0'..='9' | ';' | ':'));
-        let Some(end) = end.filter(|end| after.as_bytes()[*end] == b'm') else {
-            // Some other command to the terminal, which is shown as it is.
-            look.span(out, &rest[..at + 2]);
-            rest = after;
-            continue;
-        };
-        look.span(out, &rest[..at]);
-        look.change(&after[..end]);
-        rest = &after[end + 1..];
+    for part in printed(text) {
+        match part {
+            Printed::Text(text) => look.span(out, text),
+            Printed::Colours(codes) => look.change(codes),
+        }
     }
-    look.span(out, rest);
 }
 
 const FORE: [&str; 17] = [

@@ -2,39 +2,32 @@
 
 use anstyle::{Ansi256Color, AnsiColor, Color, Effects, RgbColor, Style};
 
+use threadline_view::{Printed, printed, uncoloured};
+
 use crate::styled::Styled;
 use crate::visible;
 
-/// The text with the styles that its own colour sequences ask for, over `base`. Sequences that do anything
-/// but colour are shown.
+/// The text with the styles that its own colour sequences ask for, over `base`. Other sequences are shown.
 pub(crate) fn colours(text: &str, base: Style) -> Styled {
     let mut out = Styled::default();
     let mut style = base;
-    let mut rest = text;
-    while let Some(start) = rest.find("\u{1b}[") {
-        let body = &rest[start + 2..];
-        let end = body.find(|ch: char| !ch.is_ascii_digit() && ch != ';').unwrap_or(body.len());
-        if !body[end..].starts_with('m') {
-            out.push(style, &visible(&rest[..start + 2]));
-            rest = body;
-            continue;
+    for part in printed(text) {
+        match part {
+            Printed::Text(text) => out.push(style, &visible(text).replace('\t', "    ")),
+            Printed::Colours(codes) => style = apply(style, base, codes),
         }
-        out.push(style, &visible(&rest[..start]).replace('\t', "    "));
-        style = apply(style, base, &body[..end]);
-        rest = &body[end + 1..];
     }
-    out.push(style, &visible(rest).replace('\t', "    "));
     out
 }
 
 /// The text without the colours that a program gave it, and without the return at its end; the rest is made visible.
 pub fn without_colours(text: &str) -> String {
-    colours(text.trim_end_matches('\r'), Style::new()).text()
+    visible(&uncoloured(text.trim_end_matches('\r'))).replace('\t', "    ")
 }
 
 /// The style after a colour sequence.
 fn apply(mut style: Style, base: Style, codes: &str) -> Style {
-    let mut codes = codes.split(';').map(|code| code.parse::<u8>().unwrap_or(0));
+    let mut codes = codes.split([';', ':']).map(|code| code.parse::<u8>().unwrap_or(0));
     while let Some(code) = codes.next() {
         let add = |effect: Effects| style.effects(style.get_effects() | effect);
         style = match code {

@@ -42,11 +42,6 @@ impl Styled {
         }
     }
 
-    /// The text alone.
-    pub(crate) fn text(&self) -> String {
-        self.runs.iter().map(|run| &*run.text).collect()
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.runs.iter().all(|run| run.text.is_empty())
     }

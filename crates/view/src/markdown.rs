@@ -8,6 +8,7 @@ use crate::card::{Card, first_line};
 use crate::diff::{Change, Hunk};
 use crate::filter::{Filter, Level};
 use crate::name::{input_name, outcome_name};
+use crate::printed::uncoloured;
 use crate::transcript::{Body, CallView, Item, Transcript, TurnView};
 
 /// The session as Markdown.
@@ -270,7 +271,7 @@ impl Writer<'_> {
 
     /// A fence that nothing inside can close. What is printed in colours comes without them.
     fn fence(&mut self, depth: usize, language: &str, text: &str) {
-        let text = plain(text);
+        let text = uncoloured(text);
         let text = text.trim_end().trim_start_matches(['\n', '\r']);
         if text.is_empty() {
             return;
@@ -323,20 +324,6 @@ fn code(text: &str) -> String {
 
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Output without the colours it was printed in.
-fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find("\u{1b}[") {
-        out.push_str(&rest[..at]);
-        let after = &rest[at + 2..];
-        let end = after.find(|ch: char| ch.is_ascii_alphabetic()).map_or(after.len(), |end| end + 1);
-        rest = &after[end..];
-    }
-    out.push_str(rest);
-    out
 }
 
 #[cfg(test)]

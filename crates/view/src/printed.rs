@@ -1,0 +1,93 @@
+//! What a program printed: text, and the colours it asked a terminal for.
+
+/// A part of what a program printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Printed<'a> {
+    /// Text. Whatever else would command a terminal is still in it, for those who show it to make visible.
+    Text(&'a str),
+    /// The colours of what follows: the numbers of a sequence, set apart by `;` or `:`.
+    Colours(&'a str),
+}
+
+/// Cuts what a program printed into text and colours. Of a link the text stays; that a line is to be wiped first is left
+/// out, since nothing stands on it.
+pub fn printed(text: &str) -> impl Iterator<Item = Printed<'_>> {
+    let mut rest = text;
+    // What was read as a command, and comes behind the text before it.
+    let mut next = None;
+    std::iter::from_fn(move || {
+        loop {
+            if let Some(colours) = next.take() {
+                return Some(Printed::Colours(colours));
+            }
+            if rest.is_empty() {
+                return None;
+            }
+            let (before, command, after) = first_command(rest).unwrap_or((rest, None, ""));
+            rest = after;
+            next = command;
+            if !before.is_empty() {
+                return Some(Printed::Text(before));
+            }
+        }
+    })
+}
+
+/// The text alone.
+pub fn uncoloured(text: &str) -> String {
+    let text = printed(text).filter_map(|part| match part {
+        Printed::Text(text) => Some(text),
+        Printed::Colours(_) => None,
+    });
+    text.collect()
+}
+
+/// The text before the first command that is known, the numbers of its colours if it sets any, and what follows.
+fn first_command(text: &str) -> Option<(&str, Option<&str>, &str)> {
+    text.match_indices('\u{1b}').find_map(|(at, _)| {
+        let (before, escape) = text.split_at(at);
+        if let Some(body) = escape.strip_prefix("\u{1b}[") {
+            let end = body.find(|ch: char| !matches!(ch, '0'..='9' | ';' | ':'))?;
+            return match body.as_bytes()[end] {
+                b'm' => Some((before, Some(&body[..end]), &body[end + 1..])),
+                b'K' => Some((before, None, &body[end + 1..])),
+                _ => None,
+            };
+        }
+        let link = escape.strip_prefix("\u{1b}]8;")?;
+        let end = link.find(['\u{7}', '\u{1b}', '\n'])?;
+        let after = link[end..].strip_prefix('\u{7}').or_else(|| link[end..].strip_prefix("\u{1b}\\"))?;
+        Some((before, None, after))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Printed::{Colours, Text};
+    use super::*;
+
+    #[test]
+    fn colours_are_told_and_links_and_wiped_lines_leave_their_text() {
+        let all = |text| printed(text).collect::<Vec<_>>();
+        assert_eq!(all("\u{1b}[1;31mred\u{1b}[m!"), [Colours("1;31"), Text("red"), Colours(""), Text("!")]);
+        assert_eq!(all("a\u{1b}[2Kb\u{1b}[K"), [Text("a"), Text("b")]);
+        assert_eq!(
+            uncoloured("see \u{1b}]8;;http://x/\u{1b}\\the \u{1b}[4mloom\u{1b}[0m\u{1b}]8;;\u{7}."),
+            "see the loom."
+        );
+        // What is not known, or torn, stays.
+        for text in [
+            "",
+            "plain",
+            "\u{1b}[2J",
+            "\u{1b}[31",
+            "\u{1b}]8;;http://x\n",
+            "\u{1b}]0;t\u{7}",
+            "\u{1b}",
+            "\u{1b}[é",
+        ] {
+            assert_eq!(uncoloured(text), text);
+        }
+        assert_eq!(all("\u{1b}[2J\u{1b}[1mx"), [Text("\u{1b}[2J"), Colours("1"), Text("x")]);
+    }
+}
