@@ -313,11 +313,10 @@ pub(crate) fn opening(
 }
 
 pub(crate) fn title(transcript: &Transcript, lines: &[OutlineLine]) -> String {
-    // `/clear` says nothing of a session, unless nothing else was said.
-    let titles = || lines.iter().map(|line| line.title.trim()).filter(|title| !title.is_empty());
-    let first = || titles().find(|title| !title.starts_with(['/', '!'])).or_else(|| titles().next());
-    let title = transcript.title.as_deref().map(str::trim).filter(|title| !title.is_empty());
-    let title = title.or_else(first).or(transcript.id.as_deref()).unwrap_or("Session");
+    let first = lines.iter().map(|line| &*line.title);
+    let titles = [transcript.title.as_deref(), transcript.first_prompt.as_deref()].into_iter().flatten();
+    let mut titles = titles.chain(first).chain(transcript.id.as_deref());
+    let title = titles.find(|title| !title.trim().is_empty()).unwrap_or("Session");
     words::first_words(title, 120)
 }
 

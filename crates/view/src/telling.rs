@@ -119,12 +119,9 @@ pub(crate) fn facts(session: &Session) -> Transcript {
         let found = session.entries().iter().rev().find_map(|entry| entry.get(key)?.as_str());
         found.filter(|text| !text.is_empty()).map(Cow::into_owned)
     };
-    let typed = |aside: bool, wanted: &dyn Fn(Input) -> bool| {
-        (0..session.entries().len()).find_map(|idx| {
+    let typed = |entries: &[usize], wanted: &dyn Fn(Input) -> bool| {
+        entries.iter().find_map(|&idx| {
             let input = session.input(idx).filter(|input| wanted(*input))?;
-            if session.is_sidechain(idx) != aside {
-                return None;
-            }
             let content = session.entries()[idx].message()?.content()?;
             let mut texts = content.blocks().filter_map(|block| block.text());
             let text = content.as_str().or_else(|| texts.find(|text| editor_context(text).is_none()))?;
@@ -135,15 +132,14 @@ pub(crate) fn facts(session: &Session) -> Transcript {
     let prompt = |input: Input| input == Input::Prompt || input.is_from_editor();
     let command = |input: Input| input == Input::SlashCommand;
     let message = |input: Input| input == Input::TeammateMessage;
+    let thread = session.thread().entries;
+    let said = |wanted: &dyn Fn(Input) -> bool| typed(&thread, wanted);
+    // A session of commands alone is called after the first one, that of a teammate after what it was asked.
+    let said = said(&prompt).or_else(|| said(&command)).or_else(|| said(&message));
     Transcript {
         id: session.id().map(Cow::into_owned),
         title: session.title().map(Cow::into_owned),
-        // A session of commands alone is called after the first one, that of a teammate or a sub-agent after what it was
-        // asked.
-        first_prompt: typed(false, &prompt)
-            .or_else(|| typed(false, &command))
-            .or_else(|| typed(false, &message))
-            .or_else(|| typed(true, &prompt)),
+        first_prompt: said.or_else(|| typed(&(0..session.entries().len()).collect::<Vec<_>>(), &prompt)),
         cwd: session.entries().iter().find_map(|entry| entry.get("cwd")?.as_str()).map(Cow::into_owned),
         git_branch: last("gitBranch"),
         version: last("version"),

@@ -172,6 +172,8 @@ fn a_session_is_called_after_what_a_person_said() {
     assert_eq!(heading(&format!("{command}\n{agent}")).as_deref(), Some("/weave the cloth"));
     assert_eq!(heading(&format!("{command}\nu2 <- u1 user \"hello\"")).as_deref(), Some("hello"));
     assert_eq!(heading(agent).as_deref(), Some("Look for knots."));
+    let left = "u1 user \"left\"\na1 <- u1 reply m1 text \"one\"\nu2 user \"instead\"\na2 <- u2 reply m2 text \"two\"\nlast-prompt \"instead\" leaf a2";
+    assert_eq!(heading(left).as_deref(), Some("instead"));
     let message =
         "u1 user \"<teammate-message teammate_id=\\\"lead\\\" summary=\\\"weave\\\">Go.</teammate-message>\"";
     assert_eq!(heading(message).as_deref(), Some("lead: weave"));
