@@ -14,11 +14,10 @@ mod page;
 mod styled;
 mod table;
 mod transcript;
-mod visible;
 
 pub use ansi::without_colours;
 pub use outline::render_outline;
 pub use page::{Label, Page};
 pub use table::{Align, Column, table};
+pub use threadline_view::visible;
 pub use transcript::{Style, Telegraph, render_end, render_items, render_transcript};
-pub use visible::visible;

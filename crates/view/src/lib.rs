@@ -25,6 +25,7 @@ mod teller;
 mod telling;
 mod transcript;
 mod usage_board;
+mod visible;
 pub mod wire;
 
 pub use card::{Card, Choice, CommandCard, Question, Todo};
@@ -49,3 +50,4 @@ pub use transcript::{
     AgentView, Attached, Body, BranchView, CallView, Item, Timing, Tokens, Transcript, TurnView, anchor,
 };
 pub use usage_board::{DayUse, UsageBoard};
+pub use visible::visible;

@@ -1,5 +1,6 @@
 //! A session as Markdown, for people and for models: few words around what was said.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use threadline_session::{Input, Outcome};
@@ -10,6 +11,7 @@ use crate::filter::{Filter, Level};
 use crate::name::{input_name, outcome_name};
 use crate::printed::uncoloured;
 use crate::transcript::{Body, CallView, Item, Transcript, TurnView};
+use crate::visible::visible;
 
 /// The session as Markdown.
 ///
@@ -48,7 +50,7 @@ pub fn markdown(transcript: &Transcript, level: Level) -> String {
     let end = writer.out.trim_end().len();
     writer.out.truncate(end);
     writer.out.push('\n');
-    writer.out
+    writer.written()
 }
 
 /// Some turns of a session as Markdown, as they stand in the whole.
@@ -56,7 +58,7 @@ pub fn markdown_turns(turns: &[TurnView], cwd: Option<&str>, level: Level) -> St
     let mut writer = Writer { out: String::new(), level, cwd, in_list: false };
     writer.turns(turns);
     writer.leave_list();
-    writer.out
+    writer.written()
 }
 
 struct Writer<'a> {
@@ -67,6 +69,14 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
+    /// All of it; nothing commands the terminal of whoever prints it.
+    fn written(self) -> String {
+        match visible(&self.out) {
+            Cow::Owned(shown) => shown,
+            Cow::Borrowed(_) => self.out,
+        }
+    }
+
     fn wants(&self, item: &Item) -> bool {
         Filter::level(self.level).wants(item)
     }

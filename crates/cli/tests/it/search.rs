@@ -61,11 +61,11 @@ fn colours_that_a_program_printed_are_left_out_and_nothing_else() {
     let home = TestHome::new();
     let talk = r#"
 a1        reply  m1 tool t1 Bash {"command":"make"}
-r1 <- a1  result t1 "\u001b[31merror:\u001b[0m the \u001b[1mloom\u001b[22m broke\r\n\u001b[2Kdone"
+r1 <- a1  result t1 "\u001b[31merror:\u001b[0m the \u001b[1mloom\u001b[22m broke\r\n\u001b[2Jdone"
 "#;
     home.session_in("/home/ada/loom", "aaaaaaaa-0000-4000-8000-000000000001", talk);
     let found = at_home(&home, &["search", "-C", "1", "loom broke"]).out;
-    assert!(found.contains("error: the loom broke\n") && found.contains("^[[2Kdone"), "{found}");
+    assert!(found.contains("error: the loom broke\n") && found.contains("^[[2Jdone"), "{found}");
 }
 
 #[test]
