@@ -100,22 +100,21 @@ impl Server {
         let ending = state.ending.subscribe();
         let served = runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(listener)?;
-            tokio::spawn(async move {
+            let serving = axum::serve(listener, router).with_graceful_shutdown(ended(ending));
+            let end = async {
                 tokio::select! {
                     () = stop.notified() => {}
                     _ = tokio::signal::ctrl_c() => {}
                 }
                 state.ending.send_replace(true);
-            });
-            let serving = axum::serve(listener, router).with_graceful_shutdown(ended(ending.clone()));
-            // What is being answered is given a moment, and then cut.
-            let cut = async {
-                ended(ending.clone()).await;
+                // What is being answered is given a moment, and then cut.
                 tokio::time::sleep(GRACE).await;
             };
             tokio::select! {
+                // Before anything is answered, somebody listens for Ctrl-C.
+                biased;
+                () = end => Ok(()),
                 served = serving.into_future() => served,
-                () = cut => Ok(()),
             }
         });
         runtime.shutdown_background();
