@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 use threadline_entry::{Entry, Finding};
-use threadline_html::RawLines;
+use threadline_html::{RawLine, RawLines};
 use threadline_session::{Agent, Family, Inside, Session, Spawn};
 use threadline_store::{AgentFile, Candidate, FindError, SessionFile, read_log};
 use threadline_usage::Book;
@@ -55,10 +55,15 @@ pub(crate) fn session(path: &Path, id: &str) -> Result<Session, CommandError> {
 fn session_and_lines(path: &Path, id: &str, raw: &mut RawLines) -> Result<Session, CommandError> {
     let mut session = Session::with_id(id);
     read(path, |entry, findings| {
-        raw.add(entry.at().line_no, entry.text());
+        raw.add(raw_line(&entry));
         session.push(entry, findings);
     })?;
     Ok(session)
+}
+
+fn raw_line(entry: &Entry) -> RawLine {
+    let (whole, range) = entry.shared_text();
+    RawLine { line_no: entry.at().line_no, whole, range }
 }
 
 fn read(path: &Path, sink: impl FnMut(Entry, Vec<Finding>)) -> Result<(), CommandError> {
@@ -91,7 +96,7 @@ pub(crate) fn family_and_lines(
     let (family, spending) = price(main, agents, &book);
     for agent in &family.agents[family.logged().len()..] {
         raw.begin(&agent.id);
-        agent.session.entries().iter().for_each(|entry| raw.add(entry.at().line_no, entry.text()));
+        agent.session.entries().iter().for_each(|entry| raw.add(raw_line(entry)));
     }
     Ok((family, spending))
 }

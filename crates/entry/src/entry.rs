@@ -1,6 +1,7 @@
 //! One line of a log, exactly as it was written, and where it stands.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::finding::{Code, Finding};
@@ -243,6 +244,14 @@ impl Entry {
     /// The line as text; what is no UTF-8 is U+FFFD.
     pub fn text(&self) -> &str {
         self.raw.text()
+    }
+
+    /// The line as [`text`](Self::text) to keep, and where it stands in that. It is copied only where it is not shared already.
+    pub fn shared_text(&self) -> (Arc<String>, Range<usize>) {
+        match &self.raw {
+            Raw::Shared(text, (start, end)) => (Arc::clone(text), *start as usize..*end as usize),
+            Raw::Text(text) | Raw::Bytes(_, text) => (Arc::new(text.to_string()), 0..text.len()),
+        }
     }
 
     /// What follows the bytes in the file.

@@ -35,7 +35,7 @@ pub use lists::{
 pub use markup::Markup;
 pub use pack::Spool;
 pub use page::{Images, Options, Page, page, turn};
-pub use raw::RawLines;
+pub use raw::{RawLine, RawLines};
 pub use served::{
     Part, PartTurn, RailPart, Served, around, changes_page, inside, part, rail_part, served_page,
 };

@@ -8,16 +8,16 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use flate2::{Compress, Compression, FlushCompress, Status};
 
 use crate::markup::Markup;
+use crate::raw::{self, RawLine};
 
 /// Parts are packed together until they are about as large as this, so that small ones compress well too.
-const BLOB: usize = 128 << 10;
+pub(crate) const BLOB: usize = 128 << 10;
 
 /// A pack that one part alone made larger than this is compressed in pieces, so that no core has to do it alone.
 const PIECE: usize = 256 << 10;
 
-/// So many pieces may wait to be compressed; who makes more compresses one instead. The second figure is for those who
-/// have a lot to compress: all are busy then, and memory is dear.
-const AHEAD: [usize; 2] = [24, 4];
+/// So many pieces of text may wait to be compressed; who makes more compresses one instead.
+const AHEAD: usize = 8;
 
 /// What is compressed waits in memory; if it is more than this, all of it waits in the spool.
 const KEPT: usize = 3 << 20;
@@ -61,31 +61,19 @@ impl Pack {
         self.n_parts - 1
     }
 
-    /// Whether the next part begins a pack.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.open.is_empty()
-    }
-
     /// For each pack the number of its first part.
     pub(crate) fn starts(&self) -> &[usize] {
         &self.starts
     }
 
     /// Lets the next part begin a pack.
-    pub(crate) fn close(&mut self) {
+    fn close(&mut self) {
         if self.open.is_empty() {
             return;
         }
         let pack = std::mem::take(&mut self.open);
-        let n_pieces = pack.len().div_ceil(PIECE);
-        self.open = self.press.push(self.starts.len() - 1, pack);
-        for _ in 0..n_pieces {
-            let press = Arc::clone(&self.press);
-            rayon::spawn(move || {
-                press.compress_one();
-            });
-        }
-        while self.press.is_overfull() && self.press.compress_one() {}
+        self.open = self.press.push_text(self.starts.len() - 1, pack);
+        while self.press.state().full.len() > AHEAD && self.press.compress_one() {}
     }
 
     /// Writes all packs.
@@ -96,7 +84,7 @@ impl Pack {
 }
 
 /// Where packs are compressed.
-struct Press {
+pub(crate) struct Press {
     /// What packs are named by, with their number behind it.
     prefix: &'static str,
     state: Mutex<State>,
@@ -105,17 +93,15 @@ struct Press {
 }
 
 /// A pack that is full, or a piece of it.
-struct Piece {
-    /// The pack's number.
-    number: usize,
-    pack: Arc<String>,
-    /// Where it begins in the pack.
-    start: usize,
+enum Full {
+    /// What stands in a text from somewhere on.
+    Text(Arc<String>, usize),
+    Lines(Vec<RawLine>),
 }
 
 struct State {
     /// What waits to be compressed.
-    full: VecDeque<Piece>,
+    full: VecDeque<(usize, Full)>,
     /// Room that was used and can be again.
     spare: Vec<String>,
     /// How many were begun, and how many of those are being compressed.
@@ -134,7 +120,7 @@ struct State {
 }
 
 impl Press {
-    fn new(prefix: &'static str, spool: Box<dyn Spool>) -> Self {
+    pub(crate) fn new(prefix: &'static str, spool: Box<dyn Spool>) -> Self {
         let state = State {
             full: VecDeque::new(),
             spare: Vec::new(),
@@ -155,56 +141,91 @@ impl Press {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what will be compressed, and returns room for more.
-    fn push(&self, number: usize, pack: String) -> String {
+    /// Takes a pack that will be compressed, and returns room for another.
+    fn push_text(self: &Arc<Self>, number: usize, pack: String) -> String {
         let pack = Arc::new(pack);
-        let starts = (0..pack.len()).step_by(PIECE);
-        let mut state = self.state();
-        state.full.extend(starts.map(|start| Piece { number, pack: Arc::clone(&pack), start }));
-        state.spare.pop().unwrap_or_default()
+        for start in (0..pack.len()).step_by(PIECE) {
+            self.push(number, Full::Text(Arc::clone(&pack), start));
+        }
+        self.state().spare.pop().unwrap_or_default()
     }
 
-    fn is_overfull(&self) -> bool {
-        let state = self.state();
-        state.full.len() > AHEAD[usize::from(state.is_spooled)]
+    /// Takes a pack of lines that will be compressed, so many bytes once they are joined.
+    pub(crate) fn push_lines(self: &Arc<Self>, number: usize, lines: Vec<RawLine>, n_bytes: usize) {
+        if n_bytes > PIECE {
+            let mut pack = String::with_capacity(n_bytes);
+            raw::join(&lines, &mut pack);
+            self.push_text(number, pack);
+        } else {
+            self.push(number, Full::Lines(lines));
+        }
+    }
+
+    fn push(self: &Arc<Self>, number: usize, full: Full) {
+        self.state().full.push_back((number, full));
+        let press = Arc::clone(self);
+        rayon::spawn(move || {
+            press.compress_one();
+        });
     }
 
     /// Compresses the first of those that wait, for an element that nothing runs. Answers `false` if none waits.
     fn compress_one(&self) -> bool {
         let mut state = self.state();
-        let Some(Piece { number, pack, start }) = state.full.pop_front() else { return false };
+        let Some((number, full)) = state.full.pop_front() else { return false };
         let turn = state.n_begun;
         state.n_begun += 1;
         state.n_at_work += 1;
         drop(state);
-        let end = (start + PIECE).min(pack.len());
-        let is_last = end == pack.len();
-        let mut out = Markup::new();
-        if start == 0 {
-            out.lit("<script type=\"application/octet-stream\" id=\"").lit(self.prefix);
-            out.num(number as u64).lit("\">");
-        }
-        deflate(&pack.as_bytes()[start..end], is_last, |packed| {
-            out.base64(packed);
-        });
-        if is_last {
-            out.lit("</script>\n");
-        }
+        let (element, spare) = self.element(number, full);
         let mut state = self.state();
         state.n_at_work -= 1;
-        state.put(turn, out);
-        // A part that was far larger than a pack has no room to give to others.
-        if let Some(mut room) = Arc::into_inner(pack).filter(|room| room.capacity() <= 4 * BLOB) {
-            room.clear();
-            state.spare.push(room);
-        }
+        state.put(turn, element);
+        state.spare.extend(spare);
         if state.n_at_work == 0 {
             self.at_rest.notify_all();
         }
         true
     }
 
-    fn write(&self, to: &mut dyn Write) -> io::Result<()> {
+    /// The element of a pack, or a piece of it; and room that can be used again.
+    fn element(&self, number: usize, full: Full) -> (Markup, Option<String>) {
+        thread_local! {
+            static JOINED: RefCell<String> = const { RefCell::new(String::new()) };
+        }
+        match full {
+            Full::Text(pack, start) => {
+                let end = (start + PIECE).min(pack.len());
+                let out = self.part(number, &pack.as_bytes()[start..end], start == 0, end == pack.len());
+                // A part that was far larger than a pack has no room to give to others.
+                let mut spare = Arc::into_inner(pack).filter(|room| room.capacity() <= 4 * BLOB);
+                spare.iter_mut().for_each(String::clear);
+                (out, spare)
+            }
+            Full::Lines(lines) => JOINED.with_borrow_mut(|joined| {
+                joined.clear();
+                raw::join(&lines, joined);
+                (self.part(number, joined.as_bytes(), true, true), None)
+            }),
+        }
+    }
+
+    fn part(&self, number: usize, bytes: &[u8], is_first: bool, is_last: bool) -> Markup {
+        let mut out = Markup::new();
+        if is_first {
+            out.lit("<script type=\"application/octet-stream\" id=\"").lit(self.prefix);
+            out.num(number as u64).lit("\">");
+        }
+        deflate(bytes, is_last, |packed| {
+            out.base64(packed);
+        });
+        if is_last {
+            out.lit("</script>\n");
+        }
+        out
+    }
+
+    pub(crate) fn write(&self, to: &mut dyn Write) -> io::Result<()> {
         while self.compress_one() {}
         let state = self.state();
         let mut state = self

@@ -1,14 +1,31 @@
 //! The lines of the log themselves, carried along compressed and shown on demand.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
+use std::ops::Range;
+use std::sync::Arc;
 
 use crate::markup::Markup;
-use crate::pack::{self, Pack, Spool};
+use crate::pack::{self, BLOB, Press, Spool};
+
+/// A line of a log.
+pub struct RawLine {
+    /// Its number.
+    pub line_no: u64,
+    /// Something that the line is a part of. It is shared with those who read the line, so that nothing is copied.
+    pub whole: Arc<String>,
+    /// Where in that it stands.
+    pub range: Range<usize>,
+}
 
 /// The lines of a session and its sub-agents, compressed while they come.
 #[derive(Default)]
 pub struct RawLines {
-    pack: Option<Pack>,
+    press: Option<Arc<Press>>,
+    /// The lines of the next pack, and how many bytes they are.
+    open: Vec<RawLine>,
+    n_bytes: usize,
+    n_packs: usize,
     /// Each log's name, and for each of its packs its number and its first line.
     logs: Vec<(String, Vec<(usize, u64)>)>,
     last: u64,
@@ -17,27 +34,42 @@ pub struct RawLines {
 impl RawLines {
     /// None yet; once compressed they wait in `spool` for the page to be written.
     pub fn new(spool: Box<dyn Spool>) -> Self {
-        Self { pack: Some(Pack::new("r", '\n', spool)), ..Self::default() }
+        Self { press: Some(Arc::new(Press::new("r", spool))), ..Self::default() }
     }
 
     /// Begins a log: that of the session itself, which has no name, or that of a sub-agent, by its id.
     pub fn begin(&mut self, name: &str) {
+        self.close();
         self.logs.push((name.to_owned(), Vec::new()));
-        self.pack.as_mut().map(Pack::close);
     }
 
     /// Adds the next line of the log that was begun last.
-    pub fn add(&mut self, line_no: u64, text: &str) {
-        let (Some(pack), Some((_, starts))) = (&mut self.pack, self.logs.last_mut()) else { return };
-        if pack.is_closed() && (line_no != self.last || starts.is_empty()) {
-            starts.push((pack.starts().len(), line_no));
+    pub fn add(&mut self, line: RawLine) {
+        let Some((_, starts)) = self.logs.last_mut().filter(|_| self.press.is_some()) else { return };
+        if self.open.is_empty() && (line.line_no != self.last || starts.is_empty()) {
+            starts.push((self.n_packs, line.line_no));
         }
-        self.last = line_no;
-        pack.add([&format!("{line_no} "), text]);
+        self.last = line.line_no;
+        let digits = line.line_no.checked_ilog10().unwrap_or(0) as usize + 1;
+        self.n_bytes += digits + line.range.len() + 2;
+        self.open.push(line);
+        if self.n_bytes >= BLOB {
+            self.close();
+        }
+    }
+
+    /// Lets the next line begin a pack.
+    fn close(&mut self) {
+        let lines = std::mem::take(&mut self.open);
+        if let Some(press) = self.press.as_ref().filter(|_| !lines.is_empty()) {
+            press.push_lines(self.n_packs, lines, self.n_bytes);
+            self.n_packs += 1;
+        }
+        self.n_bytes = 0;
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.pack.as_ref().is_none_or(|pack| pack.starts().is_empty())
+        self.n_packs == 0 && self.open.is_empty()
     }
 
     /// Adds `{"log":[[pack, first line], …], …}`.
@@ -59,7 +91,17 @@ impl RawLines {
         out.lit("}");
     }
 
-    pub(crate) fn write(self, to: &mut dyn Write) -> io::Result<()> {
-        self.pack.map_or(Ok(()), |pack| pack.write(to))
+    pub(crate) fn write(mut self, to: &mut dyn Write) -> io::Result<()> {
+        self.close();
+        self.press.map_or(Ok(()), |press| press.write(to))
+    }
+}
+
+/// Adds lines as a pack holds them: each with its number before it.
+pub(crate) fn join(lines: &[RawLine], out: &mut String) {
+    for line in lines {
+        let _ = write!(out, "{} ", line.line_no);
+        out.push_str(&line.whole[line.range.clone()]);
+        out.push('\n');
     }
 }

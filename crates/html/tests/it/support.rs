@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use jiff::tz::TimeZone;
-use threadline_html::{Options, RawLines, Spool, page, turn};
+use threadline_html::{Options, RawLine, RawLines, Spool, page, turn};
 use threadline_session::Family;
 use threadline_view::{Transcript, transcript};
 
@@ -63,7 +63,8 @@ pub(crate) fn raw(family: &Family) -> RawLines {
     for (name, session) in std::iter::once(("", &family.main)).chain(agents) {
         raw.begin(name);
         for entry in session.entries() {
-            raw.add(entry.at().line_no, entry.text());
+            let (whole, range) = entry.shared_text();
+            raw.add(RawLine { line_no: entry.at().line_no, whole, range });
         }
     }
     raw
