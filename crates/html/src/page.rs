@@ -3,12 +3,14 @@
 use std::io::{self, Write};
 
 use jiff::tz::TimeZone;
-use threadline_view::{Money, OutlineLine, Transcript, TurnView, figure, outline};
+use threadline_view::{OutlineLine, Transcript, TurnView, figure, outline};
 
 use crate::asset;
 use crate::card;
 use crate::markup::Markup;
+use crate::opening::{opening, title};
 use crate::pack::{self, Pack, Spool};
+use crate::rail::{bars, outline_line};
 use crate::raw::RawLines;
 use crate::sheet::Sheet;
 use crate::turn::{self, Place};
@@ -245,92 +247,6 @@ impl Page<'_> {
     }
 }
 
-/// The title page: what this session is, in a few lines. Its header is left open.
-pub(crate) fn opening(
-    out: &mut Markup,
-    transcript: &Transcript,
-    title: &str,
-    lines: &[OutlineLine],
-    span: Option<(i64, i64)>,
-    zone: &TimeZone,
-) {
-    out.lit("<header class=\"opening\"><h1>").text(title).lit("</h1><p class=\"facts\">");
-    let mut facts: Vec<String> = Vec::new();
-    facts.extend(span.and_then(|span| Some(words::span(span, zone, "%-d %B %Y")?.0)));
-    facts.extend(transcript.cwd.clone());
-    facts.extend(transcript.git_branch.clone().map(|branch| format!("branch {branch}")));
-    facts.push(figure::plural(lines.len() as u64, "turn"));
-    let sum = |figure: fn(&OutlineLine) -> usize| lines.iter().map(figure).sum::<usize>();
-    let (calls, errors) = (sum(|line| line.calls), sum(|line| line.errors));
-    if calls > 0 {
-        facts.push(figure::plural(calls as u64, "tool call"));
-    }
-    if sum(|line| line.edits) > 0 {
-        facts.push(format!(
-            "{}, +{} −{}",
-            figure::plural(sum(|line| line.edits) as u64, "edit"),
-            sum(|l| l.lines.0),
-            sum(|l| l.lines.1)
-        ));
-    }
-    let output: u64 = lines.iter().map(|line| line.tokens.output).sum();
-    let input: u64 = lines.iter().map(|line| line.tokens.context()).sum();
-    if output + input > 0 {
-        facts.push(format!("{} tokens in, {} out", figure::short_count(input), figure::short_count(output)));
-    }
-    if transcript.spent.calls > 0 {
-        facts.push(transcript.spent.short_cost());
-    }
-    facts.extend(transcript.version.clone().map(|version| format!("Claude Code {version}")));
-    for (i, fact) in facts.iter().enumerate() {
-        out.lit(if i > 0 { " <span>·</span> " } else { "" }).text(fact);
-    }
-    out.lit("</p>");
-    if let Some(id) = &transcript.id {
-        out.lit("<p class=\"facts id\">").text(id).lit("</p>");
-    }
-    if let Some(caveat) = transcript.spent.caveat() {
-        out.lit("<p class=\"facts\">It cost more than that: ").text(&caveat).lit("</p>");
-    }
-    if errors > 0 {
-        out.lit("<p class=\"wrong\">")
-            .text(&figure::plural(errors as u64, "thing"))
-            .lit(" went wrong on the way</p>");
-    }
-    if !transcript.findings.is_empty() {
-        out.lit("<details class=\"findings\"><summary><span class=\"outcome\">");
-        out.text(&figure::plural(transcript.findings.len() as u64, "fault"))
-            .lit(" in the log</span></summary><ul>");
-        for finding in transcript.findings.iter().take(200) {
-            out.lit("<li>");
-            if let Some(at) = finding.at {
-                out.lit("line ").num(at.line_no).lit(": ");
-            }
-            out.text(&finding.message).lit("</li>");
-        }
-        out.lit("</ul></details>");
-    }
-}
-
-pub(crate) fn title(transcript: &Transcript, lines: &[OutlineLine]) -> String {
-    let first = lines.iter().map(|line| &*line.title);
-    let titles = [transcript.title.as_deref(), transcript.first_prompt.as_deref()].into_iter().flatten();
-    let mut titles = titles.chain(first).chain(transcript.id.as_deref());
-    let title = titles.find(|title| !title.trim().is_empty()).unwrap_or("Session");
-    words::first_words(title, 120)
-}
-
-/// How much of the longest bar each turn has: by what it cost or, where nothing is known of cost, by its tokens.
-pub(crate) fn bars(lines: &[OutlineLine]) -> Vec<u64> {
-    let priced = lines.iter().any(|line| line.spent.cost > Money::ZERO);
-    let fresh = |line: &OutlineLine| match priced {
-        true => (line.spent.cost.to_f64() * 1e6) as u64,
-        false => line.tokens.input + line.tokens.cache_write + line.tokens.output,
-    };
-    let most = lines.iter().map(fresh).max().unwrap_or(0).max(1);
-    lines.iter().map(|line| fresh(line) * 100 / most).collect()
-}
-
 /// Sub-agents that no call started.
 pub(crate) fn strays(sheet: &mut Sheet<'_>, out: &mut Markup, transcript: &Transcript) {
     if transcript.agents.is_empty() {
@@ -383,37 +299,4 @@ fn branches(sheet: &mut Sheet<'_>, out: &mut Markup, transcript: &Transcript) {
         out.lit("</details>");
     }
     out.lit("</section>\n");
-}
-
-pub(crate) fn outline_line(out: &mut Markup, line: &OutlineLine, percent: u64) {
-    out.lit("<li><a href=\"#").text(&line.anchor).lit("\"><span class=\"no\">").num(line.number as u64);
-    out.lit("</span><span class=\"title\">");
-    let title = words::first_words(&line.title, 140);
-    out.text(if title.is_empty() { "No prompt" } else { &title }).lit("</span>");
-    let marks = [
-        (line.errors, "<span class=\"m bad\" title=\"went wrong\"><i aria-hidden=\"true\">✗</i>", " errors"),
-        (line.edits, "<span class=\"m\" title=\"edits\"><i aria-hidden=\"true\">±</i>", " edits"),
-        (
-            line.compactions,
-            "<span class=\"m\" title=\"compactions\"><i aria-hidden=\"true\">⤓</i>",
-            " compactions",
-        ),
-    ];
-    if marks.iter().any(|(count, ..)| *count > 0) || line.open || line.spent.calls > 0 {
-        out.lit("<span class=\"marks\">");
-        for (count, open, word) in marks {
-            if count > 0 {
-                out.lit(open).num(count as u64).lit("<span class=\"sr\">").lit(word).lit("</span></span>");
-            }
-        }
-        if line.open {
-            out.lit("<span class=\"m\">unfinished</span>");
-        }
-        if line.spent.calls > 0 {
-            out.lit("<span class=\"m sum\">").text(&line.spent.short_cost()).lit("</span>");
-        }
-        out.lit("</span>");
-    }
-    out.lit("<svg viewBox=\"0 0 100 2\" preserveAspectRatio=\"none\" aria-hidden=\"true\"><rect height=\"2\" width=\"");
-    out.num(percent.clamp(1, 100)).lit("\"/></svg></a></li>");
 }

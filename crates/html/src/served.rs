@@ -7,7 +7,9 @@
 use threadline_view::{FileChange, Layout, OutlineLine, TurnView, figure};
 
 use crate::markup::Markup;
-use crate::page::{DIALOGS, OUTLINE_STRETCH, Options, bars, opening, outline_line, strays, title};
+use crate::opening::{opening, title};
+use crate::page::{DIALOGS, OUTLINE_STRETCH, Options, strays};
+use crate::rail::{bars, outline_line};
 use crate::sheet::Sheet;
 use crate::site::{Frame, Tab, site_head};
 use crate::turn::{self, Place};

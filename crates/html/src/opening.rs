@@ -1,0 +1,82 @@
+//! The title page: what a session is, in a few lines.
+
+use jiff::tz::TimeZone;
+use threadline_view::{OutlineLine, Transcript, figure};
+
+use crate::markup::Markup;
+use crate::words;
+
+/// The title page: what this session is, in a few lines. Its header is left open.
+pub(crate) fn opening(
+    out: &mut Markup,
+    transcript: &Transcript,
+    title: &str,
+    lines: &[OutlineLine],
+    span: Option<(i64, i64)>,
+    zone: &TimeZone,
+) {
+    out.lit("<header class=\"opening\"><h1>").text(title).lit("</h1><p class=\"facts\">");
+    let mut facts: Vec<String> = Vec::new();
+    facts.extend(span.and_then(|span| Some(words::span(span, zone, "%-d %B %Y")?.0)));
+    facts.extend(transcript.cwd.clone());
+    facts.extend(transcript.git_branch.clone().map(|branch| format!("branch {branch}")));
+    facts.push(figure::plural(lines.len() as u64, "turn"));
+    let sum = |figure: fn(&OutlineLine) -> usize| lines.iter().map(figure).sum::<usize>();
+    let (calls, errors) = (sum(|line| line.calls), sum(|line| line.errors));
+    if calls > 0 {
+        facts.push(figure::plural(calls as u64, "tool call"));
+    }
+    if sum(|line| line.edits) > 0 {
+        facts.push(format!(
+            "{}, +{} −{}",
+            figure::plural(sum(|line| line.edits) as u64, "edit"),
+            sum(|l| l.lines.0),
+            sum(|l| l.lines.1)
+        ));
+    }
+    let output: u64 = lines.iter().map(|line| line.tokens.output).sum();
+    let input: u64 = lines.iter().map(|line| line.tokens.context()).sum();
+    if output + input > 0 {
+        facts.push(format!("{} tokens in, {} out", figure::short_count(input), figure::short_count(output)));
+    }
+    if transcript.spent.calls > 0 {
+        facts.push(transcript.spent.short_cost());
+    }
+    facts.extend(transcript.version.clone().map(|version| format!("Claude Code {version}")));
+    for (i, fact) in facts.iter().enumerate() {
+        out.lit(if i > 0 { " <span>·</span> " } else { "" }).text(fact);
+    }
+    out.lit("</p>");
+    if let Some(id) = &transcript.id {
+        out.lit("<p class=\"facts id\">").text(id).lit("</p>");
+    }
+    if let Some(caveat) = transcript.spent.caveat() {
+        out.lit("<p class=\"facts\">It cost more than that: ").text(&caveat).lit("</p>");
+    }
+    if errors > 0 {
+        out.lit("<p class=\"wrong\">")
+            .text(&figure::plural(errors as u64, "thing"))
+            .lit(" went wrong on the way</p>");
+    }
+    if !transcript.findings.is_empty() {
+        out.lit("<details class=\"findings\"><summary><span class=\"outcome\">");
+        out.text(&figure::plural(transcript.findings.len() as u64, "fault"))
+            .lit(" in the log</span></summary><ul>");
+        for finding in transcript.findings.iter().take(200) {
+            out.lit("<li>");
+            if let Some(at) = finding.at {
+                out.lit("line ").num(at.line_no).lit(": ");
+            }
+            out.text(&finding.message).lit("</li>");
+        }
+        out.lit("</ul></details>");
+    }
+}
+
+pub(crate) fn title(transcript: &Transcript, lines: &[OutlineLine]) -> String {
+    let first = lines.iter().map(|line| &*line.title);
+    let titles = [transcript.title.as_deref(), transcript.first_prompt.as_deref()].into_iter().flatten();
+    let mut titles = titles.chain(first).chain(transcript.id.as_deref());
+    let title = titles.find(|title| !title.trim().is_empty()).unwrap_or("Session");
+    words::first_words(title, 120)
+}
