@@ -312,14 +312,17 @@ pub(crate) fn step_over<'a>(
 
 /// The end of the string that starts at `pos`, its closing quote included.
 fn skip_string(bytes: &[u8], pos: usize) -> usize {
+    const FEW: usize = 3;
     let mut at = pos + 1;
-    while let Some(hit) = find_special(bytes, at) {
+    for _ in 0..FEW {
+        let Some(hit) = find_special(bytes, at) else { return bytes.len() };
         if bytes[hit] == b'"' {
             return hit + 1;
         }
         at = hit + 2;
     }
-    bytes.len()
+    // Where something is escaped, much is: in code every line ends with it.
+    if at < bytes.len() { marks::end_of_string(bytes, at) } else { bytes.len() }
 }
 
 /// The next quote or backslash from `at` on.

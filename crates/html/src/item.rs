@@ -42,7 +42,9 @@ pub(crate) fn items(
         }
         if piece.len() >= PIECE && at < rest.len() {
             sheet.piece(out, &piece, lines(&rest[from..at]), at - from);
-            (piece, from) = (Markup::new(), at);
+            // What it took serves the next one.
+            piece.truncate(0);
+            from = at;
         }
     }
     if from > 0 {

@@ -137,9 +137,9 @@ impl<'a> Page<'a> {
     }
 
     fn end_stretch(&mut self) {
-        let stretch = std::mem::take(&mut self.stretch);
-        if !stretch.is_empty() {
-            self.sheet.piece(&mut self.turns, &stretch, self.lines, self.rows);
+        if !self.stretch.is_empty() {
+            self.sheet.piece(&mut self.turns, &self.stretch, self.lines, self.rows);
+            self.stretch.truncate(0);
         }
         (self.lines, self.rows) = ((u64::MAX, 0), 0);
     }

@@ -305,6 +305,38 @@ pub(super) fn end_of_container(bytes: &[u8], start: usize) -> usize {
     }
 }
 
+/// Behind the quote that ends the string which goes on at `start`, where nothing is escaped; the end of the text if there is none.
+pub(super) fn end_of_string(bytes: &[u8], start: usize) -> usize {
+    match vectors() {
+        Some(level) => {
+            dispatch!(level, simd => end_of_string_by(bytes, start, |block| quote_marks(simd, block)))
+        }
+        None => end_of_string_by(bytes, start, marks),
+    }
+}
+
+/// Where quotes and backslashes stand in 64 bytes.
+#[inline(always)]
+fn quote_marks<S: Simd>(simd: S, block: &[u8; 64]) -> (u64, u64) {
+    let bytes = u8x64::from_slice(simd, block);
+    (bytes.simd_eq(b'"').to_bitmask(), bytes.simd_eq(b'\\').to_bitmask())
+}
+
+#[inline(always)]
+fn end_of_string_by(bytes: &[u8], start: usize, marks: impl Fn(&[u8; 64]) -> (u64, u64)) -> usize {
+    let mut carry = 0;
+    for (i, block) in blocks(&bytes[start..]).enumerate() {
+        let (mut quotes, backslashes) = marks(&block);
+        if backslashes | carry != 0 {
+            quotes &= !escaped(backslashes, &mut carry);
+        }
+        if quotes != 0 {
+            return start + i * 64 + quotes.trailing_zeros() as usize + 1;
+        }
+    }
+    bytes.len()
+}
+
 /// Where brackets, quotes and backslashes stand in 64 bytes.
 struct BracketMarks {
     opening: u64,
@@ -551,6 +583,20 @@ pub(super) mod tests {
                 let torn = &text.as_bytes()[..cut];
                 prop_assert_eq!(in_each_way(|| end_of_container(torn, before.len())), [cut; 3]);
             }
+        }
+
+        #[test]
+        fn the_end_of_a_string_is_found_in_each_way(inner in "(\\PC|\\\\[\"\\\\nu]){0,300}", behind in "[\",\\\\x]{0,70}") {
+            let inner = inner.replace('"', "");
+            let mut plainly = 0;
+            let text = format!("{inner}\"{behind}");
+            let bytes = text.as_bytes();
+            while plainly < bytes.len() && bytes[plainly] != b'"' {
+                plainly += if bytes[plainly] == b'\\' { 2 } else { 1 };
+            }
+            let expected = (plainly + 1).min(bytes.len());
+            prop_assert_eq!(in_each_way(|| end_of_string(bytes, 0)), [expected; 3]);
+            prop_assert_eq!(crate::json::skip_value(format!("\"{text}").as_bytes(), 0), expected + 1);
         }
 
         #[test]
