@@ -1,4 +1,4 @@
-//! The names of the environment variables that threadline reads, and nowhere else.
+//! What threadline learns from around it: environment variables, which are named here and nowhere else, and the time zone.
 
 use jiff::tz::TimeZone;
 

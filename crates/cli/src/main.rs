@@ -9,6 +9,7 @@ mod demo;
 mod env;
 mod error;
 mod load;
+mod lock;
 mod restoring;
 mod ui;
 

@@ -19,7 +19,7 @@ use crate::window::Limit;
 pub struct Ledger {
     names: Names,
     files: Vec<File>,
-    /// One a log that tells of a call; when all logs are known, one a call.
+    /// One for each run of lines that tell of a call; when all logs are known, one a call.
     rows: Vec<Row>,
     /// The key of each row, and behind it the number of the row.
     keys: Vec<u128>,
@@ -44,7 +44,7 @@ pub(crate) struct File {
     pub(crate) project: NameId,
 }
 
-/// A log that holds a call too, and perhaps owns it.
+/// Another run of lines that tell of a call: in a log that holds it too and perhaps owns it, or further on in the same one.
 #[derive(Clone, Copy, Debug)]
 struct Rival {
     row: u32,
@@ -106,7 +106,7 @@ impl Ledger {
         }));
     }
 
-    /// Makes one row of those that tell of the same call. Returns the other logs that hold it.
+    /// Makes one row of those that tell of the same call. Returns what became part of another.
     fn fold(&mut self) -> Vec<Rival> {
         // In order, what is told twice stands side by side. That takes less time than a table, and less room.
         let mut keys = std::mem::take(&mut self.keys);
@@ -186,7 +186,10 @@ impl Ledger {
             } else {
                 *rival
             };
-            copies.push((loser.row, loser.file));
+            // Lines that do not follow each other make no copy within one log.
+            if loser.file != row.file {
+                copies.push((loser.row, loser.file));
+            }
         }
         // A tool call that stands on several lines, or in several logs, is one.
         self.tools.sort_unstable();

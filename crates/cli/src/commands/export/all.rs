@@ -16,6 +16,7 @@ use threadline_view::Transcript;
 use super::{HtmlArgs, html, put};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
+use crate::lock::{locked, unlocked};
 
 /// What the last export into a folder found, so that the next one writes only what changed.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -80,13 +81,12 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<Outcome, CommandError
                 Ok(made) => made,
                 Err(error) => return Some(error),
             };
-            let mut after = after.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            after.sessions.insert(file.id.clone(), made);
+            locked(&after).sessions.insert(file.id.clone(), made);
             None
         })
         .collect();
     drop(progress);
-    let after = after.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let after = unlocked(after);
     let written = after.sessions.iter().filter(|(id, made)| before.sessions.get(*id) != Some(made)).count();
     let listed: Vec<Listed> = listing
         .found

@@ -1,10 +1,12 @@
 //! A page that is drawn while turns are told.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use threadline_html::{Options, Page, Spool};
 use threadline_view::{Filter, Transcript, TurnView};
+
+use crate::lock::{locked, unlocked};
 
 /// So many turns may wait to be drawn; then who tells them draws them.
 const TURNS_AHEAD: usize = 4;
@@ -63,10 +65,6 @@ impl<'a> Drawing<'a> {
     /// Draws what still waits, and hands over the page.
     pub(super) fn finish(self) -> Page<'a> {
         self.draw_on(&mut locked(&self.page));
-        self.page.into_inner().unwrap_or_else(PoisonError::into_inner)
+        unlocked(self.page)
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -136,19 +136,22 @@ impl<'a> Report<'a> {
         self.cx.json || self.args.lines
     }
 
+    /// A moment as people are told it.
+    fn when(&self, moment: jiff::Timestamp) -> String {
+        moment.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M").to_string()
+    }
+
     /// A find on a line of its own: what `show` opens it by, when, what it is, and its text.
     fn line(&self, session: &Searched, hit: &LogHit) -> Option<String> {
         let found = hit.hit.as_ref()?;
         let log = &session.logs[hit.log];
         let place =
             if *log == session.path { session.id.clone() } else { log.to_string_lossy().into_owned() };
-        let moment = found.timestamp.and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok());
-        let when =
-            moment.map(|moment| moment.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M").to_string());
+        let when = moment(found).map(|moment| self.when(moment)).unwrap_or_default();
         let tool = found.tool.as_deref().map(|tool| format!(" {}", visible(tool))).unwrap_or_default();
         let what = self.page.paint(Label::Tool, &format!("{}{tool}", found.kind.name()));
         let text = mark(&found.text.replace(['\n', '\t'], " "), &found.ranges, self.page);
-        Some(format!("{}#{}\t{}\t{what}\t{text}\n", visible(&place), found.anchor, when.unwrap_or_default()))
+        Some(format!("{}#{}\t{}\t{what}\t{text}\n", visible(&place), found.anchor, when))
     }
 
     /// A session is known to belong to the list as soon as one thing was found in it.
@@ -219,7 +222,7 @@ impl<'a> Report<'a> {
         out.push('\n');
         let mut about = vec![session.id.clone()];
         if let Ok(modified) = jiff::Timestamp::try_from(session.modified) {
-            about.push(modified.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M").to_string());
+            about.push(self.when(modified));
         }
         let cwd = glance.as_ref().and_then(|glance| glance.cwd.as_deref());
         about.push(visible(cwd.unwrap_or(&session.folder)).into_owned());
@@ -306,10 +309,14 @@ impl<'a> Report<'a> {
     }
 }
 
+/// When what was found was written.
+fn moment(found: &Hit) -> Option<jiff::Timestamp> {
+    found.timestamp.and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok())
+}
+
 fn object<'h>(session: &'h Searched, hit: &'h LogHit) -> Option<HitObject<'h>> {
     let path = session.logs[hit.log].clone();
     let found = hit.hit.as_ref()?;
-    let moment = found.timestamp.and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok());
     Some(HitObject {
         session: &session.id,
         agent: session.agent_of(&path),
@@ -318,7 +325,7 @@ fn object<'h>(session: &'h Searched, hit: &'h LogHit) -> Option<HitObject<'h>> {
         anchor: &found.anchor,
         kind: found.kind.name(),
         tool: found.tool.as_deref(),
-        timestamp: moment.map(|moment| format!("{moment:.3}")),
+        timestamp: moment(found).map(|moment| format!("{moment:.3}")),
         text: &found.text,
         ranges: found.ranges.iter().map(|range| [range.start, range.end]).collect(),
         role: found.role.name(),

@@ -11,6 +11,7 @@ use threadline_entry::{LeftOut, Lines};
 use threadline_store::{Listing, LogFile, SessionFile};
 use threadline_usage::{Calls, Ledger, Scan, Source, Wants};
 
+use crate::lock::{locked, unlocked};
 use crate::ui::Ui;
 
 /// Logs, and what could not be looked into.
@@ -70,7 +71,7 @@ impl Logs {
             }
         });
         drop(progress);
-        let mut failed = failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut failed = unlocked(failed);
         failed.sort_by(|(a, _), (b, _)| a.cmp(b));
         let mut gone = Vec::new();
         for (path, error) in failed {
@@ -79,11 +80,10 @@ impl Logs {
                 _ => self.unread.push(format!("cannot read {}: {error}", path.display())),
             }
         }
-        let mut long = long.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut long = unlocked(long);
         long.sort_by(|(a, x), (b, y)| a.cmp(b).then_with(|| x.at.cmp(&y.at)));
         self.unread.extend(long.iter().map(|(path, line)| left_out(path, line)));
-        let ledger = ledger.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        Read { calls: ledger.settle(), unread: self.unread, gone }
+        Read { calls: unlocked(ledger).settle(), unread: self.unread, gone }
     }
 }
 
@@ -99,10 +99,6 @@ pub(super) struct Read {
 fn left_out(path: &Path, line: &LeftOut) -> String {
     let (at, length) = (line.at.byte_offset, threadline_view::figure::bytes(line.length));
     format!("{}: the line at byte {at} is {length} long, and was left out", path.display())
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// A line that is longer than this tells of no call; memory has a limit, too.
