@@ -484,8 +484,19 @@ async function rawLine(log, number) {
   const packs = index.raw[log];
   const at = packs ? last(packs, ([, first]) => first <= number) : -1;
   if (at < 0) return null;
-  const lines = (await unpack('r' + packs[at][0])).split('\n').filter(line => line.startsWith(number + ' '));
-  return lines.length ? lines.map(line => line.slice(line.indexOf(' ') + 1)).join('\n') : null;
+  const lines = (await unpack('r' + packs[at][0])).split('\n').filter(line => line.startsWith(number + ' ') || line.startsWith(number + ':'));
+  return lines.length ? lines.map(withLumps).join('\n') : null;
+}
+// What stands in base 64 in a line is kept apart, once: '12:40=0,95=0 …'.
+function withLumps(line) {
+  const space = line.indexOf(' '), text = line.slice(space + 1), parts = [];
+  let from = 0;
+  for (const lump of line.slice(0, space).split(':')[1]?.split(',') ?? []) {
+    const [at, number] = lump.split('=').map(Number);
+    parts.push(text.slice(from, at), $('b' + number).textContent);
+    from = at;
+  }
+  return parts.join('') + text.slice(from);
 }
 function rawOf(item) {
   if (!item || !index.raw) return;

@@ -15,6 +15,7 @@ mod chart;
 mod index;
 mod item;
 mod lists;
+mod lump;
 mod markup;
 mod opening;
 mod pack;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use flate2::{Compress, Compression, FlushCompress, Status};
 
 use crate::markup::Markup;
-use crate::raw::{self, RawLine};
+use crate::raw::{self, PackedLine};
 
 /// Parts are packed together until they are about as large as this, so that small ones compress well too.
 pub(crate) const BLOB: usize = 128 << 10;
@@ -96,7 +96,7 @@ pub(crate) struct Press {
 enum Full {
     /// What stands in a text from somewhere on.
     Text(Arc<String>, usize),
-    Lines(Vec<RawLine>),
+    Lines(Vec<PackedLine>),
 }
 
 struct State {
@@ -151,7 +151,7 @@ impl Press {
     }
 
     /// Takes a pack of lines that will be compressed, so many bytes once they are joined.
-    pub(crate) fn push_lines(self: &Arc<Self>, number: usize, lines: Vec<RawLine>, n_bytes: usize) {
+    pub(crate) fn push_lines(self: &Arc<Self>, number: usize, lines: Vec<PackedLine>, n_bytes: usize) {
         if n_bytes > PIECE {
             let mut pack = String::with_capacity(n_bytes);
             raw::join(&lines, &mut pack);

@@ -2,6 +2,7 @@
 
 use threadline_view::{Attached, figure};
 
+use crate::lump::is_base64;
 use crate::markup::Markup;
 use crate::page::Images;
 use crate::sheet::Sheet;
@@ -22,7 +23,7 @@ const PICTURES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"
 
 fn picture(sheet: &Sheet<'_>, out: &mut Markup, file: &Attached) {
     let data = file.data.trim();
-    let is_base64 = is_base64(data);
+    let is_base64 = is_base64(data.as_bytes());
     let kind = PICTURES.iter().find(|kind| **kind == file.media_type);
     match kind.filter(|_| is_base64 && !data.is_empty() && sheet.options.images == Images::Inline) {
         Some(kind) => {
@@ -42,11 +43,4 @@ fn picture(sheet: &Sheet<'_>, out: &mut Markup, file: &Attached) {
             out.lit(", not shown</p>");
         }
     }
-}
-
-/// Whether a text is made of nothing but what base 64 is written with. Pictures are long: many bytes are looked at before
-/// anything is made of it.
-fn is_base64(text: &str) -> bool {
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() | (byte == b'+') | (byte == b'/') | (byte == b'=');
-    text.as_bytes().chunks(1 << 12).all(|bytes| bytes.iter().fold(true, |all, byte| all & fits(*byte)))
 }

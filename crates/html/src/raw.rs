@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::lump::{Lumps, lumps_in};
 use crate::markup::Markup;
 use crate::pack::{self, BLOB, Press, Spool};
 
@@ -18,14 +19,22 @@ pub struct RawLine {
     pub range: Range<usize>,
 }
 
+/// A line in a pack, without its lumps.
+pub(crate) struct PackedLine {
+    line: RawLine,
+    /// Where in `whole` each lump stands, and its number.
+    lumps: Vec<(Range<usize>, usize)>,
+}
+
 /// The lines of a session and its sub-agents, compressed while they come.
 #[derive(Default)]
 pub struct RawLines {
     press: Option<Arc<Press>>,
     /// The lines of the next pack, and how many bytes they are.
-    open: Vec<RawLine>,
+    open: Vec<PackedLine>,
     n_bytes: usize,
     n_packs: usize,
+    lumps: Lumps,
     /// Each log's name, and for each of its packs its number and its first line.
     logs: Vec<(String, Vec<(usize, u64)>)>,
     last: u64,
@@ -51,8 +60,12 @@ impl RawLines {
         }
         self.last = line.line_no;
         let digits = line.line_no.checked_ilog10().unwrap_or(0) as usize + 1;
-        self.n_bytes += digits + line.range.len() + 2;
-        self.open.push(line);
+        let found = lumps_in(&line.whole, line.range.clone());
+        let lumps: Vec<_> =
+            found.into_iter().map(|range| (range.clone(), self.lumps.number(&line.whole, range))).collect();
+        let n_apart: usize = lumps.iter().map(|(range, _)| range.len()).sum();
+        self.n_bytes += digits + line.range.len() - n_apart + 2;
+        self.open.push(PackedLine { line, lumps });
         if self.n_bytes >= BLOB {
             self.close();
         }
@@ -93,15 +106,29 @@ impl RawLines {
 
     pub(crate) fn write(mut self, to: &mut dyn Write) -> io::Result<()> {
         self.close();
-        self.press.map_or(Ok(()), |press| press.write(to))
+        self.press.map_or(Ok(()), |press| press.write(to))?;
+        self.lumps.write(to)
     }
 }
 
-/// Adds lines as a pack holds them: each with its number before it.
-pub(crate) fn join(lines: &[RawLine], out: &mut String) {
-    for line in lines {
-        let _ = write!(out, "{} ", line.line_no);
-        out.push_str(&line.whole[line.range.clone()]);
+/// Adds lines as a pack holds them: each with its number before it and, behind that, where its lumps belong: `:at=lump,…`,
+/// in units of UTF-16, as the script counts.
+pub(crate) fn join(lines: &[PackedLine], out: &mut String) {
+    for PackedLine { line, lumps } in lines {
+        let _ = write!(out, "{}", line.line_no);
+        let (mut from, mut at) = (line.range.start, 0);
+        for (i, (range, number)) in lumps.iter().enumerate() {
+            at += line.whole[from..range.start].chars().map(char::len_utf16).sum::<usize>();
+            let _ = write!(out, "{}{at}={number}", if i == 0 { ':' } else { ',' });
+            from = range.end;
+        }
+        out.push(' ');
+        let mut from = line.range.start;
+        for (range, _) in lumps {
+            out.push_str(&line.whole[from..range.start]);
+            from = range.end;
+        }
+        out.push_str(&line.whole[from..line.range.end]);
         out.push('\n');
     }
 }

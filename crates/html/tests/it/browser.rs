@@ -145,3 +145,23 @@ fn a_reader_can_work_with_a_page() {
         assert_eq!(browser.console(), Vec::<String>::new());
     }
 }
+
+#[test]
+fn a_line_is_shown_with_the_pictures_in_it() {
+    let Some(browser) = Browser::start() else { return };
+    let (log, picture) = crate::page::picture_twice();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("page.html");
+    std::fs::write(&file, whole(&family(&log, None), &options())).unwrap();
+    browser.open(&format!("file://{}", file.display()));
+    browser.wait(RAN);
+    browser.press("j");
+    browser.wait("return location.hash === '#m1'");
+    browser.press("r");
+    browser.wait("return document.querySelector('#raw').open");
+    let shown = browser.run("return document.querySelector('#raw pre').textContent");
+    let shown: serde_json::Value = serde_json::from_str(shown.as_str().unwrap()).unwrap();
+    assert_eq!(shown, serde_json::from_slice::<serde_json::Value>(&threadline_testkit::log(&log)).unwrap());
+    assert!(shown.to_string().contains(&picture));
+    assert_eq!(browser.console(), Vec::<String>::new());
+}

@@ -84,6 +84,34 @@ fn the_lines_of_the_log_travel_along() {
     assert!(packs(&without, "r").is_empty() && without.contains("\"raw\":null"));
 }
 
+/// A line that holds the same picture twice, as a result and as what Claude Code keeps of it.
+pub(crate) fn picture_twice() -> (String, String) {
+    let picture = "iVBORw0KGgo+".repeat(500);
+    let image = format!(
+        r#"{{"type":"image","source":{{"type":"base64","media_type":"image/png","data":"{picture}"}}}}"#
+    );
+    (format!("u1 user [text \"織機 😀\", {image}, text \"and\", {image}]\n"), picture)
+}
+
+#[test]
+fn what_lines_hold_in_base_64_travels_along_once_and_as_it_is() {
+    let (log, picture) = picture_twice();
+    let family = family(&log, None);
+    let page = whole(&family, &options());
+    let lines = packs(&page, "r").concat();
+    let (before, rest) = lines.split_once(' ').unwrap();
+    let line = family.main.entries()[0].text();
+    assert_eq!(rest.trim_end(), line.replace(&picture, ""));
+    // Where it belongs is counted in units of UTF-16.
+    let units: Vec<usize> = {
+        let parts: Vec<&str> = line.split(&picture).collect();
+        parts.iter().map(|part| part.encode_utf16().count()).collect()
+    };
+    assert_eq!(before, format!("1:{}=0,{}=0", units[0], units[0] + units[1]));
+    let lump = format!("<script type=\"application/octet-stream\" id=\"b0\">{picture}</script>");
+    assert_eq!(page.matches(&lump).count(), 1);
+}
+
 #[test]
 fn pictures_are_part_of_the_page_or_left_out() {
     let log = "u1 user [text \"see\", image png, {\"type\":\"image\",\"source\":{\"type\":\"base64\",\"media_type\":\"image/svg+xml\",\"data\":\"PHN2Zz4=\"}}]\n";

@@ -1,0 +1,127 @@
+//! Lumps: what a log holds in base 64, such as pictures. Compressing makes them no smaller, and they often stand in a log
+//! twice, so a page carries each of them once and as it is.
+
+use std::io::{self, Write};
+use std::ops::Range;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use sha2::{Digest, Sha256};
+
+use crate::markup::Markup;
+
+/// What is shorter stays where it is.
+const LONG: usize = 1 << 12;
+
+/// The lumps of a page.
+#[derive(Default)]
+pub(crate) struct Lumps {
+    found: Vec<(Arc<String>, Range<usize>)>,
+    numbers: FxHashMap<[u8; 32], usize>,
+}
+
+impl Lumps {
+    /// The number of a lump, which stands somewhere in `whole`. Equal ones have the same.
+    pub(crate) fn number(&mut self, whole: &Arc<String>, range: Range<usize>) -> usize {
+        let digest = Sha256::digest(&whole.as_bytes()[range.clone()]);
+        *self.numbers.entry(digest.into()).or_insert_with(|| {
+            self.found.push((Arc::clone(whole), range));
+            self.found.len() - 1
+        })
+    }
+
+    /// Writes each in an element of its own, which nothing runs.
+    pub(crate) fn write(&self, to: &mut dyn Write) -> io::Result<()> {
+        for (number, (whole, range)) in self.found.iter().enumerate() {
+            let mut out = Markup::new();
+            out.lit("<script type=\"application/octet-stream\" id=\"b").num(number as u64).lit("\">");
+            to.write_all(out.as_str().as_bytes())?;
+            // Nothing in base 64 could be markup.
+            to.write_all(&whole.as_bytes()[range.clone()])?;
+            to.write_all(b"</script>\n")?;
+        }
+        Ok(())
+    }
+}
+
+/// Where in a part of a text lumps stand.
+pub(crate) fn lumps_in(text: &str, part: Range<usize>) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    let mut found: Vec<Range<usize>> = Vec::new();
+    let mut probe = part.start + LONG / 2;
+    // What is long enough covers one of these places, whole words around it.
+    while probe + PROBED <= part.end {
+        if is_base64(&bytes[probe..probe + PROBED]) {
+            let before = found.last().map_or(part.start, |last| last.end);
+            let start = bytes[before..probe]
+                .iter()
+                .rposition(|byte| !fits(*byte))
+                .map_or(before, |at| before + at + 1);
+            let end = end_of_base64(bytes, probe, part.end);
+            if end - start >= LONG {
+                found.push(start..end);
+            }
+            probe = probe.max(end);
+        }
+        probe += LONG / 2;
+    }
+    found
+}
+
+/// So many bytes at a place are looked at.
+const PROBED: usize = 64;
+
+fn fits(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() | (byte == b'+') | (byte == b'/') | (byte == b'=')
+}
+
+/// Whether there is nothing but what base 64 is written with. All bytes of a stretch are looked at before anything is made of
+/// them, which is quicker than one after the other.
+pub(crate) fn is_base64(bytes: &[u8]) -> bool {
+    bytes.chunks(1 << 12).all(|bytes| bytes.iter().fold(true, |all, byte| all & fits(*byte)))
+}
+
+/// Where base 64 ends that covers `from`.
+fn end_of_base64(bytes: &[u8], from: usize, end: usize) -> usize {
+    let mut at = from;
+    while at + LONG <= end && is_base64(&bytes[at..at + LONG]) {
+        at += LONG;
+    }
+    bytes[at..end].iter().position(|byte| !fits(*byte)).map_or(end, |more| at + more)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_long_and_in_base_64_is_found_wherever_it_stands() {
+        for before in [0, 1, 40, 2047, 2048, 2049, 4095, 4096, 10_000] {
+            for len in [LONG - 1, LONG, LONG + 1, 3 * LONG + 17] {
+                for after in [0, 1, 63, 64, 65, 5000] {
+                    let text = format!(
+                        "{}{}{}",
+                        " ".repeat(before),
+                        "a+/=".repeat(len).split_at(len).0,
+                        "\"".repeat(after)
+                    );
+                    let found = lumps_in(&text, 0..text.len());
+                    let wanted: Vec<Range<usize>> =
+                        (len >= LONG).then_some(before..before + len).into_iter().collect();
+                    assert_eq!(found, wanted, "{before} {len} {after}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn two_in_a_row_are_two_and_words_are_none() {
+        let lump = "QUJD".repeat(LONG);
+        let text = format!("é{lump}\"{lump}\"{}", "some words ".repeat(LONG));
+        let found = lumps_in(&text, 0..text.len());
+        assert_eq!(found, [2..2 + lump.len(), 3 + lump.len()..3 + 2 * lump.len()]);
+        let whole = Arc::new(text);
+        let mut lumps = Lumps::default();
+        assert_eq!(found.into_iter().map(|range| lumps.number(&whole, range)).collect::<Vec<_>>(), [0, 0]);
+    }
+}
