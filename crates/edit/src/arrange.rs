@@ -128,9 +128,7 @@ fn conversation(session: &Session) -> Vec<usize> {
     let Some(resumed) = resumed else {
         return thread.into_iter().filter(|&idx| !session.entries()[idx].is_glued_behind()).collect();
     };
-    // A line that was written again is read as it stands last; its place is the first.
-    let first =
-        |idx: usize| session.entries()[idx].uuid().and_then(|uuid| session.find(&uuid)).unwrap_or(idx);
+    let first = |idx: usize| first_written(session, idx);
     let mut in_resumed = vec![false; session.entries().len()];
     for &idx in &resumed {
         in_resumed[idx] = true;
@@ -166,6 +164,11 @@ fn conversation(session: &Session) -> Vec<usize> {
         full.extend(behind.remove(&idx).into_iter().flatten());
     }
     full
+}
+
+/// Where a line was written first. One that was written again is read as it stands last, but its place is the first.
+fn first_written(session: &Session, idx: usize) -> usize {
+    session.entries()[idx].uuid().and_then(|uuid| session.find(&uuid)).unwrap_or(idx)
 }
 
 /// Lets the lines of a reply stand together, and behind them the results of its calls. Tells which results stood behind another reply.
@@ -357,12 +360,19 @@ fn sequence(draft: &mut Draft<'_>, parts: &[Part], chain: &[usize], order: Order
     }
     let mut followers: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
     let mut sequence = Vec::with_capacity(parts.len());
+    let stands = standing(draft.session, parts, chain);
     let mut last = None;
-    for (idx, part) in parts.iter().enumerate() {
-        match (part, last) {
-            (Part::Chain, _) => last = Some(idx),
-            (_, Some(last)) => followers.entry(last).or_default().push(idx),
-            (_, None) => sequence.push(idx),
+    let mut is_put: Vec<bool> = parts.iter().map(|&part| part == Part::Chain).collect();
+    for idx in 0..parts.len() {
+        last = stands.get(&idx).copied().or(last);
+        // What it hangs on may be written only later: it comes first.
+        let mut lines: Vec<usize> =
+            draft.session.ancestors(idx).take_while(|&above| !is_put[above]).collect();
+        lines.reverse();
+        lines.iter().for_each(|&line| is_put[line] = true);
+        match last {
+            Some(last) => followers.entry(last).or_default().append(&mut lines),
+            None => sequence.append(&mut lines),
         }
     }
     if order == Order::Straight {
@@ -373,6 +383,17 @@ fn sequence(draft: &mut Draft<'_>, parts: &[Part], chain: &[usize], order: Order
         sequence.extend(followers.remove(&idx).into_iter().flatten());
     }
     sequence
+}
+
+/// Which line of the chain stands at which place of the log.
+fn standing(session: &Session, parts: &[Part], chain: &[usize]) -> FxHashMap<usize, usize> {
+    let end = chain.last().copied();
+    let place = |idx: usize| {
+        let first = first_written(session, idx);
+        // Written again at the end of the conversation, it is where somebody went back to: what is between is a branch.
+        if Some(idx) == end || parts[first] == Part::Chain { idx } else { first }
+    };
+    chain.iter().map(|&idx| (place(idx), idx)).collect()
 }
 
 /// A branch that left the conversation above a compaction that comes does not stand below it.

@@ -8,4 +8,5 @@ mod corpus;
 mod property;
 mod redact;
 mod repair;
+mod strip;
 mod support;
