@@ -32,19 +32,20 @@ pub(crate) fn body(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView, nam
                 | Card::Links { .. }
                 | Card::Agent { .. }
         );
-    let told = told || matches!(&call.card, Card::Command(card) if card.output.trim() == call.result.trim());
+    let said = if failed { call.complaint().unwrap_or_default() } else { call.result.trim() };
+    let told = told || matches!(&call.card, Card::Command(card) if card.output.trim() == said);
     let told = told || matches!(&call.card, Card::File { text, .. } if *text == call.result);
     let told = told || matches!(&call.card, Card::Matches { lines, .. } if *lines == call.result);
     let told = told
         || matches!(&call.card, Card::Questions(questions) if questions.iter().all(|q| q.answer.is_some()));
     let told = told || matches!(&call.card, Card::Matches { files, .. } if !failed && !files.is_empty());
-    if !told && !call.result.trim().is_empty() {
+    if !told && !said.is_empty() {
         if failed {
             out.lit("<p class=\"cap bad\">").text(outcome_name(call.outcome)).lit("</p>");
         } else {
             out.lit("<p class=\"cap\">result</p>");
         }
-        sheet.output(out, &call.result);
+        sheet.output(out, said);
     }
     picture::attached(sheet, out, &call.files, &[]);
 }
@@ -282,7 +283,7 @@ fn question(out: &mut Markup, question: &Question) {
         out.lit("</li>");
     }
     if let Some(answer) = question.own_answer() {
-        out.lit("<li class=\"now\"><span class=\"tick\">●</span> ").text(answer).lit("</li>");
+        out.lit("<li class=\"now\"><span class=\"tick\">●</span> ").text(&answer).lit("</li>");
     }
     if question.answer.is_none() {
         out.lit("<li class=\"was\">not answered</li>");

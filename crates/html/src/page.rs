@@ -287,6 +287,8 @@ fn branches(sheet: &mut Sheet<'_>, out: &mut Markup, transcript: &Transcript) {
                 .lit("\">")
                 .text(fork)
                 .lit("</a></p>");
+        } else if branch.is_before(transcript.span) {
+            out.lit("<p class=\"note\">an earlier conversation, before this one began anew</p>");
         }
         let (mut body, mut lines) = (Markup::new(), (u64::MAX, 0));
         for turn in &branch.turns {

@@ -44,10 +44,16 @@ impl Place<'_> {
 
 /// Adds a turn.
 pub(crate) fn turn(sheet: &mut Sheet<'_>, out: &mut Markup, turn: &TurnView, place: Place<'_>) {
-    let head = turn.items.iter().position(|item| match &item.body {
-        Body::Input { input, .. } => !place.goes_on && (input.is_typed() || input.opens_turn()),
-        _ => false,
-    });
+    let heads = |worded: bool| {
+        turn.items.iter().position(|item| match &item.body {
+            Body::Input { input, text, .. } if input.is_typed() || input.opens_turn() => {
+                !worded || !text.trim().is_empty()
+            }
+            _ => false,
+        })
+    };
+    // Pictures may stand before the words about them.
+    let head = if place.goes_on { None } else { heads(true).or_else(|| heads(false)) };
     let counts: Vec<usize> = sheet.tools.iter().map(|(_, count)| *count).collect();
     // A turn in which nobody asked and nothing was answered goes where its events go.
     let aside = head.is_none() && turn.items.iter().all(|item| is_background(&item.body));
@@ -234,6 +240,9 @@ fn margin(sheet: &Sheet<'_>, out: &mut Markup, turn: &TurnView) {
         let timing = turn.timing;
         out.lit("<dt>Took</dt><dd title=\"model ").text(&figure::duration(timing.model));
         out.lit(", tools ").text(&figure::duration(timing.tools));
+        if timing.answering > 0 {
+            out.lit(", answers of the person ").text(&figure::duration(timing.answering));
+        }
         if timing.waiting > 0 {
             out.lit("; waited ").text(&figure::duration(timing.waiting)).lit(" before");
         }

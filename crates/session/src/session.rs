@@ -8,6 +8,7 @@ use threadline_entry::{Code, Entry, Finding, Json, Kind, Lines, Millis, parse_li
 
 use crate::input::Input;
 use crate::name::{Name, Names};
+use crate::queue::{Queue, typed};
 use crate::reply::Reply;
 use crate::thread::Thread;
 use crate::tool_call::{ResultAt, ToolCall};
@@ -31,6 +32,7 @@ pub struct Session {
     pub(crate) call_by_id: FxHashMap<Box<str>, u32>,
     /// Results whose call has not been seen.
     pub(crate) stray_results: FxHashMap<Box<str>, Vec<ResultAt>>,
+    queue: Queue,
     findings: Vec<Finding>,
     /// The active conversation, once somebody asked.
     pub(crate) thread: OnceLock<Thread>,
@@ -120,6 +122,7 @@ impl Session {
             Kind::Attachment => node.input = queued,
             _ => {}
         }
+        self.queue.take(&self.entries, &entry, node.input);
         let at = entry.at();
         let in_tree = node.in_tree;
         self.entries.push(entry);
@@ -296,6 +299,16 @@ impl Session {
     /// The call with this id; of several, the last.
     pub fn tool_call(&self, id: &str) -> Option<&ToolCall> {
         self.call_by_id.get(id).map(|&call| &self.calls[call as usize])
+    }
+
+    /// The prompt that steered the turn under way from this line on, where no line of the conversation says so.
+    pub fn steering(&self, entry_idx: usize) -> Option<Cow<'_, str>> {
+        typed(&self.entries[self.steered_from(entry_idx)?])
+    }
+
+    /// The line that holds the prompt of [`steering`](Self::steering).
+    pub fn steered_from(&self, entry_idx: usize) -> Option<usize> {
+        self.queue.steered_from(entry_idx)
     }
 
     /// The calls that a line holds, by their place in [`Session::tool_calls`].

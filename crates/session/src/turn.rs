@@ -4,7 +4,7 @@ use rustc_hash::FxHashSet;
 use threadline_entry::lens::Block;
 use threadline_entry::{Kind, Millis};
 
-use crate::input::{Input, editor_context};
+use crate::input::{Input, editor_context, is_caution};
 use crate::session::Session;
 use crate::thread::Thread;
 use crate::tool_call::Outcome;
@@ -70,7 +70,7 @@ impl Session {
             let mut input = self.input(idx).filter(|input| input.opens_turn());
             let waiting = turns.last_mut().filter(|_| input.is_some_and(Input::is_typed));
             if let Some(turn) = waiting.filter(|turn| self.waits_for_prompt(turn)) {
-                // What the editor says may come on a line of its own before the prompt.
+                // What the editor says, and pictures, may come on lines of their own before the prompt.
                 (turn.prompt, input) = (Some(idx), None);
             }
             let spoken = match self.input(idx) {
@@ -80,6 +80,11 @@ impl Session {
             if input.is_some() || (turns.is_empty() && spoken) {
                 let mut entries = vec![idx];
                 entries.append(&mut before);
+                // So does the word of caution that Claude Code puts before a command.
+                if let Some(last) = turns.last_mut() {
+                    let spared = last.entries.iter().rev().take_while(|&&idx| self.is_caution(idx)).count();
+                    entries.extend(last.entries.split_off(last.entries.len() - spared));
+                }
                 let round = self.round_after(turns.last(), idx);
                 if let Some(last) = turns.last_mut() {
                     last.goes_on = input.is_some_and(|input| !input.is_typed());
@@ -98,20 +103,27 @@ impl Session {
         turns
     }
 
-    /// Whether there is nothing in a turn yet but what the editor says.
+    /// Whether there is nothing in a turn yet but what the editor says, and pictures.
     fn waits_for_prompt(&self, turn: &Turn) -> bool {
         turn.entries.iter().all(|&idx| match self.entries()[idx].kind() {
-            Kind::User => self.input(idx).is_some_and(Input::is_from_editor) && self.is_editors_alone(idx),
+            Kind::User => self.input(idx).is_some_and(Input::is_typed) && self.is_wordless(idx),
             Kind::Assistant => false,
             _ => self.input(idx).is_none(),
         })
     }
 
-    /// Whether nobody typed anything beside what the editor says.
-    fn is_editors_alone(&self, idx: usize) -> bool {
+    /// Whether nobody typed anything beside what the editor says, and pictures.
+    fn is_wordless(&self, idx: usize) -> bool {
         let content = self.entries()[idx].message().and_then(|message| message.content());
         let is_context = |block: Block<'_>| block.text().is_some_and(|text| editor_context(&text).is_some());
-        content.is_some_and(|content| content.as_str().is_none() && content.blocks().all(is_context))
+        let is_wordless = |block: Block<'_>| is_context(block) || block.is("image") || block.is("document");
+        content.is_some_and(|content| content.blocks().next().is_some() && content.blocks().all(is_wordless))
+    }
+
+    /// Whether a line is the word of caution that stands before what a command printed.
+    fn is_caution(&self, idx: usize) -> bool {
+        let text = || self.entries()[idx].message()?.content()?.as_str();
+        self.input(idx) == Some(Input::Meta) && text().is_some_and(|text| is_caution(&text))
     }
 
     /// How the entry that opens a turn continues the turn before.

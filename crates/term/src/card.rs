@@ -93,7 +93,7 @@ pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<Stri
                     lines.extend(meant.iter().map(|line| dim(&format!("  {line}"))));
                 }
                 let own = question.own_answer().into_iter();
-                lines.extend(own.flat_map(|answer| marked("◉", answer, page, indent)));
+                lines.extend(own.flat_map(|answer| marked("◉", &answer, page, indent)));
                 lines.extend(question.notes.iter().flat_map(|notes| marked(">", notes, page, indent)));
                 lines
             })

@@ -90,12 +90,14 @@ pub fn render_end(turn: &TurnView, page: Page) -> String {
 fn figures(turn: &TurnView, split: bool) -> Vec<String> {
     let mut figures = Vec::new();
     if let Some((start, end)) = turn.span {
-        let tools = if split && turn.timing.tools > 999 {
-            format!(" ({} in tools)", duration(turn.timing.tools))
-        } else {
-            String::new()
-        };
-        figures.push(format!("{}{tools}", duration(end - start)));
+        let parts = [(turn.timing.tools, "in tools"), (turn.timing.answering, "for answers")];
+        let parts = parts.into_iter().filter(|(millis, _)| split && *millis > 999);
+        let parts: Vec<String> = parts.map(|(millis, of)| format!("{} {of}", duration(millis))).collect();
+        let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+        // What took no time is a line that nothing followed.
+        if end > start {
+            figures.push(format!("{}{parts}", duration(end - start)));
+        }
     }
     if turn.tokens.output > 0 {
         let (read, said) = (turn.tokens.context(), turn.tokens.output);
@@ -133,7 +135,7 @@ impl<'a> Writer<'a> {
             }
         }
         for branch in &transcript.branches {
-            self.branch(branch);
+            self.branch(branch, branch.is_before(transcript.span));
         }
         if !transcript.findings.is_empty() {
             let text = format!("{} (threadline check)", plural(transcript.findings.len() as u64, "finding"));
@@ -145,7 +147,8 @@ impl<'a> Writer<'a> {
     fn head(&mut self, transcript: &Transcript) {
         let title = visible(transcript.heading().unwrap_or("(nothing was said)")).into_owned();
         let title = self.page.paint(Label::Title, &cut(&title, self.page.column(0)));
-        let parts = [&transcript.id, &transcript.cwd, &transcript.git_branch, &transcript.version];
+        let version = transcript.version.as_ref().map(|version| format!("Claude Code {version}"));
+        let parts = [&transcript.id, &transcript.cwd, &transcript.git_branch, &version];
         let mut about: Vec<String> =
             parts.into_iter().flatten().map(|part| visible(part).into_owned()).collect();
         about.push(plural(transcript.n_turns as u64, "turn"));
@@ -158,7 +161,7 @@ impl<'a> Writer<'a> {
             self.line(0, Some(Label::Dim), &line);
         }
         if let Some(caveat) = transcript.spent.caveat() {
-            self.paragraph(0, Some(Label::Dim), &format!("≥ {caveat}"));
+            self.paragraph(0, Some(Label::Dim), &format!("≥ because of {caveat}"));
         }
     }
 
@@ -255,13 +258,14 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn branch(&mut self, branch: &BranchView) {
-        let fork = branch
-            .fork
-            .as_ref()
-            .map_or("apart from the conversation".to_owned(), |fork| format!("left at {fork}"));
+    fn branch(&mut self, branch: &BranchView, is_before: bool) {
+        let name = match &branch.fork {
+            Some(fork) => format!("a branch, left at {fork}"),
+            None if is_before => "an earlier conversation".to_owned(),
+            None => "a branch, apart from the conversation".to_owned(),
+        };
         self.gap();
-        self.line(0, Some(Label::Warning), &format!("╌╌ a branch, {fork}"));
+        self.line(0, Some(Label::Warning), &format!("╌╌ {name}"));
         for turn in &branch.turns {
             self.turn(turn, 2);
         }

@@ -172,14 +172,33 @@ pub struct Choice {
 impl Question {
     /// Whether an option was chosen, alone or with others.
     pub fn chose(&self, option: &str) -> bool {
-        let answer = self.answer.as_deref();
-        answer.is_some_and(|answer| answer == option || answer.split(", ").any(|part| part == option))
+        self.answer.as_deref().is_some_and(|answer| without(answer, option).is_some())
     }
 
-    /// The answer, where it is none of the options.
-    pub fn own_answer(&self) -> Option<&str> {
-        self.answer.as_deref().filter(|_| !self.options.iter().any(|option| self.chose(&option.label)))
+    /// What was answered in the person's own words, alone or beside what was chosen.
+    pub fn own_answer(&self) -> Option<String> {
+        let mut left = self.answer.clone()?;
+        for option in &self.options {
+            left = without(&left, &option.label).unwrap_or(left);
+        }
+        Some(left).filter(|left| !left.is_empty())
     }
+}
+
+/// A list of answers without one of them, if that is in it. An answer may hold what stands between two.
+fn without(answers: &str, one: &str) -> Option<String> {
+    if one.is_empty() {
+        return None;
+    }
+    let is_part = |at: &usize| {
+        let (before, after) = (&answers[..*at], &answers[at + one.len()..]);
+        (before.is_empty() || before.ends_with(", ")) && (after.is_empty() || after.starts_with(", "))
+    };
+    let at = answers.match_indices(one).map(|(at, _)| at).find(is_part)?;
+    let (before, after) = (&answers[..at], &answers[at + one.len()..]);
+    let (before, after) = (before.trim_end_matches(", "), after.trim_start_matches(", "));
+    let between = if before.is_empty() || after.is_empty() { "" } else { ", " };
+    Some(format!("{before}{between}{after}"))
 }
 
 /// A call, as its card and what happened in a few words.
@@ -194,6 +213,11 @@ pub(crate) struct Told {
 /// Whether the cards of a tool are about what changed in a file.
 pub(crate) fn changes_files(tool: &str) -> bool {
     matches!(tool, "Write" | "Edit" | "MultiEdit" | "NotebookEdit")
+}
+
+/// Whether a tool waits for what a person says to it.
+pub(crate) fn asks_person(tool: &str) -> bool {
+    matches!(tool, "AskUserQuestion" | "ExitPlanMode" | "exit_plan_mode")
 }
 
 /// Whether a tool starts sub-agents.
@@ -342,6 +366,12 @@ pub(crate) fn text_of(json: Json<'_>) -> String {
             texts.collect::<Vec<_>>().join("\n")
         }
     }
+}
+
+/// What went wrong with a call, without the tag around it.
+pub(crate) fn untagged_error(text: &str) -> &str {
+    let bare = text.trim().strip_prefix("<tool_use_error>");
+    bare.and_then(|text| text.strip_suffix("</tool_use_error>")).unwrap_or(text)
 }
 
 /// What stands in a tag.

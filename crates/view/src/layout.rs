@@ -292,8 +292,8 @@ impl Layout {
         }
     }
 
-    /// The entries of a session that some of its entries cannot be told without: results of calls, and the summary
-    /// that follows a compaction. In order, and each once.
+    /// The entries of a session that some of its entries cannot be told without: results of calls, the summary that
+    /// follows a compaction, and prompts that waited in the queue. In order, and each once.
     pub fn needed(session: &Session, entries: &[usize]) -> Vec<usize> {
         let mut needed = entries.to_vec();
         for &idx in entries {
@@ -303,6 +303,7 @@ impl Layout {
             if session.is_boundary(idx) {
                 needed.extend(session.children(idx));
             }
+            needed.extend(session.steered_from(idx));
         }
         needed.sort_unstable();
         needed.dedup();

@@ -42,8 +42,13 @@ pub fn markdown(transcript: &Transcript, level: Level) -> String {
     for branch in &transcript.branches {
         let wanted = branch.turns.iter().any(|turn| turn.items.iter().any(|item| writer.wants(item)));
         if wanted {
-            let fork = branch.fork.as_deref().unwrap_or("nowhere");
-            let _ = writeln!(writer.out, "# Left behind at {fork}\n");
+            let _ = match &branch.fork {
+                Some(fork) => writeln!(writer.out, "# Left behind at {fork}\n"),
+                None if branch.is_before(transcript.span) => {
+                    writeln!(writer.out, "# An earlier conversation\n")
+                }
+                None => writeln!(writer.out, "# Apart from the conversation\n"),
+            };
             writer.turns(&branch.turns);
         }
     }
@@ -120,6 +125,7 @@ impl Writer<'_> {
                 match input {
                     Input::Interrupt => self.line(depth, "interrupted"),
                     Input::CommandOutput | Input::BashOutput => self.fence(depth, "", text),
+                    _ if text.is_empty() => {}
                     _ => self.quote(text),
                 }
             }
@@ -244,7 +250,7 @@ impl Writer<'_> {
                         let meant = meant.map(|meant| format!(": {meant}")).unwrap_or_default();
                         self.line(depth + 2, &format!("[{tick}] {}{meant}", one_line(&option.label)));
                     }
-                    for said in question.own_answer().into_iter().chain(question.notes.as_deref()) {
+                    for said in question.own_answer().iter().chain(&question.notes) {
                         self.line(depth + 2, &format!("[x] {}", one_line(said)));
                     }
                 }
@@ -402,7 +408,6 @@ r2 <- a4  result t2 "done"
         - *thinking: Perhaps a sleep.*
         - Bash `grep sleep *` ✗ error (exit 2)
           ````
-          Exit code 2
           ```
           ````
 

@@ -51,12 +51,12 @@ fn line(turn: &TurnView) -> OutlineLine {
 /// What a turn is called after something that happened in it, if that can name it.
 pub(crate) fn title_of(body: &Body) -> Option<&str> {
     match body {
-        Body::Input { input, text, .. } if input.is_typed() || input.opens_turn() => {
-            Some(first_line(text.trim_start()))
-        }
-        Body::Text(text) => Some(first_line(text.trim_start())),
+        Body::Input { input, text, .. } if input.is_typed() || input.opens_turn() => Some(text),
+        Body::Text(text) => Some(text),
         _ => None,
     }
+    .map(|text| first_line(text.trim_start()))
+    .filter(|title| !title.is_empty())
 }
 
 impl OutlineLine {

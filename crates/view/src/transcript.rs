@@ -7,7 +7,7 @@ use threadline_entry::{AgentKind, Finding, Millis};
 use threadline_session::{Input, Outcome, Round};
 use threadline_usage::Totals;
 
-use crate::card::Card;
+use crate::card::{Card, untagged_error};
 
 /// A session as a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,6 +60,14 @@ pub struct BranchView {
     pub turns: Vec<TurnView>,
 }
 
+impl BranchView {
+    /// Whether it ended before the conversation began, given when that was: a conversation before the context was cleared.
+    pub fn is_before(&self, conversation: Option<(Millis, Millis)>) -> bool {
+        let ended = self.turns.iter().filter_map(|turn| turn.span).map(|(_, end)| end).max();
+        self.fork.is_none() && ended.zip(conversation).is_some_and(|(end, (start, _))| end <= start)
+    }
+}
+
 /// One turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnView {
@@ -92,6 +100,8 @@ pub struct TurnView {
 pub struct Timing {
     /// Tools ran.
     pub tools: Millis,
+    /// The person was asked something by a tool, and answered.
+    pub answering: Millis,
     /// The model was at work, or nothing is known of.
     pub model: Millis,
     /// Nobody asked anything, before the turn.
@@ -254,7 +264,8 @@ const SAID: &str = "the user said:\n";
 pub(crate) const CLARIFY: &str = "The user wants to clarify these questions.";
 
 /// How a refusal begins in which the person said nothing.
-const REFUSED: &[&str] = &["User rejected tool use", "The user doesn't want to "];
+const REFUSED: &[&str] =
+    &["User rejected tool use", "The user doesn't want to ", "[Request interrupted by user"];
 
 impl CallView {
     /// What the person said to refuse it.
@@ -281,10 +292,7 @@ impl CallView {
 
     /// What the model was told, where something went wrong and that says more than the outcome does.
     pub fn complaint(&self) -> Option<&str> {
-        let text = self.result.trim();
-        let bare =
-            text.strip_prefix("<tool_use_error>").and_then(|text| text.strip_suffix("</tool_use_error>"));
-        let text = bare.unwrap_or(text).trim();
+        let text = untagged_error(&self.result).trim();
         // How a command ended is said already.
         let told = text.strip_prefix("Exit code ").filter(|_| matches!(self.card, Card::Command(_)));
         let text = told.map_or(text, |rest| rest.split_once('\n').map_or("", |(_, rest)| rest));

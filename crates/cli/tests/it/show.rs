@@ -24,9 +24,9 @@ r2 <- a5  result t2 "sed: no such file" error
 fn a_conversation_reads_from_top_to_bottom() {
     let home = TestHome::new();
     home.session("slow", TALK);
-    assert_snapshot!(at_home(&home, &["show", "last"]).out.replace(&threadline_testkit::session_uuid("slow"), "[id]"), @r#"
+    assert_snapshot!(at_home(&home, &["show", "last"]).out.replace(&threadline_testkit::session_uuid("slow"), "[id]"), @r"
     why is it slow?
-    [id] · /home/ada/loom · main · 2.1.197 · 2 turns · $0.0002
+    [id] · /home/ada/loom · main · Claude Code 2.1.197 · 2 turns · $0.0002
 
     ── 1 m1 · 2026-01-01 10:00 · opus-4-8 · 5.0 s (1.0 s in tools) · 10 in, 5 out · $0.0002
 
@@ -44,7 +44,7 @@ fn a_conversation_reads_from_top_to_bottom() {
     > take it out
     ✗ Bash  sed -i 9d src/main.rs  error · 1.0 s
         sed: no such file
-    "#);
+    ");
 }
 
 #[test]

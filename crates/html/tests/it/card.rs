@@ -36,8 +36,7 @@ fn a_command_that_failed() {
     <div class="code command" data-lang="sh">
     <pre tabindex="0"><code>false</code></pre></div>
     <div class="code">
-    <pre tabindex="0">Exit code 101
-    no</pre></div>
+    <pre tabindex="0">no</pre></div>
     <p class="cap bad">exit 101</p></div></details><a class="at" href="#m2">m2</a>
     "##);
 }

@@ -6,7 +6,7 @@ use threadline_entry::lens::{
     BashOutputResult, BashResult, StopResult, TaskResult, TaskUpdateResult, WorkflowResult,
 };
 
-use super::{Call, Card, CommandCard, Told, first_line, tag};
+use super::{Call, Card, CommandCard, Told, first_line, tag, untagged_error};
 
 impl Call<'_> {
     pub(super) fn command(&self) -> Told {
@@ -44,7 +44,7 @@ impl Call<'_> {
                 }
             }
             _ => {
-                self.text.clone_into(&mut card.output);
+                self.printed().clone_into(&mut card.output);
                 let watched = self.of::<TaskUpdateResult<'_>>().and_then(|result| result.task_id());
                 card.background = watched.map(Cow::into_owned).filter(|_| self.name == "Monitor");
             }
@@ -76,6 +76,15 @@ impl Call<'_> {
         };
         let gist = ended(part("status"), card.exit_code);
         Told { card: Card::Command(card), subject: id, gist }
+    }
+
+    /// What the model was told of the output. How the command ended is said apart.
+    fn printed(&self) -> &str {
+        let text = untagged_error(self.text);
+        match exit_code(text) {
+            Some(_) => text.trim_start().split_once('\n').map_or("", |(_, rest)| rest),
+            None => text,
+        }
     }
 
     /// A command without the `cd` to where it is run anyway.
@@ -146,9 +155,10 @@ impl Call<'_> {
         let id = self.task_id();
         let card = CommandCard {
             description: text(task.and_then(|task| task.description())),
-            output: task
-                .and_then(|task| task.output().or_else(|| task.result()))
-                .map_or_else(|| tag(self.text, "output").unwrap_or(self.text).to_owned(), Cow::into_owned),
+            output: task.and_then(|task| task.output().or_else(|| task.result())).map_or_else(
+                || tag(self.text, "output").unwrap_or(self.printed()).to_owned(),
+                Cow::into_owned,
+            ),
             exit_code: match task {
                 Some(task) => task.exit_code().map(|code| code as i64),
                 None => tag(self.text, "exit_code").and_then(|code| code.parse().ok()),

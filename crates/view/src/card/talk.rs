@@ -33,7 +33,8 @@ impl Call<'_> {
             description: description.clone(),
             agent_type: self.string("subagent_type"),
             prompt: self.string("prompt"),
-            answer: answer.unwrap_or_else(|| self.text.to_owned()),
+            // What went wrong is told apart.
+            answer: answer.unwrap_or_else(|| if self.failed { String::new() } else { self.text.to_owned() }),
             background,
         };
         Told { card, subject: description, gist: gist.join(" · ") }

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use threadline_entry::lens::{
-    ApiError, Block, MicrocompactBoundary, ModelRefusalFallback, Progress, StopHookSummary, System,
-    TurnDuration,
+    ApiError, Block, MicrocompactBoundary, ModelRefusalFallback, Progress, QueueOperation, StopHookSummary,
+    System, TurnDuration,
 };
 use threadline_entry::{Entry, Json, Kind};
 use threadline_session::{Compaction, Input, Session};
@@ -144,16 +144,41 @@ fn api_error(line: ApiError<'_>) -> String {
     parts.join(", ")
 }
 
-/// A `progress` line. Sub-agents are told with the call that started them.
+/// A line of the queue: a prompt that steered the turn, or one that was taken back before anybody answered it.
+pub(super) fn queued(session: &Session, entry_idx: usize) -> Option<Body> {
+    if let Some(text) = session.steering(entry_idx) {
+        let (input, text) = (Input::QueuedPrompt, text.into_owned());
+        return Some(Body::Input { input, text, files: Vec::new(), context: Vec::new() });
+    }
+    let line: QueueOperation<'_> = session.entries()[entry_idx].lens()?;
+    let text = line.content().filter(|_| line.operation().as_deref() == Some("popAll"))?.as_str()?;
+    let label = "taken back".to_owned();
+    (!text.trim().is_empty()).then(|| Body::Event { label, text: text.into_owned() })
+}
+
+/// A `progress` line: a hook that runs. What calls say on their way is told with them, or with what came of them.
 pub(super) fn progress(entry: &Entry) -> Option<Body> {
+    const OF_CALLS: &[&str] = &[
+        "agent_progress",
+        "bash_progress",
+        "mcp_progress",
+        "powershell_progress",
+        "query_update",
+        "search_results_received",
+        "waiting_for_task",
+    ];
     let line: Progress<'_> = entry.lens()?;
     let body = line.data()?;
     let kind = body.kind()?;
-    if kind == "agent_progress" || kind == "bash_progress" {
+    if OF_CALLS.contains(&&*kind) {
         return None;
     }
-    let about = body.hook_name().or_else(|| body.query()).or_else(|| body.tool_name());
-    let about = about.or_else(|| body.task_description()).unwrap_or_default();
-    let label = if kind == "hook_progress" { "hook".to_owned() } else { kind.replace('_', " ") };
-    Some(Body::Event { label, text: about.into_owned() })
+    let said = |text: Option<Cow<'_, str>>| text.unwrap_or_default().trim().to_owned();
+    if kind == "hook_progress" {
+        let (name, command) = (said(body.hook_name()), said(body.command()));
+        let text = if command.is_empty() { name } else { format!("{name}: {command}") };
+        return Some(Body::Event { label: "hook".to_owned(), text });
+    }
+    let about = body.query().or_else(|| body.tool_name()).or_else(|| body.task_description());
+    Some(Body::Event { label: kind.replace('_', " "), text: said(about) })
 }

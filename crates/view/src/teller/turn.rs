@@ -5,6 +5,7 @@ use threadline_session::{Compaction, Reply, Session, Thread, Turn};
 use threadline_usage::Totals;
 
 use super::Teller;
+use crate::card::asks_person;
 use crate::transcript::{Body, Timing, Tokens, TurnView, anchor};
 
 impl Teller<'_> {
@@ -88,21 +89,24 @@ impl Teller<'_> {
 /// Tools that ran side by side take their time once.
 fn timing(session: &Session, turn: &Turn, span: Option<(Millis, Millis)>, before: Option<Millis>) -> Timing {
     let calls = turn.tool_calls(session).into_iter().map(|call| &session.tool_calls()[call]);
-    let mut ran: Vec<(Millis, Millis)> = calls
+    let mut ran: Vec<(Millis, Millis, bool)> = calls
         .filter_map(|call| {
-            Some((session.timestamp(call.entry_idx)?, session.timestamp(call.results.first()?.entry_idx)?))
+            let end = session.timestamp(call.results.first()?.entry_idx)?;
+            Some((session.timestamp(call.entry_idx)?, end, asks_person(&call.name)))
         })
         .collect();
     ran.sort_unstable();
-    let (mut tools, mut until) = (0, Millis::MIN);
-    for (start, end) in ran {
-        tools += (end - start.max(until)).max(0);
+    let (mut tools, mut answering, mut until) = (0, 0, Millis::MIN);
+    for (start, end, asks) in ran {
+        let took = (end - start.max(until)).max(0);
+        *(if asks { &mut answering } else { &mut tools }) += took;
         until = until.max(end);
     }
-    let Some((start, end)) = span else { return Timing { tools, ..Timing::default() } };
+    let Some((start, end)) = span else { return Timing { tools, answering, ..Timing::default() } };
     Timing {
         tools,
-        model: (end - start - tools).max(0),
+        answering,
+        model: (end - start - tools - answering).max(0),
         waiting: before.map_or(0, |before| (start - before).max(0)),
     }
 }

@@ -103,12 +103,18 @@ impl<'a> SpentObject<'a> {
 pub struct TimingObject {
     pub model_ms: Millis,
     pub tools_ms: Millis,
+    pub answering_ms: Millis,
     pub waiting_ms: Millis,
 }
 
 impl From<Timing> for TimingObject {
     fn from(timing: Timing) -> Self {
-        Self { model_ms: timing.model, tools_ms: timing.tools, waiting_ms: timing.waiting }
+        Self {
+            model_ms: timing.model,
+            tools_ms: timing.tools,
+            answering_ms: timing.answering,
+            waiting_ms: timing.waiting,
+        }
     }
 }
 

@@ -48,7 +48,7 @@ fn shown(card: &Card) -> String {
 fn bash_that_failed_says_how() {
     insta::assert_snapshot!(card("Bash", r#"{"command":"cargo test\nls","description":"Run"}"#, r#""Exit code 101\nboom" error "Error: Exit code 101\nboom""#), @r#"
     Bash | cargo test … | exit 101 | error
-    Command(CommandCard { command: "cargo test\nls", description: "Run", output: "Exit code 101\nboom", errors: "", exit_code: Some(101), background: None, kept_at: None })
+    Command(CommandCard { command: "cargo test\nls", description: "Run", output: "boom", errors: "", exit_code: Some(101), background: None, kept_at: None })
     "#);
 }
 
