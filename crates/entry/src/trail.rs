@@ -14,6 +14,8 @@ pub struct Trails<const N: usize> {
     required: &'static [usize],
     /// The one that was gone last comes first.
     known: Vec<Way>,
+    /// How many short ways there have been.
+    n_short: u32,
 }
 
 /// So many ways are remembered; a log hardly has more.
@@ -38,7 +40,15 @@ struct Way {
     /// Which values have been the same in every line so far, a bit for each of the first.
     steady: u64,
     /// From one value that changes to the next; known from the second line on.
-    short: Option<Trail>,
+    short: Option<Short>,
+}
+
+/// A way from one value that changes to the next.
+struct Short {
+    trail: Trail,
+    /// The paths whose values are on the way from one to the next, or not on it at all. No other short way of the same trails
+    /// has this number.
+    same: Same,
 }
 
 struct Trail {
@@ -88,7 +98,11 @@ pub struct Trailed<'a, const N: usize> {
     before: &'a str,
     behind: &'a str,
     behind_from: usize,
+    same: Same,
 }
+
+/// Which values are the same in every line that was read along a way, a bit for each path, and the number of the way.
+type Same = (u64, u32);
 
 impl<'a, const N: usize> Trailed<'a, N> {
     /// The value of the path by this number, if the line has one.
@@ -101,12 +115,18 @@ impl<'a, const N: usize> Trailed<'a, N> {
         };
         Some(Json::trusted(text))
     }
+
+    /// A number that other lines of the same trails have, too, if their values of `paths`, a bit for each, are the same as
+    /// here, or missing as here. `None` where it is not known whether others are the same.
+    pub fn alike_in(&self, paths: u64) -> Option<u32> {
+        (self.same.0 & paths == paths).then_some(self.same.1)
+    }
 }
 
 impl<const N: usize> Trails<N> {
     /// Values are asked for by their keys, from the line's own inwards; those by the `required` numbers must be there.
     pub fn new(paths: [&'static [&'static str]; N], required: &'static [usize]) -> Self {
-        Self { paths, required, known: Vec::new() }
+        Self { paths, required, known: Vec::new(), n_short: 0 }
     }
 
     /// The values of a line, in which a key of the message, the next one behind its content, stands at `hit`.
@@ -116,17 +136,21 @@ impl<const N: usize> Trails<N> {
     /// twice or with escapes, a required value that is missing. What is stepped over is not checked.
     pub fn read<'a>(&mut self, line: &'a [u8], hit: usize) -> Option<Trailed<'a, N>> {
         u32::try_from(line.len()).ok()?;
+        let mut spans = [NOWHERE; N];
         for i in 0..self.known.len() {
-            if let Some((jumped, spans)) = self.known[i].follow(line, hit) {
-                self.known.swap(0, i);
-                return trailed(line, spans, jumped);
+            if let Some((jumped, same)) = self.known[i].follow(line, hit, &mut spans, &mut self.n_short) {
+                if i > 0 {
+                    self.known.swap(0, i);
+                }
+                return trailed(line, spans, jumped, same);
             }
+            spans = [NOWHERE; N];
         }
         let mut scout = Scout {
             line,
             hit,
             paths: &self.paths,
-            spans: [NOWHERE; N],
+            spans,
             met: [0; DEEPEST],
             trail: Trail { steps: Vec::new(), between: Vec::new() },
             values: Vec::new(),
@@ -142,15 +166,21 @@ impl<const N: usize> Trails<N> {
             self.known.truncate(MOST - 1);
             self.known.insert(0, Way::new(line, scout.trail, &scout.values));
         }
-        trailed(line, spans, jumped)
+        trailed(line, spans, jumped, (0, 0))
     }
 }
 
-fn trailed<const N: usize>(line: &[u8], spans: [Span; N], jumped: Span) -> Option<Trailed<'_, N>> {
+#[inline(always)]
+fn trailed<const N: usize>(
+    line: &[u8],
+    spans: [Span; N],
+    jumped: Span,
+    same: Same,
+) -> Option<Trailed<'_, N>> {
     let text = |bytes| simdutf8::basic::from_utf8(bytes).ok();
     let (from, to) = (jumped.0 as usize, jumped.1 as usize);
     let (before, behind) = (text(&line[..from])?, text(&line[to..])?);
-    Some(Trailed { spans, before, behind, behind_from: to })
+    Some(Trailed { spans, before, behind, behind_from: to, same })
 }
 
 /// A value of a line; nothing if the line ends before it does.
@@ -183,29 +213,49 @@ impl Way {
         i < 64 && self.steady >> i & 1 == 1
     }
 
-    /// Goes this way, and learns what changes. Returns where the content stands; `None` if the line is built otherwise.
-    fn follow<const N: usize>(&mut self, line: &[u8], hit: usize) -> Option<(Span, [Span; N])> {
-        let mut spans = [NOWHERE; N];
+    /// Goes this way, and learns what changes. Returns where the content stands, and what is the same in all lines that go the
+    /// short way; `None` if the line is built otherwise.
+    #[inline(always)]
+    fn follow<const N: usize>(
+        &mut self,
+        line: &[u8],
+        hit: usize,
+        spans: &mut [Span; N],
+        n_short: &mut u32,
+    ) -> Option<(Span, Same)> {
         if let Some(short) = &self.short
-            && let Some(jumped) = short.follow(line, hit, &mut spans, |_, _| ())
+            && let Some(jumped) = short.trail.follow(line, hit, spans, |_, _| ())
         {
-            return Some((jumped, spans));
+            return Some((jumped, short.same));
         }
-        let mut spans = [NOWHERE; N];
+        *spans = [NOWHERE; N];
+        self.follow_long(line, hit, spans, n_short)
+    }
+
+    #[cold]
+    fn follow_long<const N: usize>(
+        &mut self,
+        line: &[u8],
+        hit: usize,
+        spans: &mut [Span; N],
+        n_short: &mut u32,
+    ) -> Option<(Span, Same)> {
         let mut changed = 0;
-        let jumped = self.trail.follow(line, hit, &mut spans, |i, span| {
+        let jumped = self.trail.follow(line, hit, spans, |i, span| {
             if self.is_steady(i) && text_at(line, span) != self.value(i) {
                 changed |= 1 << i;
             }
         })?;
         self.steady &= !changed;
-        self.short = Some(self.shortened());
-        Some((jumped, spans))
+        *n_short += 1;
+        self.short = Some(self.shortened(*n_short));
+        Some((jumped, (0, 0)))
     }
 
     /// The same way, with the steady values as part of what stands between.
-    fn shortened(&self) -> Trail {
+    fn shortened(&self, number: u32) -> Short {
         let mut short = Trail { steps: Vec::new(), between: Vec::new() };
+        let mut same = u64::MAX;
         let mut between = &*self.trail.between;
         let (mut length, mut passed) = (0, Vec::new());
         for (i, step) in self.trail.steps.iter().enumerate() {
@@ -221,11 +271,14 @@ impl Way {
                 short.between.extend(value);
                 length += value.len();
             } else {
+                if let Value::Wanted(path) = step.value {
+                    same &= !(1 << path);
+                }
                 let (length, passed) = (std::mem::take(&mut length), std::mem::take(&mut passed));
                 short.steps.push(Step { length, passed, value: step.value });
             }
         }
-        short
+        Short { trail: short, same: (same, number) }
     }
 }
 
@@ -280,6 +333,7 @@ fn same(a: &[u8], b: &[u8]) -> bool {
         2..4 => same_by(a, b, |piece: &[u8; 2]| u128::from(u16::from_le_bytes(*piece))),
         4..8 => same_by(a, b, |piece: &[u8; 4]| u128::from(u32::from_le_bytes(*piece))),
         8..16 => same_by(a, b, |piece: &[u8; 8]| u128::from(u64::from_le_bytes(*piece))),
+        64.. => a == b,
         _ => same_by(a, b, |piece: &[u8; 16]| u128::from_le_bytes(*piece)),
     }
 }

@@ -78,32 +78,40 @@ impl<'a> Figures<'a> {
     /// This runs for every reply of a home, and finds what [`Figures::of`] does.
     pub(crate) fn along<const N: usize>(values: &Trailed<'a, N>, first: usize) -> Option<Self> {
         let value = |path: usize| values.get(first + path);
-        let count = |path: usize| value(path).map_or(Some(0), digits);
         let is = |path: usize, wanted: &str| match value(path).map(Json::raw) {
             Some(raw) if raw.contains('\\') => None,
             raw => Some(raw == Some(wanted)),
         };
-        // Without any of these there may be no figures at all.
-        (0..4).find_map(value)?;
-        let writes = Writes { all: count(3)?, short: count(4)?, long: count(5)? };
-        let mut figures = Self {
-            tokens: Tokens {
-                input: count(0)?,
-                output: count(1)?,
-                cache_read: count(2)?,
-                ..Tokens::default()
-            },
-            web_searches: count(6)?,
-            us: is(7, "\"us\"")?,
-            fast: is(8, "\"fast\"")?,
-            advisors: value(9).filter(|steps| steps.raw() != "[]").map(advisors).unwrap_or_default(),
-        };
-        writes.settle(&mut figures.tokens);
-        Some(figures)
+        let Counts { tokens, web_searches } = Counts::along(values, first)?;
+        let (us, fast) = (is(7, "\"us\"")?, is(8, "\"fast\"")?);
+        let advisors = value(9).filter(|steps| steps.raw() != "[]").map(advisors).unwrap_or_default();
+        Some(Self { tokens, web_searches, fast, us, advisors })
     }
 }
 
-/// Where the figures stand in a line.
+/// The figures that are numbers.
+pub(crate) struct Counts {
+    pub(crate) tokens: Tokens,
+    pub(crate) web_searches: u64,
+}
+
+impl Counts {
+    /// Reads them by their numbers among [`PATHS`]; `None` where one is not made of digits alone.
+    #[inline]
+    pub(crate) fn along<const N: usize>(values: &Trailed<'_, N>, first: usize) -> Option<Self> {
+        let value = |path: usize| values.get(first + path);
+        let count = |path: usize| value(path).map_or(Some(0), digits);
+        // Without any of these there may be no figures at all.
+        (0..4).find_map(value)?;
+        let (input, output, cache_read) = (count(0)?, count(1)?, count(2)?);
+        let writes = Writes { all: count(3)?, short: count(4)?, long: count(5)? };
+        let mut tokens = Tokens { input, output, cache_read, ..Tokens::default() };
+        writes.settle(&mut tokens);
+        Some(Self { tokens, web_searches: count(6)? })
+    }
+}
+
+/// Where the figures stand in a line: numbers, and behind them what is none.
 pub(crate) const PATHS: [&[&str]; 10] = [
     &["message", "usage", "input_tokens"],
     &["message", "usage", "output_tokens"],
@@ -116,6 +124,9 @@ pub(crate) const PATHS: [&[&str]; 10] = [
     &["message", "usage", "speed"],
     &["message", "usage", "iterations"],
 ];
+
+/// How many of them are numbers.
+pub(crate) const N_COUNTS: usize = 7;
 
 /// A count that is made of digits alone.
 fn digits(json: Json<'_>) -> Option<u64> {

@@ -39,6 +39,7 @@ mod ledger;
 mod model;
 mod money;
 mod names;
+mod plain;
 mod reading;
 mod reconcile;
 mod reply;

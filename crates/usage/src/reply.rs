@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 use threadline_entry::lens::{FromJson, Lens, Moment};
-use threadline_entry::{Entry, Json, Millis, Trails, walk};
+use threadline_entry::{Entry, Json, Millis, Trailed, Trails, walk};
 
 use crate::explain::Reason;
 use crate::figures::{self, Figures};
@@ -107,9 +107,15 @@ const N_LINE_KEYS: usize = 7;
 const MESSAGE_KEYS: [&str; N_MESSAGE_KEYS] = ["id", "model", "stop_reason"];
 const N_MESSAGE_KEYS: usize = 3;
 
-const PATHS: [&[&str]; N_LINE_KEYS + N_MESSAGE_KEYS + figures::PATHS.len()] = {
+/// How many paths lead to values, before those of the figures; and where some of them are.
+pub(crate) const N_KEYS: usize = N_LINE_KEYS + N_MESSAGE_KEYS;
+pub(crate) const TIMESTAMP: usize = 1;
+pub(crate) const ID: usize = N_LINE_KEYS;
+pub(crate) const STOP_REASON: usize = N_LINE_KEYS + 2;
+
+const PATHS: [&[&str]; N_KEYS + figures::PATHS.len()] = {
     let mut paths: [&[&str]; _] = [&[]; _];
-    let own: [&[&str]; N_LINE_KEYS + N_MESSAGE_KEYS] = [
+    let own: [&[&str]; N_KEYS] = [
         &[LINE_KEYS[0]],
         &[LINE_KEYS[1]],
         &[LINE_KEYS[2]],
@@ -129,8 +135,9 @@ const PATHS: [&[&str]; N_LINE_KEYS + N_MESSAGE_KEYS + figures::PATHS.len()] = {
     paths
 };
 
-/// The ways through the replies of a log.
+/// The ways through the replies of a log, and what is read along one of them.
 pub(crate) type ReplyTrails = Trails<{ PATHS.len() }>;
+pub(crate) type ReplyValues<'a> = Trailed<'a, { PATHS.len() }>;
 
 /// None is known yet. What may stand between the content and the hit must be found, or it was jumped over.
 pub(crate) fn reply_trails() -> ReplyTrails {
@@ -138,21 +145,16 @@ pub(crate) fn reply_trails() -> ReplyTrails {
 }
 
 impl<'a> Top<'a> {
-    /// The values of a line in which `"usage"` stands at `hit`; `None` if it must be looked at more slowly.
-    pub(crate) fn skim(
-        line: &'a [u8],
-        hit: usize,
-        stop_reason: &memmem::Finder<'_>,
-        trails: &mut ReplyTrails,
-    ) -> Option<Self> {
-        let hit = first_key(line, hit, stop_reason);
-        if let Some(values) = trails.read(line, hit)
-            && let Some(figures) = Figures::along(&values, N_LINE_KEYS + N_MESSAGE_KEYS)
-        {
-            let line = std::array::from_fn(|i| values.get(i));
-            let message = std::array::from_fn(|i| values.get(N_LINE_KEYS + i));
-            return Some(Self { line, message, usage: Usage::Read(figures), more: None, data: None });
-        }
+    /// The values of a line that was read along a trail; `None` if it must be looked at more slowly.
+    pub(crate) fn along(values: &ReplyValues<'a>) -> Option<Self> {
+        let figures = Figures::along(values, N_KEYS)?;
+        let line = std::array::from_fn(|i| values.get(i));
+        let message = std::array::from_fn(|i| values.get(N_LINE_KEYS + i));
+        Some(Self { line, message, usage: Usage::Read(figures), more: None, data: None })
+    }
+
+    /// The values of a line in which a key of its message stands at `hit`; `None` if it must be looked at more slowly.
+    pub(crate) fn skim(line: &'a [u8], hit: usize) -> Option<Self> {
         let (values, [id, model, stop, usage]) =
             walk::skim_around(line, hit, LINE_KEYS, ["id", "model", "stop_reason", "usage"])?;
         let is_progress = values[0].is_some_and(|kind| kind.is_str("progress"));
@@ -240,14 +242,35 @@ impl<'a> Top<'a> {
     }
 }
 
-/// Where the first key behind the content stands, if that is near: Claude Code writes why the reply ended, and then `usage`.
-fn first_key(line: &[u8], usage: usize, stop_reason: &memmem::Finder<'_>) -> usize {
-    const NEAR: usize = 128;
-    let from = usage.saturating_sub(NEAR);
-    stop_reason.find_iter(&line[from..usage]).last().map_or(usage, |at| from + at)
+/// Finds the first key behind the content, if that is near: Claude Code writes why the reply ended, and then `usage`.
+pub(crate) struct FirstKey {
+    finder: memmem::Finder<'static>,
+    /// How far it stood before `usage` the last time.
+    distance: usize,
 }
 
-fn moment(json: Json<'_>) -> Option<Millis> {
+impl FirstKey {
+    const NAME: &str = "\"stop_reason\"";
+
+    pub(crate) fn new() -> Self {
+        Self { finder: memmem::Finder::new(Self::NAME), distance: 0 }
+    }
+
+    /// Where it stands in a line that has `"usage"` at `usage`.
+    pub(crate) fn find(&mut self, line: &[u8], usage: usize) -> usize {
+        const NEAR: usize = 128;
+        let known =
+            usage.checked_sub(self.distance).filter(|at| line[*at..].starts_with(Self::NAME.as_bytes()));
+        known.unwrap_or_else(|| {
+            let from = usage.saturating_sub(NEAR);
+            let found = self.finder.find_iter(&line[from..usage]).last().map_or(usage, |at| from + at);
+            self.distance = usage - found;
+            found
+        })
+    }
+}
+
+pub(crate) fn moment(json: Json<'_>) -> Option<Millis> {
     Moment::from_json(json).map(|moment| moment.0)
 }
 

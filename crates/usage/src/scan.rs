@@ -12,8 +12,9 @@ use crate::explain::Reason;
 use crate::figures::Tokens;
 use crate::key::Key;
 use crate::names::{NameId, Names};
+use crate::plain::Commons;
 use crate::reconcile::Account;
-use crate::reply::{More, Nearness, Reply, ReplyTrails, Seen, Top, reply_trails};
+use crate::reply::{FirstKey, More, Nearness, Reply, ReplyTrails, Seen, Top, reply_trails};
 use crate::window::Limit;
 
 /// Where lines come from, and whose they are.
@@ -61,8 +62,9 @@ pub struct Scan {
     head: Head,
     out: Scanned,
     usage: memmem::Finder<'static>,
-    stop_reason: memmem::Finder<'static>,
+    first_key: FirstKey,
     trails: ReplyTrails,
+    commons: Commons,
 }
 
 /// What a log holds of calls, to be given to a [`Ledger`](crate::Ledger).
@@ -174,8 +176,9 @@ impl Scan {
             head: Head::default(),
             out: Scanned { source, ..Scanned::default() },
             usage: memmem::Finder::new("\"usage\""),
-            stop_reason: memmem::Finder::new("\"stop_reason\""),
+            first_key: FirstKey::new(),
             trails: reply_trails(),
+            commons: Commons::default(),
         }
     }
 
@@ -249,8 +252,23 @@ impl Scan {
 
     /// Reads a line that may tell of a call: `"usage"` stands at `hit`.
     fn line(&mut self, line: &Line<'_>, hit: usize) {
-        if let Some(top) = Top::skim(line.bytes, hit, &self.stop_reason, &mut self.trails) {
-            return self.seen(top.see(), line);
+        let hit = self.first_key.find(line.bytes, hit);
+        if let Some(values) = self.trails.read(line.bytes, hit) {
+            if let Some((id, row)) = self.commons.read(&values) {
+                self.put(own_key(id), row);
+                return;
+            }
+            if let Some(top) = Top::along(&values) {
+                let row = self.seen(top.see(), line);
+                if let Some(row) = row.filter(|_| !self.wants.tools && !self.wants.records) {
+                    self.commons.learn(&values, row);
+                }
+                return;
+            }
+        }
+        if let Some(top) = Top::skim(line.bytes, hit) {
+            self.seen(top.see(), line);
+            return;
         }
         // Odd lines are looked at with all care: several objects on one line, a byte order mark, no UTF-8.
         let mut entries = Vec::new();
@@ -263,14 +281,17 @@ impl Scan {
                     self.reject(line, None, Reason::Broken);
                 }
                 // Each object of a line is a record of its own.
-                _ => self.seen(Top::of(entry).see(), &Line { bytes: entry.as_bytes(), ..*line }),
+                _ => {
+                    self.seen(Top::of(entry).see(), &Line { bytes: entry.as_bytes(), ..*line });
+                }
             }
         }
     }
 
-    fn seen<'l>(&mut self, seen: Seen<'l>, line: &Line<'l>) {
+    /// Takes what a line turned out to be. Returns the row of a reply if there is but one.
+    fn seen<'l>(&mut self, seen: Seen<'l>, line: &Line<'l>) -> Option<Row> {
         match seen {
-            Seen::Reply(reply) => self.add(reply, line),
+            Seen::Reply(reply) => return self.add(reply, line),
             Seen::Notice { at, more, reason } => {
                 if self.wants.limits
                     && let Some(at) = at
@@ -283,6 +304,7 @@ impl Scan {
             Seen::NoFigures(at) => self.reject(line, at, Reason::NoFigures),
             Seen::Other => {}
         }
+        None
     }
 
     fn reject(&mut self, line: &Line<'_>, at: Option<Millis>, reason: Reason) {
@@ -292,7 +314,7 @@ impl Scan {
         }
     }
 
-    fn add<'l>(&mut self, mut reply: Reply<'l>, line: &Line<'l>) {
+    fn add<'l>(&mut self, mut reply: Reply<'l>, line: &Line<'l>) -> Option<Row> {
         let has_own_id = reply.message_id.as_deref().is_some_and(|id| id.starts_with("msg_"));
         if reply.more.is_none() && (!has_own_id || self.wants.tools) {
             reply.more = Some(More::skim(line.bytes));
@@ -338,6 +360,7 @@ impl Scan {
         if self.wants.tools {
             self.add_tools(reply.more.and_then(|more| more.content), place, key);
         }
+        reply.figures.advisors.is_empty().then_some(row)
     }
 
     /// Keeps a row, or makes it part of the last one if that tells of the same call. The lines of a reply nearly always follow
@@ -371,8 +394,7 @@ impl Scan {
         let session = || more.and_then(|more| more.session_id.as_deref()).or(own).unwrap_or_default();
         let request = more.and_then(|more| more.request_id.as_deref());
         match (reply.message_id.as_deref(), request) {
-            // The API's own ids are never used twice.
-            (Some(id), _) if id.starts_with("msg_") => Key::of(&[b"message", id.as_bytes()]),
+            (Some(id), _) if id.starts_with("msg_") => own_key(id),
             (Some(id), Some(request)) => Key::of(&[b"request", id.as_bytes(), request.as_bytes()]),
             // A gateway may use an id again, but hardly in the same session.
             (Some(id), None) => Key::of(&[b"session", id.as_bytes(), session().as_bytes()]),
@@ -397,4 +419,9 @@ impl Scan {
             self.out.tools.push(ToolUse { row, id, name });
         }
     }
+}
+
+/// The key of a call that the API itself gave an id: those are never used twice. No other key has so few parts.
+fn own_key(id: &str) -> Key {
+    Key::of(&[id.as_bytes()])
 }

@@ -91,7 +91,31 @@ fn what_was_the_same_in_every_line_may_change_all_the_same() {
         assert_eq!(trails.known.len(), 1);
     }
     let short = trails.known[0].short.as_ref().unwrap();
-    assert_eq!(short.steps.len(), 5, "id, content, x, branch, and the end");
+    assert_eq!(short.trail.steps.len(), 5, "id, content, x, branch, and the end");
+}
+
+#[test]
+fn lines_that_say_the_same_are_told_from_those_that_may_not() {
+    let mut trails = trails();
+    let mut alike_in = |kind: &str, id: &str, branch: &str, paths: &[usize]| {
+        let message = format!(r#"{{"id":"{id}","content":[],"usage":{{"in":1}}}}"#);
+        let line = format!(r#"{{"type":"{kind}","message":{message},"branch":"{branch}"}}"#);
+        let found = trails.read(line.as_bytes(), line.find("\"usage\"").unwrap()).unwrap();
+        found.alike_in(paths.iter().fold(0, |all, path| all | 1 << path))
+    };
+    let (kind, id, tokens, missing, branch) = (0, 1, 2, 4, 5);
+    assert_eq!(alike_in("a", "1", "main", &[kind]), None, "nothing to compare it with");
+    assert_eq!(alike_in("a", "2", "main", &[kind]), None, "what changes is learnt");
+    let first = alike_in("a", "3", "main", &[kind, missing, branch]);
+    assert!(first.is_some());
+    assert_eq!(alike_in("a", "4", "main", &[kind, missing, branch]), first);
+    assert_eq!(alike_in("a", "4", "main", &[kind, id]), None);
+    assert_eq!(alike_in("a", "4", "main", &[tokens]), None, "numbers change");
+    assert_eq!(alike_in("a", "5", "other", &[kind]), None);
+    let second = alike_in("a", "5", "other", &[kind]);
+    assert!(second.is_some() && second != first);
+    assert_eq!(alike_in("a", "5", "main", &[kind, missing]), second);
+    assert_eq!(alike_in("a", "5", "main", &[branch]), None);
 }
 
 #[test]

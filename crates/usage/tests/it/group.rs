@@ -45,8 +45,8 @@ fn so_many_calls_that_all_cores_add_them_up_make_the_same_sum() {
         let line = format!("a{n} reply msg_{n} tool t{n} {tool} {{}} model=m{}", n % 2);
         writeln!(log, r#"{line} usage={{"input_tokens":{n},"output_tokens":1}}"#).unwrap();
     }
-    let home = Home::default().session("s1", &log);
-    let by_tool = home.groups(By::Tool);
+    let read = Home::default().session("s1", &log).read();
+    let by_tool = read.groups(By::Tool);
     for (n, tool) in (0..).zip(tools) {
         let group = by_tool.groups.iter().find(|group| name(&group.key) == tool).unwrap();
         let Totals { calls, tool_calls, tokens, .. } = &group.totals;
@@ -55,7 +55,7 @@ fn so_many_calls_that_all_cores_add_them_up_make_the_same_sum() {
         assert_eq!(group.last_at.unwrap() - group.first_at.unwrap(), 19_998_000, "{tool}");
     }
     for by in EVERY {
-        let total = home.groups(by).total;
+        let total = read.groups(by).total;
         assert_eq!((total.calls, total.unpriced.len()), (20_001, 2), "{by:?}");
     }
 }

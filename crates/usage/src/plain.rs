@@ -1,0 +1,69 @@
+//! Plain replies: lines that say what a line before them said, but for an id, a moment and some numbers.
+//!
+//! Nearly all replies of a log are such lines. What they have in common is read once.
+
+use threadline_entry::Millis;
+
+use crate::figures::{self, Counts};
+use crate::reply::{ID, N_KEYS, ReplyValues, STOP_REASON, TIMESTAMP, moment};
+use crate::scan::{Row, STOP, UNDATED};
+
+/// What a plain reply says that others do not.
+struct Plain<'a> {
+    message_id: &'a str,
+    at: Option<Millis>,
+    has_stop: bool,
+    counts: Counts,
+}
+
+/// The values in which plain replies are the same: all but those of [`Plain`].
+const COMMON: u64 = !(1 << TIMESTAMP | 1 << ID | 1 << STOP_REASON | ((1 << figures::N_COUNTS) - 1) << N_KEYS)
+    & ((1 << (N_KEYS + figures::PATHS.len())) - 1);
+
+/// What the replies of a log have in common, by the way they are read.
+#[derive(Default)]
+pub(crate) struct Commons(Vec<(u32, Row)>);
+
+/// So many are remembered; a log hardly has more.
+const MOST: usize = 4;
+
+impl Commons {
+    /// Remembers a reply, if it is known which others have its values.
+    pub(crate) fn learn(&mut self, values: &ReplyValues<'_>, row: Row) {
+        if let Some(number) = values.alike_in(COMMON) {
+            self.0.truncate(MOST - 1);
+            self.0.insert(0, (number, row));
+        }
+    }
+
+    /// The id and the row of a plain reply; `None` if it has nothing in common with those before, or is not as plain as that.
+    #[inline]
+    pub(crate) fn read<'a>(&self, values: &ReplyValues<'a>) -> Option<(&'a str, Row)> {
+        let number = values.alike_in(COMMON)?;
+        let (_, common) = self.0.iter().find(|(known, _)| *known == number)?;
+        let Plain { message_id, at, has_stop, counts } = Plain::of(values)?;
+        let row = Row {
+            at: at.unwrap_or(UNDATED),
+            tokens: counts.tokens,
+            web_searches: u32::try_from(counts.web_searches).unwrap_or(u32::MAX),
+            flags: (common.flags & !STOP) | if has_stop { STOP } else { 0 },
+            ..*common
+        };
+        Some((message_id, row))
+    }
+}
+
+impl<'a> Plain<'a> {
+    #[inline]
+    fn of(values: &ReplyValues<'a>) -> Option<Self> {
+        // Ids are short, so they are gone through to the end.
+        let has_escape = |text: &str| text.bytes().fold(false, |any, byte| any | (byte == b'\\'));
+        let message_id = values.get(ID)?.quoted().filter(|id| id.starts_with("msg_") && !has_escape(id))?;
+        Some(Self {
+            message_id,
+            at: values.get(TIMESTAMP).and_then(moment),
+            has_stop: values.get(STOP_REASON).is_some_and(|stop| !stop.is_null()),
+            counts: Counts::along(values, N_KEYS)?,
+        })
+    }
+}

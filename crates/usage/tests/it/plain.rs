@@ -1,0 +1,83 @@
+//! Replies that say what those before them said are read in a shorter way, which must make no difference.
+
+use proptest::prelude::*;
+use threadline_usage::By;
+
+use crate::Home;
+
+/// One of these, the first nearly always: so lines are alike, and then one is not.
+fn mostly(texts: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
+    prop_oneof![60 => Just(texts[0]), 1 => prop::sample::select(texts)]
+}
+
+fn any_reply() -> impl Strategy<Value = String> {
+    let line = (
+        mostly(&[r#""assistant""#, r#""user""#, r#""assist\u0061nt""#]),
+        prop::sample::select(
+            &[
+                r#""2026-11-01T10:00:00.000Z""#,
+                r#""2026-11-02T10:00:00.500Z""#,
+                r#""2026-11-02""#,
+                "null",
+                "7",
+            ][..],
+        ),
+        mostly(&["false", "true", "null"]),
+        mostly(&[r#""main""#, r#""other""#, r#""m\u0061in""#, r#""ünter""#, r#""""#]),
+        mostly(&[r#""2.1.300""#, r#""2.1.20""#]),
+        mostly(&[
+            "",
+            r#""isApiErrorMessage":true,"#,
+            r#""isApiErrorMessage":false,"#,
+            r#""forkedFrom":{"sessionId":"s0"},"#,
+        ]),
+    );
+    let message = (
+        prop_oneof![6 => (0..5u8).prop_map(|n| format!(r#""msg_{n}""#)), 1 => Just(r#""msg_\u0031""#.to_owned()), 1 => Just(r#""gen-1""#.to_owned()), 1 => Just("null".to_owned())],
+        mostly(&[
+            r#""claude-opus-4-6""#,
+            r#""claude-haiku-4-5""#,
+            r#""<synthetic>""#,
+            r#""no-such-model""#,
+            "null",
+        ]),
+        prop::sample::select(&["null", r#""end_turn""#, r#""tool_use""#][..]),
+        mostly(&["[]", r#"[{"type":"text","text":"},\"usage\":{\"a\":1}}"}]"#]),
+    );
+    let usage = (
+        prop::sample::select(&["0", "3", "1200", "5000000000", "1e2", "null", "-1"][..]),
+        0..2000u32,
+        mostly(&["0", "2", "\"1\""]),
+        mostly(&[r#""standard""#, r#""fast""#]),
+        mostly(&[r#""not_available""#, r#""us""#]),
+        mostly(&[
+            "[]",
+            r#"[{"type":"advisor_message","model":"claude-opus-4-6","input_tokens":5,"output_tokens":6}]"#,
+        ]),
+    );
+    (line, message, usage).prop_map(|(line, message, usage)| {
+        let (kind, at, sidechain, branch, version, more) = line;
+        let (id, model, stop, content) = message;
+        let (input, output, searches, speed, geo, iterations) = usage;
+        let usage = format!(
+            r#"{{"input_tokens":{input},"cache_creation_input_tokens":{output},"server_tool_use":{{"web_search_requests":{searches}}},"speed":{speed},"inference_geo":{geo},"iterations":{iterations},"output_tokens":{output}}}"#
+        );
+        let message = format!(
+            r#"{{"model":{model},"id":{id},"role":"assistant","content":{content},"stop_reason":{stop},"usage":{usage}}}"#
+        );
+        format!(
+            r#"{{"isSidechain":{sidechain},"sessionId":"s1","version":{version},"gitBranch":{branch},"message":{message},{more}"type":{kind},"timestamp":{at}}}"#
+        )
+    })
+}
+
+proptest! {
+    #[test]
+    fn replies_that_are_alike_are_read_as_those_that_are_not(lines in prop::collection::vec(any_reply(), 1..30)) {
+        let read = Home::default().bytes("s1", lines.join("\n") + "\n").read();
+        for by in [By::Day, By::Model, By::Branch] {
+            // They are compared there.
+            read.groups(by);
+        }
+    }
+}
