@@ -9,10 +9,14 @@ use std::borrow::Cow;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::{Entry, Kind, Millis};
-use threadline_session::{Input, Parent, Session};
+use threadline_session::{Parent, Session};
 
 use crate::draft::{Body, Draft};
 use crate::{mend, usage};
+
+mod conversation;
+
+use conversation::{conversation, first_written, group_replies};
 
 /// A line of the result.
 #[derive(Clone, Copy, Debug)]
@@ -115,100 +119,6 @@ enum Part {
     Beside,
     /// No part of it.
     Other,
-}
-
-/// The lines that a reader of the conversation goes through, in order: across compactions, with the lines that a
-/// resume reads in the order it reads them.
-fn conversation(session: &Session) -> Vec<usize> {
-    let thread = session.thread().entries;
-    // Lines without a uuid cannot be told apart by whoever resumes; a reader can, and in the result they have one.
-    let is_nameless =
-        |&idx: &usize| session.entries()[idx].uuid().is_none() && session.timestamp(idx).is_some();
-    let resumed = session.resumed_lines().filter(|_| !thread.iter().any(is_nameless));
-    let Some(resumed) = resumed else {
-        return thread.into_iter().filter(|&idx| !session.entries()[idx].is_glued_behind()).collect();
-    };
-    let first = |idx: usize| first_written(session, idx);
-    let mut in_resumed = vec![false; session.entries().len()];
-    for &idx in &resumed {
-        in_resumed[idx] = true;
-        in_resumed[first(idx)] = true;
-    }
-    let start = resumed.first().copied().filter(|&idx| session.is_boundary(idx)).map_or(0, first);
-    // What came before the last compaction is not sent any more; it stands as it was written.
-    let earlier = thread.iter().copied().filter(|&idx| idx < start && !in_resumed[idx]);
-    let mut chain: Vec<usize> = earlier.filter(|&idx| !session.entries()[idx].is_glued_behind()).collect();
-    let n_earlier = chain.len();
-    chain.extend(&resumed);
-    // Progress is no line of a request, but older versions go through it on their way up.
-    let progress = thread
-        .into_iter()
-        .filter(|&idx| idx >= start && !in_resumed[idx] && session.entries()[idx].kind() == Kind::Progress);
-    let mut behind: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
-    let mut sorted: Vec<usize> = resumed;
-    sorted.sort_unstable();
-    let mut before_all = Vec::new();
-    for idx in progress {
-        match sorted.partition_point(|&other| other < idx).checked_sub(1) {
-            Some(at) => behind.entry(sorted[at]).or_default().push(idx),
-            None => before_all.push(idx),
-        }
-    }
-    if behind.is_empty() && before_all.is_empty() {
-        return chain;
-    }
-    let mut full = chain[..n_earlier].to_vec();
-    full.append(&mut before_all);
-    for &idx in &chain[n_earlier..] {
-        full.push(idx);
-        full.extend(behind.remove(&idx).into_iter().flatten());
-    }
-    full
-}
-
-/// Where a line was written first. One that was written again is read as it stands last, but its place is the first.
-fn first_written(session: &Session, idx: usize) -> usize {
-    session.entries()[idx].uuid().and_then(|uuid| session.find(&uuid)).unwrap_or(idx)
-}
-
-/// Lets the lines of a reply stand together, and behind them the results of its calls. Tells which results stood behind another reply.
-fn group_replies(session: &Session, chain: Vec<usize>) -> (Vec<usize>, Vec<usize>) {
-    let mut brought_back = Vec::new();
-    let mut last_reply: Option<usize> = None;
-    let mut groups: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
-    // The replies that may still go on: a prompt ends them. Their results find them all the same.
-    let mut open: FxHashMap<usize, usize> = FxHashMap::default();
-    let mut group_of: FxHashMap<usize, usize> = FxHashMap::default();
-    for idx in chain {
-        let entry = &session.entries()[idx];
-        if let Some(reply) = session.reply_of(idx) {
-            last_reply = Some(reply);
-            if let Some(&group) = open.get(&reply) {
-                groups[group].0.push(idx);
-                continue;
-            }
-            open.insert(reply, groups.len());
-            group_of.insert(reply, groups.len());
-        } else if entry.kind() == Kind::User {
-            let answered = answered_reply(session, idx);
-            if let Some(&group) = answered.and_then(|reply| group_of.get(&reply)) {
-                groups[group].1.push(idx);
-                if answered != last_reply {
-                    brought_back.push(idx);
-                }
-                continue;
-            }
-            if session.input(idx) != Some(Input::ToolResult) {
-                open.clear();
-            }
-        } else if session.is_boundary(idx) {
-            open.clear();
-            group_of.clear();
-        }
-        groups.push((vec![idx], Vec::new()));
-    }
-    let chain = groups.into_iter().flat_map(|(lines, results)| lines.into_iter().chain(results)).collect();
-    (chain, brought_back)
 }
 
 fn roles(session: &Session, chain: &[usize]) -> Vec<Part> {
@@ -358,21 +268,34 @@ fn sequence(draft: &mut Draft<'_>, parts: &[Part], chain: &[usize], order: Order
     if order == Order::AsTheyStand {
         return (0..parts.len()).collect();
     }
+    let session = draft.session;
     let mut followers: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
     let mut sequence = Vec::with_capacity(parts.len());
-    let stands = standing(draft.session, parts, chain);
-    let mut last = None;
+    let stands = standing(session, parts, chain);
+    let mut rank = vec![0; parts.len()];
+    for (at, &idx) in chain.iter().enumerate() {
+        rank[idx] = at;
+    }
+    let end = chain.last().copied();
+    let mut last: Option<usize> = None;
     let mut is_put: Vec<bool> = parts.iter().map(|&part| part == Part::Chain).collect();
+    // The line of the chain that each of the others hangs on, by itself or by what is above it.
+    let mut fork: Vec<Option<usize>> = (0..parts.len()).map(|idx| is_put[idx].then_some(idx)).collect();
     for idx in 0..parts.len() {
         last = stands.get(&idx).copied().or(last);
         // What it hangs on may be written only later: it comes first.
-        let mut lines: Vec<usize> =
-            draft.session.ancestors(idx).take_while(|&above| !is_put[above]).collect();
+        let mut lines: Vec<usize> = session.ancestors(idx).take_while(|&above| !is_put[above]).collect();
         lines.reverse();
-        lines.iter().for_each(|&line| is_put[line] = true);
-        match last {
-            Some(last) => followers.entry(last).or_default().append(&mut lines),
-            None => sequence.append(&mut lines),
+        for line in lines {
+            is_put[line] = true;
+            let above = session.ancestors(line).nth(1);
+            fork[line] = above.and_then(|above| stands.get(&above).copied().or(fork[above]));
+            let is_later =
+                |fork: &usize| Some(*fork) != end && last.is_none_or(|last| rank[*fork] > rank[last]);
+            match fork[line].filter(is_later).or(last) {
+                Some(last) => followers.entry(last).or_default().push(line),
+                None => sequence.push(line),
+            }
         }
     }
     if order == Order::Straight {
@@ -458,8 +381,10 @@ fn place(draft: &Draft<'_>, parts: &[Part], sequence: Vec<usize>, order: Order) 
         }
     }
     if order != Order::AsTheyStand {
-        // What stands behind the conversation's last line would be taken for its end: so it is.
-        let end = arranged.lines.iter().rposition(|line| line.chained).map_or(0, |end| end + 1);
+        // What stands behind the conversation's last line would be taken for its end: so it is. Progress is no end to
+        // newer versions, which do not see it.
+        let is_end = |line: &Placed| line.chained && entry_of(draft, line.from).kind() != Kind::Progress;
+        let end = arranged.lines.iter().rposition(is_end).map_or(0, |end| end + 1);
         for line in &mut arranged.lines[end..] {
             if let From::Source(idx) = line.from
                 && parts[idx as usize] == Part::Beside

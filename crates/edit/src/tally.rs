@@ -193,8 +193,9 @@ impl Tally {
         };
         let straight = plan.shape().target != Target::AsItStands;
         let said_something = || plan.session().replay().is_some_and(|messages| !messages.is_empty());
-        if straight && !plan.lines().iter().any(speaks) && said_something() {
-            self.refusals.push("nothing of the conversation would be left".to_owned());
+        if straight && !plan.lines().iter().any(speaks) && (!self.refusals.is_empty() || said_something()) {
+            // What else there is to say is about branches.
+            self.refusals = vec!["nothing of the conversation would be left".to_owned()];
         }
     }
 }

@@ -50,7 +50,7 @@ impl Session {
         let entry = &self.entries()[boundary];
         let named = entry.get("logicalParentUuid").and_then(|uuid| self.find(&uuid.as_str()?));
         // The line that it names was often never written: then it continues the line before.
-        let before = || (0..boundary).rev().find(|&idx| self.in_tree(idx) && !self.is_sidechain(idx));
+        let before = || self.line_before(boundary, false);
         let mut compaction =
             Compaction { boundary, summary, continues: named.or_else(before), preserved: Vec::new() };
         compaction.preserved = self.preserved(&compaction).unwrap_or_default();
@@ -83,12 +83,16 @@ impl Session {
             Parent::Entry(parent) => Some(parent),
             Parent::Root if self.is_boundary(entry_idx) => self.compacted_at(entry_idx).continues,
             Parent::Root => None,
-            // A line that hangs below it may stand before it.
-            Parent::Dangling => (0..entry_idx).rev().find(|&idx| {
-                self.in_tree(idx)
-                    && self.is_sidechain(idx) == self.is_sidechain(entry_idx)
-                    && self.ancestors(idx).all(|above| above != entry_idx)
-            }),
+            Parent::Dangling => self.line_before(entry_idx, self.is_sidechain(entry_idx)),
         }
+    }
+
+    /// The line of the tree before an entry that does not hang below it: one that does may stand before it, too.
+    fn line_before(&self, entry_idx: usize, sidechain: bool) -> Option<usize> {
+        (0..entry_idx).rev().find(|&idx| {
+            self.in_tree(idx)
+                && self.is_sidechain(idx) == sidechain
+                && self.ancestors(idx).all(|above| above != entry_idx)
+        })
     }
 }

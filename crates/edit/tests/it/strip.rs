@@ -19,7 +19,7 @@ fn stripped_twice(bytes: &[u8], target: Target) -> (String, usize) {
 }
 
 #[test]
-fn what_stands_behind_a_boundary_stays_there_where_the_boundary_is_written_again() {
+fn a_boundary_that_is_written_again_leaves_the_lines_around_it_alone() {
     let bytes = log(r#"
 u0             user "why?"
 b2 <- ?a1      boundary auto @+1s
@@ -31,8 +31,8 @@ b2 <- ?a1      boundary auto @-3s
     let (told, changes) = stripped_twice(&bytes, Target::InPlace);
     assert_snapshot!(told, @r"
     u0 @00:00 user
-    b2 @00:02 system
     a1 <- u0 @00:01 attachment
+    b2 @00:02 system
     y2 <- b2 @00:03 user
     s3 <- y2 @00:04 assistant text
     ");
@@ -104,4 +104,140 @@ u0        user  "why?" @-4s
     u0 @00:03.001 user
     ");
     assert_eq!(changes, 0);
+}
+
+#[test]
+fn a_result_that_only_stands_behind_another_reply_of_an_older_stretch_was_dropped_by_nobody() {
+    let bytes = log(r#"
+u1          user   "why?"
+c1 <- u1    reply  m1 tool t1 Bash
+s1 <- ?r1   reply  m2 text "Because." @+1s
+r1 <- c1    result t1 "x" @-2s
+b1 <- s1    boundary auto @+1s
+y1 <- b1    compact-summary "so far"
+s2 <- y1    reply  m3 text "Well."
+"#);
+    let source = session(&bytes);
+    let plan = plan(&source, Target::InPlace, |draft| strip(draft, &Strip::default(), "x"));
+    assert_eq!(plan.changes().count(), 0);
+    assert_snapshot!(told(&plan), @r"
+    u1 @00:00 user
+    c1 <- u1 @00:01 assistant tool_use
+    r1 <- c1 @00:02 user tool_result
+    s1 <- r1 @00:03 assistant text
+    b1 @00:04 system
+    y1 <- b1 @00:05 user
+    s2 <- y1 @00:06 assistant text
+    ");
+}
+
+#[test]
+fn an_attachment_before_the_last_progress_is_where_newer_versions_end() {
+    let bytes = log(r#"
+u1          user   "why?"
+c1 <- u1    reply  m1 tool t1 Bash
+p1 <- c1    progress bash t1
+r1 <- p1    result t1 "x"
+a1 <- ?c2   attach task_reminder @+1s
+c2 <- ?gone reply  m2 tool t2 Bash @-2s
+"#);
+    let (told, changes) = stripped_twice(&bytes, Target::InPlace);
+    assert_snapshot!(told, @r"
+    u1 @00:00 user
+    c1 <- u1 @00:01 assistant tool_use
+    r1 <- c1 @00:03 user tool_result
+    a1 <- r1 @00:05 attachment
+    p1 <- a1 @00:05.001 progress
+    ");
+    assert_eq!(changes, 0);
+}
+
+#[test]
+fn what_a_boundary_continues_is_a_part_of_the_conversation_even_behind_it() {
+    let bytes = log(r#"
+u1         user "why?"
+b1 <- ?u2  boundary auto @+1s
+u2 <- u1   user "and why not?" @-2s
+y1 <- b1   compact-summary "so far" @+1s
+u3 <- y1   user "go on"
+"#);
+    let (told, changes) = stripped_twice(&bytes, Target::InPlace);
+    assert_snapshot!(told, @r"
+    u1 @00:00 user
+    u2 <- u1 @00:01 user
+    b1 @00:02 system
+    y1 <- b1 @00:03 user
+    u3 <- y1 @00:04 user
+    ");
+    assert_eq!(changes, 0);
+}
+
+#[test]
+fn a_branch_stands_behind_what_it_hangs_on() {
+    let bytes = log(r#"
+u1          user   "why?"
+c1 <- u1    reply  m1 tool t1 Bash
+r1 <- c1    result t1 "x"
+p2 <- ?gone progress bash t2
+c3 <- ?gone reply  m1 tool t3 Bash
+r2 <- p2    result t2 "x"
+r3 <- c3    result t3 "x"
+s1 <- r3    reply  m2 text "Because."
+b1 <- s1    boundary auto
+y1 <- b1    compact-summary "so far"
+"#);
+    let (told, changes) = stripped_twice(&bytes, Target::InPlace);
+    assert_snapshot!(told, @r"
+    u1 @00:00 user
+    c1 <- u1 @00:01 assistant tool_use
+    c3 <- c1 @00:04 assistant tool_use
+    r1 <- c3 @00:04.001 user tool_result
+    r3 <- r1 @00:06 user tool_result
+    p2 <- r3 @00:06.001 progress
+    r2 <- p2 @00:05 user tool_result
+    s1 <- p2 @00:07 assistant text
+    b1 @00:08 system
+    y1 <- b1 @00:09 user
+    ");
+    assert_eq!(changes, 0);
+}
+
+#[test]
+fn before_a_compaction_too_a_reply_is_whole_whatever_is_written_in_between() {
+    let bytes = log(r#"
+u1         user   "why?"
+c1 <- ?h1  reply  m1 tool t1 Bash @+2s
+u2 <- u1   user   "and why not?" @-2s
+h1 <- u2   reply  m1 thinking "Hm." "sig"
+r1 <- c1   result t1 "x" @+1s
+s1 <- r1   reply  m2 text "Because."
+b1 <- s1   boundary auto
+y1 <- b1   compact-summary "so far"
+"#);
+    let (told, changes) = stripped_twice(&bytes, Target::InPlace);
+    assert_snapshot!(told, @r"
+    u1 @00:00 user
+    u2 <- u1 @00:02 user
+    h1 <- u2 @00:03 assistant thinking
+    c1 <- h1 @00:03.001 assistant tool_use
+    r1 <- c1 @00:05 user tool_result
+    s1 <- r1 @00:06 assistant text
+    b1 @00:07 system
+    y1 <- b1 @00:08 user
+    ");
+    assert_eq!(changes, 0);
+}
+
+#[test]
+fn where_nothing_is_left_of_a_conversation_nothing_is_said_of_its_branches() {
+    let bytes = log(r#"
+c1 <- ?gone reply m1 tool t1 Bash
+c2 <- c1    reply m2 tool t2 Bash
+c3 <- c2    reply m3 tool t3 Bash
+c4 <- c3    reply m4 tool t4 Bash
+c2 <- c1    reply m2 tool t2 Bash @-3s
+"#);
+    let source = session(&bytes);
+    let plan = plan(&source, Target::InPlace, |draft| strip(draft, &Strip::default(), "x"));
+    assert_eq!(plan.refusals(), ["nothing of the conversation would be left"]);
 }

@@ -92,6 +92,18 @@ u2 <- c1     user   "go on"
 }
 
 #[test]
+fn a_boundary_does_not_continue_its_own_summary() {
+    let notation = r#"
+u1           user   "long"
+c1 <- ?b1    compact-summary "In short."
+b1 <- ?gone  boundary auto
+u2 <- c1     user   "go on"
+"#;
+    assert_snapshot!(compactions(notation), @"b1 (auto) continues u1, summary c1, keeps []");
+    assert_snapshot!(paths(notation), @"thread: u1 c1 b1 u2");
+}
+
+#[test]
 fn a_boundary_at_the_head_of_a_fork_continues_nothing() {
     let notation = r#"
 b1 <- ?gone  boundary auto {"preservedSegment":{"headUuid":"h","anchorUuid":"c1","tailUuid":"t"}}

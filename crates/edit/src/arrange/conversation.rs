@@ -1,0 +1,134 @@
+//! The conversation as a chain: which lines, in which order.
+
+use rustc_hash::FxHashMap;
+use threadline_entry::Kind;
+use threadline_session::{Input, Parent, Session};
+
+use super::answered_reply;
+
+/// The lines that a reader of the conversation goes through, in order: across compactions, with the lines that a
+/// resume reads in the order it reads them.
+pub(super) fn conversation(session: &Session) -> Vec<usize> {
+    let thread = session.thread().entries;
+    // Lines without a uuid cannot be told apart by whoever resumes; a reader can, and in the result they have one.
+    let is_nameless =
+        |&idx: &usize| session.entries()[idx].uuid().is_none() && session.timestamp(idx).is_some();
+    let resumed = session.resumed_lines().filter(|_| !thread.iter().any(is_nameless));
+    let Some(resumed) = resumed else {
+        return in_order(session, thread.into_iter());
+    };
+    let first = |idx: usize| first_written(session, idx);
+    let mut in_resumed = vec![false; session.entries().len()];
+    for &idx in &resumed {
+        in_resumed[idx] = true;
+        in_resumed[first(idx)] = true;
+    }
+    let boundary = resumed.first().copied().filter(|&idx| session.is_boundary(idx)).map(first);
+    let start = boundary.unwrap_or(0);
+    // What came before the last compaction is not sent any more; it stands as it was written. Some of it may be
+    // written only later.
+    let mut is_above = vec![false; session.entries().len()];
+    if let Some(before) = boundary.and_then(|boundary| session.continues(boundary)) {
+        session.thread_to(before).entries.into_iter().for_each(|idx| is_above[idx] = true);
+    }
+    let earlier = thread.iter().copied().filter(|&idx| (idx < start || is_above[idx]) && !in_resumed[idx]);
+    let mut chain = in_order(session, earlier);
+    let n_earlier = chain.len();
+    chain.extend(&resumed);
+    // Progress is no line of a request, but older versions go through it on their way up.
+    let progress = thread
+        .into_iter()
+        .filter(|&idx| idx >= start && !is_above[idx] && !in_resumed[idx])
+        .filter(|&idx| session.entries()[idx].kind() == Kind::Progress);
+    let mut behind: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
+    let mut sorted: Vec<usize> = resumed;
+    sorted.sort_unstable();
+    let mut before_all = Vec::new();
+    for idx in progress {
+        match sorted.partition_point(|&other| other < idx).checked_sub(1) {
+            Some(at) => behind.entry(sorted[at]).or_default().push(idx),
+            None => before_all.push(idx),
+        }
+    }
+    if behind.is_empty() && before_all.is_empty() {
+        return chain;
+    }
+    let mut full = chain[..n_earlier].to_vec();
+    full.append(&mut before_all);
+    for &idx in &chain[n_earlier..] {
+        full.push(idx);
+        full.extend(behind.remove(&idx).into_iter().flatten());
+    }
+    full
+}
+
+/// Lines in the order of the log, but for those that are written before what they continue.
+fn in_order(session: &Session, lines: impl Iterator<Item = usize>) -> Vec<usize> {
+    let mut waits = vec![false; session.entries().len()];
+    let lines: Vec<usize> = lines.filter(|&idx| !session.entries()[idx].is_glued_behind()).collect();
+    lines.iter().for_each(|&idx| waits[idx] = true);
+    let above = |idx: usize| match session.parent(idx) {
+        Parent::Entry(parent) => Some(parent),
+        Parent::Root if session.is_boundary(idx) => session.continues(idx),
+        Parent::Root | Parent::Dangling => None,
+    };
+    let mut ordered = Vec::with_capacity(lines.len());
+    for idx in lines {
+        let start = ordered.len();
+        let mut at = Some(idx);
+        while let Some(line) = at.filter(|&line| waits[line]) {
+            waits[line] = false;
+            ordered.push(line);
+            at = above(line);
+        }
+        ordered[start..].reverse();
+    }
+    ordered
+}
+
+/// Where a line was written first. One that was written again is read as it stands last, but its place is the first.
+pub(super) fn first_written(session: &Session, idx: usize) -> usize {
+    session.entries()[idx].uuid().and_then(|uuid| session.find(&uuid)).unwrap_or(idx)
+}
+
+/// Lets the lines of a reply stand together, and behind them the results of its calls. Tells which results stood behind another reply.
+pub(super) fn group_replies(session: &Session, chain: Vec<usize>) -> (Vec<usize>, Vec<usize>) {
+    let mut brought_back = Vec::new();
+    let mut last_reply: Option<usize> = None;
+    let mut groups: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
+    // The replies that may still go on: a prompt ends them. Their results find them all the same.
+    let mut open: FxHashMap<usize, usize> = FxHashMap::default();
+    let mut group_of: FxHashMap<usize, usize> = FxHashMap::default();
+    for idx in chain {
+        let entry = &session.entries()[idx];
+        if let Some(reply) = session.reply_of(idx) {
+            last_reply = Some(reply);
+            if let Some(&group) = open.get(&reply) {
+                groups[group].0.push(idx);
+                continue;
+            }
+            open.insert(reply, groups.len());
+            group_of.insert(reply, groups.len());
+        } else if entry.kind() == Kind::User {
+            let answered = answered_reply(session, idx);
+            if let Some(&group) = answered.and_then(|reply| group_of.get(&reply)) {
+                groups[group].1.push(idx);
+                if answered != last_reply {
+                    brought_back.push(idx);
+                }
+                continue;
+            }
+            if session.input(idx) != Some(Input::ToolResult) {
+                open.clear();
+            }
+        } else if session.is_boundary(idx) {
+            open.clear();
+            group_of.clear();
+            // What came before is not sent any more: nothing of it was dropped.
+            brought_back.clear();
+        }
+        groups.push((vec![idx], Vec::new()));
+    }
+    let chain = groups.into_iter().flat_map(|(lines, results)| lines.into_iter().chain(results)).collect();
+    (chain, brought_back)
+}
