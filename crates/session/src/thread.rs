@@ -75,6 +75,7 @@ impl Session {
                 Kind::Assistant => {
                     self.reply_of(idx).is_some_and(|reply| replies[reply])
                         && !self.is_written_again(idx, &members)
+                        && (self.parent_in(idx, &members) || !self.is_copied(idx, &members))
                 }
                 Kind::User if self.entries()[idx].flag("isCompactSummary") => self.parent_in(idx, &members),
                 // What a call brought in, such as a skill, hangs below its result.
@@ -101,6 +102,12 @@ impl Session {
         let said = |idx: usize| self.entries()[idx].message()?.content().map(|content| content.json());
         let (Some(own), Some(reply)) = (said(idx), self.reply_of(idx)) else { return false };
         self.replies()[reply].entries.iter().any(|&other| members[other] && said(other) == Some(own))
+    }
+
+    /// Whether the reply of a line stands in the log twice: then what hangs elsewhere is of the other copy.
+    fn is_copied(&self, idx: usize, members: &[bool]) -> bool {
+        let lines = self.reply_of(idx).map_or(&[][..], |reply| &self.replies()[reply].entries);
+        lines.iter().any(|&line| !members[line] && self.is_written_again(line, members))
     }
 
     /// Whether a conversation goes on below a boundary and its summary.

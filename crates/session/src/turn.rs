@@ -1,7 +1,7 @@
 //! Turns: a prompt and everything the model did before the next one.
 
 use rustc_hash::FxHashSet;
-use threadline_entry::lens::Block;
+use threadline_entry::lens::{AttachmentLine, Block, Progress};
 use threadline_entry::{Kind, Millis};
 
 use crate::input::{Input, editor_context, is_caution};
@@ -80,9 +80,9 @@ impl Session {
             if input.is_some() || (turns.is_empty() && spoken) {
                 let mut entries = vec![idx];
                 entries.append(&mut before);
-                // So does the word of caution that Claude Code puts before a command.
+                // So does the word of caution that Claude Code puts before a command, and what starts a session anew.
                 if let Some(last) = turns.last_mut() {
-                    let spared = last.entries.iter().rev().take_while(|&&idx| self.is_caution(idx)).count();
+                    let spared = last.entries.iter().rev().take_while(|&&idx| self.is_ahead(idx)).count();
                     entries.extend(last.entries.split_off(last.entries.len() - spared));
                 }
                 let round = self.round_after(turns.last(), idx);
@@ -120,10 +120,21 @@ impl Session {
         content.is_some_and(|content| content.blocks().next().is_some() && content.blocks().all(is_wordless))
     }
 
-    /// Whether a line is the word of caution that stands before what a command printed.
-    fn is_caution(&self, idx: usize) -> bool {
-        let text = || self.entries()[idx].message()?.content()?.as_str();
-        self.input(idx) == Some(Input::Meta) && text().is_some_and(|text| is_caution(&text))
+    /// Whether a line is about what comes next: the word of caution before a command, or a hook that runs as a session starts.
+    fn is_ahead(&self, idx: usize) -> bool {
+        let entry = &self.entries()[idx];
+        let hook = match entry.kind() {
+            Kind::User => {
+                let text = || entry.message()?.content()?.as_str();
+                return self.input(idx) == Some(Input::Meta) && text().is_some_and(|text| is_caution(&text));
+            }
+            Kind::Progress => entry.lens::<Progress<'_>>().and_then(|line| line.data()?.hook_event()),
+            Kind::Attachment => {
+                entry.lens::<AttachmentLine<'_>>().and_then(|line| line.attachment()?.hook_event())
+            }
+            _ => None,
+        };
+        hook.is_some_and(|event| event == "SessionStart")
     }
 
     /// How the entry that opens a turn continues the turn before.
@@ -169,7 +180,10 @@ impl Turn {
 
     /// When it began and when its newest entry was made.
     pub fn span(&self, session: &Session) -> Option<(Millis, Millis)> {
-        let times = || self.entries.iter().filter_map(|&idx| session.timestamp(idx));
+        // What stands beside the conversation may be written long after it.
+        let of_tree =
+            |idx: &&usize| session.in_tree(**idx) || !self.entries.iter().any(|&idx| session.in_tree(idx));
+        let times = || self.entries.iter().filter(of_tree).filter_map(|&idx| session.timestamp(idx));
         let start = self.prompt.and_then(|idx| session.timestamp(idx)).or_else(|| times().min())?;
         Some((start, times().max()?.max(start)))
     }

@@ -44,7 +44,9 @@ pub fn render_outline(lines: &[OutlineLine], page: Page) -> String {
                 changed,
                 short_count(line.tokens.context()),
                 short_count(line.tokens.output),
-                duration(line.timing.model + line.timing.tools),
+                Some(line.timing.model + line.timing.tools)
+                    .filter(|took| *took > 0)
+                    .map_or_else(String::new, duration),
                 if line.spent.calls > 0 { line.spent.short_cost() } else { String::new() },
                 format!("{}{compacted}{open}", line.anchor),
             ]

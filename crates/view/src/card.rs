@@ -368,6 +368,13 @@ pub(crate) fn text_of(json: Json<'_>) -> String {
     }
 }
 
+/// Whether a text says that the person refused or stopped a call, and nothing in the person's words.
+pub(crate) fn is_refusal(text: &str) -> bool {
+    const REFUSED: &[&str] =
+        &["User rejected tool use", "The user doesn't want to ", "[Request interrupted by user"];
+    REFUSED.iter().any(|refused| text.starts_with(refused))
+}
+
 /// What went wrong with a call, without the tag around it.
 pub(crate) fn untagged_error(text: &str) -> &str {
     let bare = text.trim().strip_prefix("<tool_use_error>");

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use rustc_hash::FxHashSet;
 use threadline_entry::lens::{Block, FrameLink, Lens, PrLink};
 use threadline_entry::{Entry, Json, Kind};
-use threadline_session::{Agent, Compaction, Input, Session, Thread, editor_context, is_caution};
+use threadline_session::{Agent, Compaction, Input, Reply, Session, Thread, editor_context, is_caution};
 use threadline_usage::Totals;
 
 use self::attachment::attached;
@@ -28,6 +28,9 @@ const DEPTH: usize = 100;
 
 /// So much is told of a block that nothing is known about, in bytes; all of it stands in the log.
 const UNTOLD: usize = 300;
+
+/// What Claude Code puts in the model's mouth where nothing was asked.
+const FILLER: &str = "No response requested.";
 
 /// What the editor tells the model after everything it says.
 const RELATED: &str = "This may or may not be related to the current task.";
@@ -188,7 +191,15 @@ impl<'f> Teller<'f> {
     pub(crate) fn said(&self, entry_idx: usize, block: Block<'f>) -> Option<Body> {
         let session = self.session();
         Some(match &*block.kind()? {
-            "text" => Body::Text(block.text()?.into_owned()),
+            "text" => {
+                let text = block.text()?;
+                let reply = session.reply_of(entry_idx).map(|reply| &session.replies()[reply]);
+                let is_filler = text == FILLER && reply.is_some_and(Reply::is_synthetic);
+                match text.into_owned() {
+                    text if is_filler => Body::Event { label: "note".to_owned(), text },
+                    text => Body::Text(text),
+                }
+            }
             "thinking" => Body::Thinking(block.thinking().unwrap_or_default().into_owned()),
             "redacted_thinking" => Body::Thinking(String::new()),
             "tool_use" => {

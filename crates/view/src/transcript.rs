@@ -7,7 +7,7 @@ use threadline_entry::{AgentKind, Finding, Millis};
 use threadline_session::{Input, Outcome, Round};
 use threadline_usage::Totals;
 
-use crate::card::{Card, untagged_error};
+use crate::card::{Card, is_refusal, untagged_error};
 
 /// A session as a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -263,10 +263,6 @@ const SAID: &str = "the user said:\n";
 /// How Claude Code says that the person would rather talk about a question.
 pub(crate) const CLARIFY: &str = "The user wants to clarify these questions.";
 
-/// How a refusal begins in which the person said nothing.
-const REFUSED: &[&str] =
-    &["User rejected tool use", "The user doesn't want to ", "[Request interrupted by user"];
-
 impl CallView {
     /// What the person said to refuse it.
     pub fn objection(&self) -> Option<&str> {
@@ -296,8 +292,7 @@ impl CallView {
         // How a command ended is said already.
         let told = text.strip_prefix("Exit code ").filter(|_| matches!(self.card, Card::Command(_)));
         let text = told.map_or(text, |rest| rest.split_once('\n').map_or("", |(_, rest)| rest));
-        let refused = REFUSED.iter().any(|refused| text.starts_with(refused));
-        Some(text).filter(|text| self.outcome != Outcome::Ok && !refused && !text.is_empty())
+        Some(text).filter(|text| self.outcome != Outcome::Ok && !is_refusal(text) && !text.is_empty())
     }
 }
 

@@ -355,6 +355,27 @@ u4 <- c2  user   "<bash-input>ls</bash-input>"
 }
 
 #[test]
+fn what_runs_as_a_session_is_taken_up_again_belongs_to_the_next_turn() {
+    assert_snapshot!(turns(r#"
+u1        user   "one"
+a1 <- u1  reply  m1 text "Done."
+p1 <- a1  progress hook t1 {"hookEvent":"Stop","hookName":"Stop","command":"lint.sh"}
+p2 <- p1  progress hook t1 {"hookEvent":"SessionStart","hookName":"SessionStart:resume","command":"hello.sh"} @+4h
+h1 <- p2  attach hook_success {"hookEvent":"SessionStart","hookName":"SessionStart:resume"}
+u2 <- h1  user   "two"
+a2 <- u2  reply  m2 text "Done."
+pr-link 7 ada/loom @+4h
+"#), @r#"
+    turn 1  new_session  "one"
+      [u1 a1 p1]
+      m1  text
+    turn 2  resume  "two"
+      [u2 p2 h1 a2]
+      m2  text
+    "#);
+}
+
+#[test]
 fn a_picture_and_the_words_about_it_are_one_prompt() {
     assert_snapshot!(turns(r#"
 u1        user   [text "<ide_opened_file>The user opened /a.</ide_opened_file>"]

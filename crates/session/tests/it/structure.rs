@@ -25,6 +25,29 @@ r1 <- a3  result t1 "src/main.rs:9"
 }
 
 #[test]
+fn of_a_session_that_was_written_out_again_each_copy_is_told_by_itself() {
+    // The second copy has lost one of two calls that were made at once.
+    assert_snapshot!(paths(r#"
+u1        user   "go"
+a1 <- u1  reply  m1 text "Two at once."
+a2 <- a1  reply  m1 tool t1 Read {"file_path":"/a"}
+a3 <- a2  reply  m1 tool t2 Glob {"pattern":"*"}
+r1 <- a2  result t1 "a"
+r2 <- a3  result t2 "b"
+a4 <- r2  reply  m2 text "Done."
+v1        user   "go"
+b1 <- v1  reply  m1 text "Two at once."
+b2 <- b1  reply  m1 tool t1 Read {"file_path":"/a"}
+s1 <- b2  result t1 "a"
+b4 <- s1  reply  m2 text "Done."
+v2 <- b4  user   "thanks"
+"#), @r"
+    thread: v1 b1 b2 s1 b4 v2
+    branch from nowhere: u1 a1 a2 a3 r1 r2 a4
+    ");
+}
+
+#[test]
 fn s01_progress_lines_make_no_forks() {
     let notation = r#"
 p0        progress hook

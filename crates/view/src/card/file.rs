@@ -21,8 +21,12 @@ impl Call<'_> {
             None if self.failed => (String::new(), None),
             None => unnumbered(self.text),
         };
-        let lines = file.and_then(|file| file.num_lines()).unwrap_or_else(|| text.lines().count() as u64);
+        let counted = text.lines().count() as u64;
+        let lines = file.and_then(|file| file.num_lines()).filter(|_| text.is_empty()).unwrap_or(counted);
+        // Claude Code takes the end of the last line for one more.
         let total_lines = file.and_then(|file| file.total_lines());
+        let total_lines =
+            total_lines.map(|total| if text.ends_with('\n') && total == lines + 1 { lines } else { total });
         let kind = self.of::<ReadResult<'_>>().and_then(|result| result.kind()).unwrap_or_default();
         let gist = match (self.failed, total_lines, &*kind) {
             (true, ..) => String::new(),

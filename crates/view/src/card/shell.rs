@@ -6,7 +6,7 @@ use threadline_entry::lens::{
     BashOutputResult, BashResult, StopResult, TaskResult, TaskUpdateResult, WorkflowResult,
 };
 
-use super::{Call, Card, CommandCard, Told, first_line, tag, untagged_error};
+use super::{Call, Card, CommandCard, Told, first_line, is_refusal, tag, untagged_error};
 
 impl Call<'_> {
     pub(super) fn command(&self) -> Told {
@@ -83,6 +83,7 @@ impl Call<'_> {
         let text = untagged_error(self.text);
         match exit_code(text) {
             Some(_) => text.trim_start().split_once('\n').map_or("", |(_, rest)| rest),
+            None if self.failed && is_refusal(text) => "",
             None => text,
         }
     }

@@ -16,7 +16,8 @@ impl Call<'_> {
         let result = self.of::<AgentResult<'_>>();
         let answer = result.and_then(|result| result.content()).map(|content| content.text().into_owned());
         let background = result.and_then(|result| result.is_async()).unwrap_or(false);
-        let mut gist = Vec::new();
+        let mut gist: Vec<String> =
+            Some(self.string("model")).filter(|model| !model.is_empty()).into_iter().collect();
         if let Some(calls) = result.and_then(|result| result.total_tool_use_count()) {
             gist.push(plural(calls, "call"));
         }
@@ -33,8 +34,12 @@ impl Call<'_> {
             description: description.clone(),
             agent_type: self.string("subagent_type"),
             prompt: self.string("prompt"),
-            // What went wrong is told apart.
-            answer: answer.unwrap_or_else(|| if self.failed { String::new() } else { self.text.to_owned() }),
+            answer: match answer {
+                Some(answer) => answer,
+                // What went wrong is told apart, and of one that was started there is nothing to tell but that.
+                None if self.failed || background => String::new(),
+                None => self.text.to_owned(),
+            },
             background,
         };
         Told { card, subject: description, gist: gist.join(" · ") }

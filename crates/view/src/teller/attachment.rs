@@ -1,5 +1,7 @@
 //! What an `attachment` line says: files that were given, hooks, and what Claude Code told the model on its own.
 
+use std::borrow::Cow;
+
 use threadline_entry::lens::{AttachmentBody, AttachmentLine, Block, FromJson};
 use threadline_entry::{Json, JsonKind};
 use threadline_session::Session;
@@ -38,8 +40,15 @@ pub(super) fn attached(session: &Session, entry_idx: usize) -> Option<Body> {
         "mcp_instructions_delta" => ("MCP instructions", delta(body.added_names(), body.removed_names())),
         "agent_listing_delta" => ("agents", delta(body.added_types(), body.removed_types())),
         "skill_listing" => ("skills", plural(body.skill_count().unwrap_or(0), "skill")),
-        "task_reminder" | "todo_reminder" => ("reminder", plural(body.item_count().unwrap_or(0), "task")),
-        "command_permissions" => ("allowed", names(body.allowed_tools())),
+        "task_reminder" | "todo_reminder" => match body.item_count().unwrap_or(0) {
+            // The model is reminded that it might make a list.
+            0 => return None,
+            tasks => ("reminder", plural(tasks, "task")),
+        },
+        "command_permissions" => match names(body.allowed_tools()) {
+            none if none.is_empty() => return None,
+            tools => ("allowed", tools),
+        },
         "plan_mode" => ("plan mode", body.plan_file_path().unwrap_or_default().into_owned()),
         "plan_mode_exit" => ("plan mode ended", body.plan_file_path().unwrap_or_default().into_owned()),
         "date_change" => ("date", body.new_date().unwrap_or_default().into_owned()),
@@ -67,7 +76,9 @@ fn hook(body: AttachmentBody<'_>, kind: &str) -> Option<Body> {
                 "hook_system_message" => "hook said",
                 _ => "hook",
             };
-            Body::Event { label: label.to_owned(), text: join([name.into_owned(), said.unwrap_or_default()]) }
+            let ran = || body.command().filter(|command| command != "callback").map(Cow::into_owned);
+            let said = said.or_else(ran).unwrap_or_default();
+            Body::Event { label: label.to_owned(), text: join([name.into_owned(), said]) }
         }
     })
 }

@@ -176,7 +176,9 @@ pub(super) fn progress(entry: &Entry) -> Option<Body> {
     let said = |text: Option<Cow<'_, str>>| text.unwrap_or_default().trim().to_owned();
     if kind == "hook_progress" {
         let (name, command) = (said(body.hook_name()), said(body.command()));
-        let text = if command.is_empty() { name } else { format!("{name}: {command}") };
+        // What Claude Code runs within itself has no command.
+        let within = command.is_empty() || command == "callback";
+        let text = if within { name } else { format!("{name}: {command}") };
         return Some(Body::Event { label: "hook".to_owned(), text });
     }
     let about = body.query().or_else(|| body.tool_name()).or_else(|| body.task_description());
