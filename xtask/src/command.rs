@@ -1,5 +1,6 @@
 //! The commands of the binary, measured as a person runs them: as processes of their own.
 
+use std::cell::Cell;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -155,10 +156,20 @@ fn measure_real_exports(home: &Path, binary: &Path, card: &mut Card) {
         return;
     }
     let what = format!("export of {} real sessions against claude-code-log", sessions.len());
-    let page = home.join("real-session.html");
+    // Nobody has a page of it yet: each is a new file.
+    let pages = home.join("real-sessions");
+    let _ = fs::remove_dir_all(&pages);
+    if let Err(error) = fs::create_dir_all(&pages) {
+        return println!("export against claude-code-log: skipped, {error}");
+    }
+    let n_pages = Cell::new(0);
+    let page = || {
+        n_pages.set(n_pages.get() + 1);
+        pages.join(format!("{}.html", n_pages.get()))
+    };
     let theirs = |path: &Path| {
         let mut command = CLAUDE_CODE_LOG.command();
-        command.arg(path).arg("-o").arg(&page).args(["--no-cache", "--no-individual-sessions"]);
+        command.arg(path).arg("-o").arg(page()).args(["--no-cache", "--no-individual-sessions"]);
         command
     };
     if !CLAUDE_CODE_LOG.answers(theirs(&sessions[0]), &what, card) {
@@ -167,10 +178,11 @@ fn measure_real_exports(home: &Path, binary: &Path, card: &mut Card) {
     let mut theirs = || sessions.iter().for_each(|path| run(&mut theirs(path)));
     let mut ours = || {
         for path in &sessions {
-            run(Command::new(binary).args(["export", "html"]).arg(path).arg("-o").arg(&page));
+            run(Command::new(binary).args(["export", "html"]).arg(path).arg("-o").arg(page()));
         }
     };
     let [theirs, ours] = measure([&mut theirs, &mut ours]);
+    let _ = fs::remove_dir_all(&pages);
     card.at_least(&what, theirs.as_secs_f64() / ours.as_secs_f64(), 50.0, "×");
 }
 

@@ -1,8 +1,6 @@
 //! What happened in a turn: replies, thoughts, calls, and what went on around them.
 
-use threadline_view::{
-    Body, CallView, Card, Input, Item, Outcome, Totals, TurnView, figure, outcome_name, short_tool,
-};
+use threadline_view::{Body, CallView, Card, Input, Item, Outcome, Totals, figure, outcome_name, short_tool};
 
 use crate::markup::Markup;
 use crate::picture::attached;
@@ -16,48 +14,85 @@ const PIECE: usize = 48 << 10;
 /// Words put in the user's mouth that are longer than this are no aside.
 const LONG_ASIDE: usize = 400;
 
-/// Adds everything of a turn but its head.
-pub(crate) fn items(
-    sheet: &mut Sheet<'_>,
-    out: &mut Markup,
-    turn: &TurnView,
-    head: Option<usize>,
-    place: Place<'_>,
-) {
-    let rest: Vec<&Item> =
-        turn.items.iter().enumerate().filter(|(i, _)| Some(*i) != head).map(|(_, item)| item).collect();
-    let in_pieces = sheet.pack.is_some() && place.agent.is_none();
-    let mut piece = Markup::new();
-    let mut from = 0;
-    let mut at = 0;
-    while at < rest.len() {
-        let run = rest[at..].iter().take_while(|item| is_background(&item.body)).count();
-        let to = if in_pieces { &mut piece } else { &mut *out };
-        if run > 1 {
-            background(sheet, to, &rest[at..at + run], place);
-            at += run;
-        } else {
-            item(sheet, to, rest[at], place);
-            at += 1;
-        }
-        if piece.len() >= PIECE && at < rest.len() {
-            sheet.piece(out, &piece, lines(&rest[from..at]), at - from);
-            // What it took serves the next one.
-            piece.truncate(0);
-            from = at;
-        }
-    }
-    if from > 0 {
-        sheet.piece(out, &piece, lines(&rest[from..]), rest.len() - from);
-    } else {
-        out.add(&piece);
-    }
+/// Everything of a turn but its head, while it is drawn.
+pub(crate) struct Work<'a> {
+    place: Place<'a>,
+    /// What happened last around the conversation: how it is drawn depends on what comes next.
+    run: Vec<Item>,
+    in_pieces: bool,
+    piece: Markup,
+    /// The lines of the piece, and how many things are in it.
+    lines: (u64, u64),
+    rows: usize,
+    n_pieces: usize,
 }
 
-/// The first and the last line that items stand on.
-fn lines(items: &[&Item]) -> (u64, u64) {
-    let numbers = || items.iter().map(|item| item.line_no);
-    (numbers().min().unwrap_or(0), numbers().max().unwrap_or(0))
+/// No line yet: the first one is before it, the last one behind.
+pub(crate) const NO_LINES: (u64, u64) = (u64::MAX, 0);
+
+impl<'a> Work<'a> {
+    pub(crate) fn new(sheet: &Sheet<'_>, place: Place<'a>) -> Self {
+        Self {
+            place,
+            run: Vec::new(),
+            in_pieces: sheet.pack.is_some() && place.agent.is_none(),
+            piece: Markup::new(),
+            lines: NO_LINES,
+            rows: 0,
+            n_pieces: 0,
+        }
+    }
+
+    /// Adds what happened next.
+    pub(crate) fn add(&mut self, sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item) {
+        if is_background(&item.body) {
+            self.run.push(item.clone());
+        } else {
+            self.end_run(sheet, out);
+            self.draw(sheet, out, std::slice::from_ref(item));
+        }
+    }
+
+    fn end_run(&mut self, sheet: &mut Sheet<'_>, out: &mut Markup) {
+        if !self.run.is_empty() {
+            let mut run = std::mem::take(&mut self.run);
+            self.draw(sheet, out, &run);
+            run.clear();
+            self.run = run;
+        }
+    }
+
+    fn draw(&mut self, sheet: &mut Sheet<'_>, out: &mut Markup, items: &[Item]) {
+        if self.piece.len() >= PIECE {
+            self.end_piece(sheet, out);
+        }
+        let to = if self.in_pieces { &mut self.piece } else { out };
+        match items {
+            [one] => item(sheet, to, one, self.place),
+            several => background(sheet, to, several, self.place),
+        }
+        for item in items {
+            self.lines = (self.lines.0.min(item.line_no), self.lines.1.max(item.line_no));
+        }
+        self.rows += items.len();
+    }
+
+    fn end_piece(&mut self, sheet: &mut Sheet<'_>, out: &mut Markup) {
+        sheet.piece(out, &self.piece, self.lines, self.rows);
+        // What it took serves the next one.
+        self.piece.truncate(0);
+        (self.lines, self.rows) = (NO_LINES, 0);
+        self.n_pieces += 1;
+    }
+
+    pub(crate) fn finish(mut self, sheet: &mut Sheet<'_>, out: &mut Markup) {
+        self.end_run(sheet, out);
+        if self.n_pieces > 0 {
+            self.end_piece(sheet, out);
+        } else {
+            out.add(&self.piece);
+        }
+    }
 }
 
 /// Things that happened around the conversation; several in a row are told in one line.
@@ -73,7 +108,7 @@ pub(crate) fn is_background(body: &Body) -> bool {
     }
 }
 
-fn background(sheet: &mut Sheet<'_>, out: &mut Markup, items: &[&Item], place: Place<'_>) {
+fn background(sheet: &mut Sheet<'_>, out: &mut Markup, items: &[Item], place: Place<'_>) {
     let thoughts = items.iter().filter(|item| matches!(item.body, Body::Thinking(_))).count();
     let events = items.len() - thoughts;
     if events == 0 {

@@ -3,17 +3,18 @@
 use std::io::{self, Write};
 
 use jiff::tz::TimeZone;
-use threadline_view::{OutlineLine, Transcript, TurnView, figure, outline};
+use threadline_view::{Item, OutlineLine, Outlining, Transcript, TurnView, figure, outline};
 
 use crate::asset;
 use crate::card;
+use crate::item::NO_LINES;
 use crate::markup::Markup;
 use crate::opening::{opening, title};
 use crate::pack::{self, Pack, Spool};
 use crate::rail::{bars, outline_line};
 use crate::raw::RawLines;
 use crate::sheet::Sheet;
-use crate::turn::{self, Place};
+use crate::turn::{self, OpenTurn, Place};
 use crate::words;
 
 /// How to draw.
@@ -64,9 +65,10 @@ pub fn turn(turn: &TurnView, cwd: Option<&str>, options: &Options) -> Markup {
 
 /// A page with a whole session, and on demand the lines of its log.
 pub fn page(transcript: &Transcript, raw: RawLines, options: &Options) -> String {
-    let mut page = Page::new(options, Box::new(io::Cursor::new(Vec::new())));
+    let mut page = Page::new(options, transcript.cwd.as_deref(), Box::new(io::Cursor::new(Vec::new())));
     for turn in &transcript.turns {
-        page.turn(transcript, turn);
+        page.items(&turn.items);
+        page.end_turn(turn);
     }
     let mut out = Vec::new();
     // Writing into memory does not fail, and markup is text.
@@ -74,7 +76,7 @@ pub fn page(transcript: &Transcript, raw: RawLines, options: &Options) -> String
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// A page under construction, turn by turn.
+/// A page under construction, as it is told.
 ///
 /// What is drawn is plain markup up to [`Options::plain_up_to`], and compressed from there on, so that the
 /// page of a large session opens at once and takes little memory to make.
@@ -83,6 +85,9 @@ pub struct Page<'a> {
     /// Where compressed parts will wait, until there are any.
     spool: Option<Box<dyn Spool>>,
     turns: Markup,
+    /// The turn that is being told.
+    open: Option<(OpenTurn<'static>, Outlining)>,
+    n_items: usize,
     /// Turns that will be drawn together, the lines they cover, and how tall they are.
     stretch: Markup,
     lines: (u64, u64),
@@ -94,15 +99,17 @@ pub struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// Nothing yet. What is compressed waits in `spool` until the page is written.
-    pub fn new(options: &'a Options, spool: Box<dyn Spool>) -> Self {
+    /// Nothing yet of a session that ran in `cwd`. What is compressed waits in `spool` until the page is written.
+    pub fn new(options: &'a Options, cwd: Option<&str>, spool: Box<dyn Spool>) -> Self {
         Self {
-            sheet: Sheet::new(options, None),
+            sheet: Sheet::new(options, cwd),
             spool: Some(spool),
             // Room that is not used costs nothing, and what grows into it is not copied.
             turns: Markup::with_capacity(options.plain_up_to),
+            open: None,
+            n_items: 0,
             stretch: Markup::new(),
-            lines: (u64::MAX, 0),
+            lines: NO_LINES,
             rows: 0,
             outline: Vec::new(),
             bad: Vec::new(),
@@ -110,30 +117,48 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Adds the next turn of this session.
-    pub fn turn(&mut self, transcript: &Transcript, turn: &TurnView) {
-        self.sheet.cwd.clone_from(&transcript.cwd);
-        self.outline.extend(outline(std::slice::from_ref(turn)));
-        self.bad.extend(turn.items.iter().filter(|item| item.is_bad()).map(|item| item.anchor.clone()));
+    /// Adds what happened next.
+    pub fn items(&mut self, items: &[Item]) {
+        if items.is_empty() {
+            return;
+        }
+        let is_large = self.sheet.pack.is_some();
+        let out = if is_large { &mut self.stretch } else { &mut self.turns };
+        let (turn, line) = self
+            .open
+            .get_or_insert_with(|| (OpenTurn::new(&self.sheet, out, Place::MAIN), Outlining::default()));
+        for item in items {
+            turn.add(&mut self.sheet, out, item);
+            line.add(item);
+            if item.is_bad() {
+                self.bad.push(item.anchor.clone());
+            }
+            self.lines = (self.lines.0.min(item.line_no), self.lines.1.max(item.line_no));
+        }
+        self.n_items += items.len();
+    }
+
+    /// Ends the turn in which that happened. One in which nothing happened is none.
+    pub fn end_turn(&mut self, turn: &TurnView) {
+        let Some((open, line)) = self.open.take() else { return };
+        self.rows += 6 + std::mem::take(&mut self.n_items).min(200);
+        self.outline.push(line.finish(turn));
         if let Some((start, end)) = turn.span {
             self.span = Some((self.span.map_or(start, |(first, _)| first), end));
         }
-        if self.sheet.pack.is_none() {
-            turn::turn(&mut self.sheet, &mut self.turns, turn, Place::MAIN);
-            if self.turns.len() > self.sheet.options.plain_up_to {
-                self.sheet.pack = self.spool.take().map(|spool| Pack::new("z", '\0', spool));
-                self.turns.lit("<noscript><p class=\"note\">From here on a script draws what this large session holds.</p></noscript>");
+        if self.sheet.pack.is_some() {
+            open.finish(&mut self.sheet, &mut self.stretch, turn);
+            if self.stretch.len() >= STRETCH {
+                self.end_stretch();
             }
             return;
         }
-        turn::turn(&mut self.sheet, &mut self.stretch, turn, Place::MAIN);
-        for item in &turn.items {
-            self.lines = (self.lines.0.min(item.line_no), self.lines.1.max(item.line_no));
+        open.finish(&mut self.sheet, &mut self.turns, turn);
+        if self.turns.len() > self.sheet.options.plain_up_to {
+            self.sheet.pack = self.spool.take().map(|spool| Pack::new("z", '\0', spool));
+            self.turns.lit("<noscript><p class=\"note\">From here on a script draws what this large session holds.</p></noscript>");
         }
-        self.rows += 6 + turn.items.len().min(200);
-        if self.stretch.len() >= STRETCH {
-            self.end_stretch();
-        }
+        (self.lines, self.rows) = (NO_LINES, 0);
     }
 
     fn end_stretch(&mut self) {
@@ -141,7 +166,7 @@ impl<'a> Page<'a> {
             self.sheet.piece(&mut self.turns, &self.stretch, self.lines, self.rows);
             self.stretch.truncate(0);
         }
-        (self.lines, self.rows) = ((u64::MAX, 0), 0);
+        (self.lines, self.rows) = (NO_LINES, 0);
     }
 
     /// Writes the page, with what else there is to say of the session.
@@ -290,7 +315,7 @@ fn branches(sheet: &mut Sheet<'_>, out: &mut Markup, transcript: &Transcript) {
         } else if branch.is_before(transcript.span) {
             out.lit("<p class=\"note\">an earlier conversation, before this one began anew</p>");
         }
-        let (mut body, mut lines) = (Markup::new(), (u64::MAX, 0));
+        let (mut body, mut lines) = (Markup::new(), NO_LINES);
         for turn in &branch.turns {
             turn::turn(sheet, &mut body, turn, Place::BRANCH);
             for item in &turn.items {

@@ -2,7 +2,7 @@
 
 use threadline_view::{Body, Input, Item, Totals, TurnView, figure, input_name, short_model};
 
-use crate::item::{close_item, is_background, items, open_item};
+use crate::item::{Work, close_item, is_background, open_item};
 use crate::markup::Markup;
 use crate::picture::attached;
 use crate::sheet::Sheet;
@@ -44,67 +44,138 @@ impl Place<'_> {
 
 /// Adds a turn.
 pub(crate) fn turn(sheet: &mut Sheet<'_>, out: &mut Markup, turn: &TurnView, place: Place<'_>) {
-    let heads = |worded: bool| {
-        turn.items.iter().position(|item| match &item.body {
-            Body::Input { input, text, .. } if input.is_typed() || input.opens_turn() => {
-                !worded || !text.trim().is_empty()
+    let mut opened = OpenTurn::new(sheet, out, place);
+    turn.items.iter().for_each(|item| opened.add(sheet, out, item));
+    opened.finish(sheet, out, turn);
+}
+
+/// A turn that is being drawn. What happened in it stands there already; the rest is put before that when all is known.
+pub(crate) struct OpenTurn<'a> {
+    place: Place<'a>,
+    /// Where it begins.
+    at: usize,
+    /// How often each tool was called before it.
+    counts: Vec<usize>,
+    head: Option<Head>,
+    /// What a person gave without a word, and what happened since: words about it may follow, and be the head.
+    held: Vec<Item>,
+    work: Work<'a>,
+    /// Nobody asked, and nothing was answered.
+    is_aside: bool,
+    is_bad: bool,
+}
+
+impl<'a> OpenTurn<'a> {
+    /// Begins a turn where `out` ends.
+    pub(crate) fn new(sheet: &Sheet<'_>, out: &Markup, place: Place<'a>) -> Self {
+        let counts = sheet.tools.iter().map(|(_, count)| *count).collect();
+        let (head, work) = (None, Work::new(sheet, place));
+        Self { place, at: out.len(), counts, head, held: Vec::new(), work, is_aside: true, is_bad: false }
+    }
+
+    /// Adds what happened next.
+    pub(crate) fn add(&mut self, sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item) {
+        self.is_bad |= item.is_bad();
+        self.is_aside &= is_background(&item.body);
+        let may_be_head = self.head.is_none() && !self.place.goes_on;
+        match &item.body {
+            Body::Input { input, text, .. } if may_be_head && (input.is_typed() || input.opens_turn()) => {
+                self.is_aside = false;
+                if text.trim().is_empty() {
+                    self.held.push(item.clone());
+                } else {
+                    self.head = Some(Head::of(sheet, item, self.place));
+                    self.let_go(sheet, out);
+                }
             }
-            _ => false,
-        })
-    };
-    // Pictures may stand before the words about them.
-    let head = if place.goes_on { None } else { heads(true).or_else(|| heads(false)) };
-    let counts: Vec<usize> = sheet.tools.iter().map(|(_, count)| *count).collect();
-    // A turn in which nobody asked and nothing was answered goes where its events go.
-    let aside = head.is_none() && turn.items.iter().all(|item| is_background(&item.body));
-    out.lit(match (place.goes_on, aside) {
-        (true, _) => "<section class=\"turn more\"",
-        (false, true) => "<section class=\"turn aside\"",
-        (false, false) => "<section class=\"turn\"",
-    });
-    let mut tools_at = None;
-    if !place.turns.is_empty() {
-        if !place.goes_on {
-            out.lit(" id=\"").lit(place.turns).num(turn.number as u64).lit("\"");
-        }
-        out.lit(" data-a=\"").text(&turn.anchor).lit("\" data-tools=\"");
-        tools_at = Some(out.len());
-        out.lit("\"");
-        if turn.items.iter().any(Item::is_bad) {
-            out.lit(" data-bad");
-        }
-    }
-    out.lit(">");
-    match head {
-        Some(head) => prompt_head(sheet, out, turn, &turn.items[head], place),
-        None if place.goes_on => {}
-        None => bare_head(sheet, out, turn, place),
-    }
-    let (before, work) = (out.len(), "<div class=\"work\">");
-    out.lit(work);
-    items(sheet, out, turn, head, place);
-    if out.len() > before + work.len() {
-        out.lit("</div>");
-    } else {
-        out.truncate(before);
-    }
-    out.lit("</section>\n");
-    // Which tools a turn uses is known once it is drawn.
-    if let Some(at) = tools_at {
-        let mut tools = Markup::new();
-        for (number, (_, count)) in sheet.tools.iter().enumerate() {
-            if counts.get(number).is_none_or(|before| count > before) {
-                tools.num(number as u64).lit(" ");
+            Body::Input { .. } if !self.held.is_empty() => self.held.push(item.clone()),
+            body if !self.held.is_empty() && is_background(body) => self.held.push(item.clone()),
+            _ => {
+                self.let_go(sheet, out);
+                self.work.add(sheet, out, item);
             }
         }
-        out.insert(at, &tools);
+    }
+
+    /// Draws what was held back. The first of it is the head if there is none.
+    fn let_go(&mut self, sheet: &mut Sheet<'_>, out: &mut Markup) {
+        for item in std::mem::take(&mut self.held) {
+            if self.head.is_none() {
+                self.head = Some(Head::of(sheet, &item, self.place));
+            } else {
+                self.work.add(sheet, out, &item);
+            }
+        }
+    }
+
+    /// Ends it, given what there is to say of it as a whole.
+    pub(crate) fn finish(mut self, sheet: &mut Sheet<'_>, out: &mut Markup, turn: &TurnView) {
+        let place = self.place;
+        self.let_go(sheet, out);
+        self.work.finish(sheet, out);
+        let mut start = Markup::new();
+        start.lit(match (place.goes_on, self.is_aside) {
+            (true, _) => "<section class=\"turn more\"",
+            // It goes where its events go.
+            (false, true) => "<section class=\"turn aside\"",
+            (false, false) => "<section class=\"turn\"",
+        });
+        if !place.turns.is_empty() {
+            if !place.goes_on {
+                start.lit(" id=\"").lit(place.turns).num(turn.number as u64).lit("\"");
+            }
+            start.lit(" data-a=\"").text(&turn.anchor).lit("\" data-tools=\"");
+            for (number, (_, count)) in sheet.tools.iter().enumerate() {
+                if self.counts.get(number).is_none_or(|before| count > before) {
+                    start.num(number as u64).lit(" ");
+                }
+            }
+            start.lit(if self.is_bad { "\" data-bad" } else { "\"" });
+        }
+        start.lit(">");
+        match self.head {
+            Some(head) => head.put(sheet, &mut start, turn, place),
+            None if place.goes_on => {}
+            None => bare_head(sheet, &mut start, turn, place),
+        }
+        if out.len() > self.at {
+            start.lit("<div class=\"work\">");
+            out.insert(self.at, &start);
+            out.lit("</div>");
+        } else {
+            out.add(&start);
+        }
+        out.lit("</section>\n");
     }
 }
 
-fn prompt_head(sheet: &mut Sheet<'_>, out: &mut Markup, turn: &TurnView, item: &Item, place: Place<'_>) {
+/// What was asked, drawn but for the figures of its turn.
+struct Head {
+    start: Markup,
+    text: Markup,
+    end: Markup,
+}
+
+impl Head {
+    fn of(sheet: &mut Sheet<'_>, item: &Item, place: Place<'_>) -> Self {
+        let (mut start, mut text, mut end) = (Markup::new(), Markup::new(), Markup::new());
+        open_item(sheet, &mut start, "head", "", item, place);
+        prompt_head(sheet, &mut text, item, place);
+        close_item(&mut end, item, place);
+        Self { start, text, end }
+    }
+
+    fn put(&self, sheet: &Sheet<'_>, out: &mut Markup, turn: &TurnView, place: Place<'_>) {
+        out.add(&self.start);
+        number(out, turn, place);
+        out.add(&self.text);
+        margin(sheet, out, turn);
+        out.add(&self.end);
+    }
+}
+
+fn prompt_head(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, place: Place<'_>) {
     let Body::Input { input, text, files, context } = &item.body else { return };
-    open_item(sheet, out, "head", "", item, place);
-    number(out, turn, place);
     let (first, rest) = headed(text.trim());
     let code = matches!(input, Input::SlashCommand | Input::BashInput);
     let machine = matches!(input, Input::TaskNotification | Input::TeammateMessage);
@@ -126,14 +197,12 @@ fn prompt_head(sheet: &mut Sheet<'_>, out: &mut Markup, turn: &TurnView, item: &
         prompt_rest(sheet, out, rest, &name);
     }
     attached(sheet, out, files, context);
-    margin(sheet, out, turn);
-    close_item(out, item, place);
 }
 
 fn bare_head(sheet: &mut Sheet<'_>, out: &mut Markup, turn: &TurnView, place: Place<'_>) {
-    let taken = turn.items.iter().any(|item| item.anchor == turn.anchor);
     out.lit("<div class=\"i head\"");
-    if let Some(name) = (!taken).then(|| sheet.name(place.name(&turn.anchor))).flatten() {
+    // What happened first may have that name.
+    if let Some(name) = sheet.name(place.name(&turn.anchor)) {
         out.lit(" id=\"").text(&name).lit("\"");
     }
     out.lit(">");

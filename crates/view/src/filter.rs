@@ -52,15 +52,20 @@ impl Filter {
 
     /// Leaves out of a turn what is not wanted, and says whether anything is left.
     pub fn keep_of(&self, turn: &mut TurnView) -> bool {
-        turn.items.retain(|item| self.wants(item));
-        for item in &mut turn.items {
+        self.keep_items(&mut turn.items);
+        !turn.items.is_empty()
+    }
+
+    /// Leaves out what is not wanted.
+    pub fn keep_items(&self, items: &mut Vec<Item>) {
+        items.retain(|item| self.wants(item));
+        for item in items {
             if let Body::Call(call) = &mut item.body {
                 for agent in &mut call.agents {
                     self.keep(&mut agent.turns);
                 }
             }
         }
-        !turn.items.is_empty()
     }
 
     fn keep(&self, turns: &mut Vec<TurnView>) {

@@ -5,7 +5,7 @@ use threadline_usage::Totals;
 
 use crate::card::{Card, first_line};
 use crate::diff::Hunk;
-use crate::transcript::{Body, Timing, Tokens, TurnView};
+use crate::transcript::{Body, Item, Timing, Tokens, TurnView};
 
 /// One turn in a line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -42,10 +42,49 @@ pub fn outline(turns: &[TurnView]) -> Vec<OutlineLine> {
 }
 
 fn line(turn: &TurnView) -> OutlineLine {
-    let title = turn.items.iter().find_map(|item| title_of(&item.body)).unwrap_or_default();
-    let mut line = OutlineLine::blank(turn, title);
-    count(turn, &mut line);
-    line
+    let mut line = Outlining::default();
+    turn.items.iter().for_each(|item| line.add(item));
+    line.finish(turn)
+}
+
+/// The line of a turn that is being told.
+#[derive(Clone, Debug, Default)]
+pub struct Outlining {
+    title: Option<String>,
+    counted: Counted,
+}
+
+/// What is counted in a turn.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    calls: usize,
+    errors: usize,
+    edits: usize,
+    lines: (usize, usize),
+    compactions: usize,
+}
+
+impl Outlining {
+    /// Adds what happened next.
+    pub fn add(&mut self, item: &Item) {
+        if self.title.is_none() {
+            self.title = title_of(&item.body).map(str::to_owned);
+        }
+        self.counted.add(item);
+    }
+
+    /// The line of the turn in which all that happened.
+    pub fn finish(self, turn: &TurnView) -> OutlineLine {
+        let Counted { calls, errors, edits, lines, compactions } = self.counted;
+        OutlineLine {
+            calls,
+            errors,
+            edits,
+            lines,
+            compactions,
+            ..OutlineLine::blank(turn, &self.title.unwrap_or_default())
+        }
+    }
 }
 
 /// What a turn is called after something that happened in it, if that can name it.
@@ -79,24 +118,23 @@ impl OutlineLine {
     }
 }
 
-fn count(turn: &TurnView, line: &mut OutlineLine) {
-    for item in &turn.items {
+impl Counted {
+    fn add(&mut self, item: &Item) {
         match &item.body {
             Body::Call(call) => {
-                line.calls += 1;
-                line.errors += usize::from(call.outcome != Outcome::Ok);
+                self.calls += 1;
+                self.errors += usize::from(call.outcome != Outcome::Ok);
                 if let (Card::Diff { hunks, .. }, Outcome::Ok) = (&call.card, call.outcome) {
                     let (added, removed) = Hunk::counts(hunks);
-                    line.edits += 1;
-                    line.lines.0 += added;
-                    line.lines.1 += removed;
+                    self.edits += 1;
+                    self.lines.0 += added;
+                    self.lines.1 += removed;
                 }
-                for turn in call.agents.iter().flat_map(|agent| &agent.turns) {
-                    count(turn, line);
-                }
+                let turns = call.agents.iter().flat_map(|agent| &agent.turns);
+                turns.flat_map(|turn| &turn.items).for_each(|item| self.add(item));
             }
-            Body::Trouble { .. } => line.errors += 1,
-            Body::Compaction { .. } => line.compactions += 1,
+            Body::Trouble { .. } => self.errors += 1,
+            Body::Compaction { .. } => self.compactions += 1,
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! What a conversation is told from, and how: whole, or turn by turn.
+//! What a conversation is told from, and how: whole, turn by turn, or part by part.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -9,8 +9,8 @@ use threadline_session::{Branch, Family, Input, Session, Thread, editor_context}
 
 use crate::card::first_line;
 use crate::spending::Spending;
-use crate::teller::{Teller, untagged};
-use crate::transcript::{BranchView, Transcript, TurnView, anchor};
+use crate::teller::{Teller, in_turns, untagged};
+use crate::transcript::{BranchView, Item, Transcript, TurnView, anchor};
 
 /// Reads output that was kept in a file of its own, given the path that the log names.
 pub type Kept<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -31,9 +31,13 @@ pub fn transcript(family: &Family, kept: Kept<'_>) -> Transcript {
     Telling { family, kept, spending: None }.transcript()
 }
 
-/// A conversation turn by turn, without what it cost. See [`Telling::each_turn`].
-pub fn each_turn(family: &Family, kept: Kept<'_>, sink: &mut dyn FnMut(&Transcript, TurnView)) -> Transcript {
-    Telling { family, kept, spending: None }.each_turn(sink)
+/// A part of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// Things that happened, one after the other, in the turn that comes next.
+    Items(Vec<Item>),
+    /// The turn that they happened in, without them.
+    Turn(Box<TurnView>),
 }
 
 impl<'a> Telling<'a> {
@@ -45,7 +49,9 @@ impl<'a> Telling<'a> {
     /// The conversation of a session and, inside the calls that started them, those of its sub-agents.
     pub fn transcript(self) -> Transcript {
         let mut turns = Vec::new();
-        let told = self.each_turn(&mut |_, turn| turns.push(turn));
+        let mut whole = in_turns(|turn| turns.push(turn));
+        let told = self.each_part(&mut whole);
+        drop(whole);
         Transcript { turns, ..told }
     }
 
@@ -58,12 +64,11 @@ impl<'a> Telling<'a> {
         }
     }
 
-    /// Tells a conversation turn by turn, so that a large one need not be in memory twice.
-    ///
-    /// Each turn goes to `sink` with the [head](Self::head); what else there is to say of the session comes back.
-    pub fn each_turn(self, sink: &mut dyn FnMut(&Transcript, TurnView)) -> Transcript {
-        let told = self.some_turns(&|_, _| true, &mut |told, turn| {
-            sink(told, turn);
+    /// Tells a conversation part by part, so that a large one need not be in memory twice, and the first parts can be drawn
+    /// while the others are told. What else there is to say of the session comes back.
+    pub fn each_part(self, sink: &mut dyn FnMut(Told)) -> Transcript {
+        let told = self.some_parts(&|_, _| true, &mut |_, part| {
+            sink(part);
             ControlFlow::Continue(())
         });
         Transcript { findings: findings(&self.family.main), ..told }
@@ -87,6 +92,21 @@ impl<'a> Telling<'a> {
         wanted: &dyn Fn(usize, usize) -> bool,
         sink: &mut dyn FnMut(&Transcript, TurnView) -> ControlFlow<()>,
     ) -> Transcript {
+        let mut items = Vec::new();
+        self.some_parts(wanted, &mut |told, part| match part {
+            Told::Items(more) => {
+                items.extend(more);
+                ControlFlow::Continue(())
+            }
+            Told::Turn(turn) => sink(told, TurnView { items: std::mem::take(&mut items), ..*turn }),
+        })
+    }
+
+    fn some_parts(
+        self,
+        wanted: &dyn Fn(usize, usize) -> bool,
+        sink: &mut dyn FnMut(&Transcript, Told) -> ControlFlow<()>,
+    ) -> Transcript {
         let session = &self.family.main;
         let met = RefCell::default();
         let teller = Teller { telling: self, agent: None, depth: 0, met: &met };
@@ -99,7 +119,7 @@ impl<'a> Telling<'a> {
         told.span = spans.next().map(|(start, end)| (start, spans.next_back().map_or(end, |(_, end)| end)));
         let ended = Cell::new(false);
         let wanted = |number: usize, count: usize| !ended.get() && wanted(number, count);
-        teller.each_turn_of(&turns, &wanted, &mut |_, turn| ended.set(sink(&told, turn).is_break()));
+        teller.each_part_of(&turns, &wanted, &mut |part| ended.set(sink(&told, part).is_break()));
         if ended.get() {
             return told;
         }

@@ -160,12 +160,12 @@ fn html(file: &SessionFile, args: &HtmlArgs, out: &mut dyn Write) -> Result<Tran
     let (family, spending) = read?;
     let kept = |path: &str| load::kept_output(file, path);
     let telling = Telling { family: &family, kept: &kept, spending: Some(&spending) };
-    let drawing = Drawing::new(&options, spool(), &filter, telling.head());
+    let drawing = Drawing::new(&options, telling.head().cwd.as_deref(), spool(), &filter);
     let mut told = rayon::in_place_scope(|scope| {
         // The telling ends with what is odd about the session.
         scope.spawn(|_| drop(family.main.faults()));
-        telling.each_turn(&mut |_, turn| {
-            drawing.push(turn);
+        telling.each_part(&mut |part| {
+            drawing.push(part);
             scope.spawn(|_| drawing.draw());
         })
     });

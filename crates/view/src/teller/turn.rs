@@ -6,42 +6,64 @@ use threadline_usage::Totals;
 
 use super::Teller;
 use crate::card::asks_person;
+use crate::telling::Told;
 use crate::transcript::{Body, Timing, Tokens, TurnView, anchor};
+
+/// So many things are told together.
+const TOLD_TOGETHER: usize = 32;
 
 impl Teller<'_> {
     pub(crate) fn turns_of(&self, thread: &Thread) -> Vec<TurnView> {
         let mut turns = Vec::new();
-        self.each_turn_of(&self.session().turns_of(thread), &|_, _| true, &mut |_, turn| turns.push(turn));
+        let mut whole = in_turns(|turn| turns.push(turn));
+        self.each_part_of(&self.session().turns_of(thread), &|_, _| true, &mut whole);
+        drop(whole);
         turns
     }
 
-    pub(crate) fn each_turn_of(
+    /// Tells the turns that `wanted` says yes to, given a turn's number and how many there are.
+    pub(crate) fn each_part_of(
         &self,
         turns: &[Turn],
         wanted: &dyn Fn(usize, usize) -> bool,
-        sink: &mut dyn FnMut(&Turn, TurnView),
+        sink: &mut dyn FnMut(Told),
     ) {
         let session = self.session();
         let compactions = session.compactions();
         let mut before = None;
         for turn in turns {
             if wanted(turn.number, turns.len()) {
-                sink(turn, self.turn(turn, &compactions, before));
+                let told = self.turn(turn, &compactions, before, sink);
+                sink(Told::Turn(Box::new(told)));
             }
             before = turn.span(session).map(|(_, end)| end);
         }
     }
 
-    fn turn(&self, turn: &Turn, compactions: &[Compaction], before: Option<Millis>) -> TurnView {
+    fn turn(
+        &self,
+        turn: &Turn,
+        compactions: &[Compaction],
+        before: Option<Millis>,
+        sink: &mut dyn FnMut(Told),
+    ) -> TurnView {
         let session = self.session();
         let used = |reply: &Reply| reply.usage(session).map(Tokens::of);
         let mut told = self.head(turn, before, &used);
-        told.items = turn.entries.iter().flat_map(|&idx| self.items(idx, compactions)).collect();
-        for item in &told.items {
-            if let Body::Call(call) = &item.body {
-                call.agents.iter().for_each(|agent| told.spent_by_agents += &agent.spent);
+        let mut items = Vec::new();
+        for &idx in &turn.entries {
+            let more = self.items(idx, compactions);
+            for item in &more {
+                if let Body::Call(call) = &item.body {
+                    call.agents.iter().for_each(|agent| told.spent_by_agents += &agent.spent);
+                }
+            }
+            items.extend(more);
+            if items.len() >= TOLD_TOGETHER {
+                sink(Told::Items(std::mem::take(&mut items)));
             }
         }
+        sink(Told::Items(items));
         told.spent += &told.spent_by_agents;
         told
     }
@@ -83,6 +105,16 @@ impl Teller<'_> {
             round: turn.round,
             items: Vec::new(),
         }
+    }
+}
+
+/// Gives turns with what happened in them to `sink`.
+pub(crate) fn in_turns(mut sink: impl FnMut(TurnView)) -> impl FnMut(Told) {
+    let mut items = Vec::new();
+    move |told| match told {
+        Told::Items(more) if items.is_empty() => items = more,
+        Told::Items(more) => items.extend(more),
+        Told::Turn(turn) => sink(TurnView { items: std::mem::take(&mut items), ..*turn }),
     }
 }
 

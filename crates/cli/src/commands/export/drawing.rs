@@ -1,51 +1,50 @@
-//! A page that is drawn while turns are told.
+//! A page that is drawn while it is told.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
 use threadline_html::{Options, Page, Spool};
-use threadline_view::{Filter, Transcript, TurnView};
+use threadline_view::{Filter, Told};
 
 use crate::lock::{locked, unlocked};
 
-/// So many turns may wait to be drawn; then who tells them draws them.
-const TURNS_AHEAD: usize = 4;
+/// So many parts may wait to be drawn; then who tells them draws them.
+const PARTS_AHEAD: usize = 8;
 
-/// A page that is drawn while turns are told, by whoever is free.
+/// A page that is drawn while it is told, by whoever is free.
 pub(super) struct Drawing<'a> {
     filter: &'a Filter,
-    head: Transcript,
     page: Mutex<Page<'a>>,
-    told: Mutex<VecDeque<TurnView>>,
+    told: Mutex<VecDeque<Told>>,
     /// What was drawn, until who told it comes by: memory is given back best where it was taken.
-    drawn: Mutex<Vec<TurnView>>,
+    drawn: Mutex<Vec<Told>>,
 }
 
 impl<'a> Drawing<'a> {
-    /// Nothing yet, of the session that `head` tells of.
+    /// Nothing yet, of a session that ran in `cwd`.
     pub(super) fn new(
         options: &'a Options,
+        cwd: Option<&str>,
         spool: Box<dyn Spool>,
         filter: &'a Filter,
-        head: Transcript,
     ) -> Self {
-        let page = Mutex::new(Page::new(options, spool));
-        Self { filter, head, page, told: Mutex::default(), drawn: Mutex::default() }
+        let page = Mutex::new(Page::new(options, cwd, spool));
+        Self { filter, page, told: Mutex::default(), drawn: Mutex::default() }
     }
 
-    /// Adds the next turn.
-    pub(super) fn push(&self, turn: TurnView) {
-        locked(&self.drawn).clear();
+    /// Adds the next part.
+    pub(super) fn push(&self, part: Told) {
+        drop(std::mem::take(&mut *locked(&self.drawn)));
         let mut told = locked(&self.told);
-        told.push_back(turn);
+        told.push_back(part);
         let n_told = told.len();
         drop(told);
-        if n_told > TURNS_AHEAD {
+        if n_told > PARTS_AHEAD {
             self.draw_on(&mut locked(&self.page));
         }
     }
 
-    /// Draws the turns that wait, unless somebody does.
+    /// Draws the parts that wait, unless somebody does.
     pub(super) fn draw(&self) {
         if let Ok(mut page) = self.page.try_lock() {
             self.draw_on(&mut page);
@@ -54,11 +53,15 @@ impl<'a> Drawing<'a> {
 
     fn draw_on(&self, page: &mut Page<'_>) {
         loop {
-            let Some(mut turn) = locked(&self.told).pop_front() else { return };
-            if self.filter.keep_of(&mut turn) {
-                page.turn(&self.head, &turn);
+            let Some(mut part) = locked(&self.told).pop_front() else { return };
+            match &mut part {
+                Told::Items(items) => {
+                    self.filter.keep_items(items);
+                    page.items(items);
+                }
+                Told::Turn(turn) => page.end_turn(turn),
             }
-            locked(&self.drawn).push(turn);
+            locked(&self.drawn).push(part);
         }
     }
 
