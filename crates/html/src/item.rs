@@ -248,7 +248,7 @@ fn item(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, place: Place<'_>) 
             open_item(sheet, out, "unknown bad ", "k-unknown", item, place);
             let (mut summary, mut body) = (Markup::new(), Markup::new());
             summary.lit("<span class=\"outcome\">unknown line</span><span class=\"subject\">");
-            summary.text(kind.as_deref().unwrap_or("no entry")).lit("</span>");
+            summary.text(&words::first_words(kind.as_deref().unwrap_or(raw), 160)).lit("</span>");
             sheet.output(&mut body, raw);
             sheet.fold(out, Some(&name), &summary, &body);
         }
@@ -275,7 +275,10 @@ fn input_item(sheet: &mut Sheet<'_>, out: &mut Markup, input: Input, text: &str,
             let (mut summary, mut body) = (Markup::new(), Markup::new());
             summary.lit("<span class=\"tool\">Context</span><span class=\"subject\">");
             summary.text(&words::first_words(text, 160)).lit("</span>");
-            body.lit("<div class=\"ask\">").text(text.trim()).lit("</div>");
+            // Skills and commands are files in Markdown.
+            body.lit("<div class=\"prose\">");
+            prose::markdown(&mut body, text.trim());
+            body.lit("</div>");
             sheet.fold(out, Some(name), &summary, &body);
         }
         _ => {
@@ -325,13 +328,16 @@ fn call_item(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, call: &CallVi
     // A command may be run well and fail all the same.
     let ended_badly =
         !bad && matches!(&call.card, Card::Command(card) if card.exit_code.is_some_and(|code| code != 0));
+    // What went wrong is said where nothing else is.
+    let gist =
+        Some(&*call.gist).filter(|gist| !gist.is_empty()).or_else(|| call.complaint()).unwrap_or_default();
     summary
         .lit(if ended_badly { "<span class=\"gist bad\">" } else { "<span class=\"gist\">" })
-        .text(&words::first_words(&call.gist, 160));
+        .text(&words::first_words(gist, 160));
     let mut spent = Totals::default();
     call.agents.iter().for_each(|agent| spent += &agent.spent);
     if spent.calls > 0 {
-        summary.lit(if call.gist.is_empty() { "" } else { " · " }).text(&spent.short_cost());
+        summary.lit(if gist.is_empty() { "" } else { " · " }).text(&spent.short_cost());
     }
     summary.lit("</span>");
     if let Some(duration) = call.duration.filter(|duration| *duration >= 1000) {

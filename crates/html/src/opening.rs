@@ -54,9 +54,9 @@ pub(crate) fn opening(
         out.lit("<p class=\"facts\">It cost more than that: ").text(&caveat).lit("</p>");
     }
     if errors > 0 {
-        out.lit("<p class=\"wrong\">")
-            .text(&figure::plural(errors as u64, "thing"))
-            .lit(" went wrong on the way</p>");
+        let first = lines.iter().find(|line| line.errors > 0).map_or("", |line| &line.anchor);
+        out.lit("<p class=\"wrong\"><a href=\"#").text(first).lit("\">");
+        out.text(&figure::plural(errors as u64, "thing")).lit(" went wrong on the way</a></p>");
     }
     if !transcript.findings.is_empty() {
         out.lit("<details class=\"findings\"><summary><span class=\"outcome\">");

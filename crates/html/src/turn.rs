@@ -114,10 +114,13 @@ impl<'a> OpenTurn<'a> {
         self.let_go(sheet, out);
         self.work.finish(sheet, out);
         let mut start = Markup::new();
+        // Nobody but Claude Code had an answer.
+        let is_minor = turn.models.is_empty() && self.head.as_ref().is_some_and(|head| head.is_command);
         start.lit(match (place.goes_on, self.is_aside) {
             (true, _) => "<section class=\"turn more\"",
             // It goes where its events go.
             (false, true) => "<section class=\"turn aside\"",
+            (false, false) if is_minor => "<section class=\"turn minor\"",
             (false, false) => "<section class=\"turn\"",
         });
         if !place.turns.is_empty() {
@@ -154,6 +157,8 @@ struct Head {
     start: Markup,
     text: Markup,
     end: Markup,
+    /// Whether it is a command: `/clear`, `!ls`.
+    is_command: bool,
 }
 
 impl Head {
@@ -162,7 +167,9 @@ impl Head {
         open_item(sheet, &mut start, "head", "", item, place);
         prompt_head(sheet, &mut text, item, place);
         close_item(&mut end, item, place);
-        Self { start, text, end }
+        let is_command =
+            matches!(item.body, Body::Input { input: Input::SlashCommand | Input::BashInput, .. });
+        Self { start, text, end, is_command }
     }
 
     fn put(&self, sheet: &Sheet<'_>, out: &mut Markup, turn: &TurnView, place: Place<'_>) {
@@ -267,19 +274,75 @@ pub(crate) fn prompt_rest(sheet: &mut Sheet<'_>, out: &mut Markup, rest: &str, n
     }
     let end = rest.floor_char_boundary(LONG_PROMPT / 2);
     let end = rest[..end].rfind('\n').unwrap_or(end);
+    let end = fence_around(rest, end).unwrap_or(end);
     if rest.len() <= LONG_PROMPT || end == 0 {
-        out.lit("<div class=\"ask\">").text(rest).lit("</div>");
-        return;
+        return ask(out, rest);
     }
     let (start, more) = rest.split_at(end);
-    out.lit("<div class=\"ask\">").text(start).lit("</div>");
+    ask(out, start);
     let (mut summary, mut body) = (Markup::new(), Markup::new());
     summary
         .lit("<span class=\"tool\">")
         .text(&figure::plural(more.trim().lines().count() as u64, "more line"))
         .lit("</span>");
-    body.lit("<div class=\"ask\">").text(more.trim_start_matches('\n')).lit("</div>");
+    ask(&mut body, more.trim_start_matches('\n'));
     sheet.fold(out, Some(name), &summary, &body);
+}
+
+/// What somebody typed, as it was typed; what they put between fences is code, and a document with headings is set as one.
+fn ask(out: &mut Markup, text: &str) {
+    let headings = text.lines().filter(|line| line.starts_with("## ") || line.starts_with("### "));
+    if headings.take(2).count() == 2 {
+        out.lit("<div class=\"prose\">");
+        prose::markdown(out, text);
+        out.lit("</div>");
+        return;
+    }
+    let mut rest = text;
+    while let Some((before, language, code, after)) = next_fence(rest) {
+        plain(out, before);
+        out.lit("<div class=\"code\"");
+        if !language.is_empty() {
+            out.lit(" data-lang=\"").text(language).lit("\"");
+        }
+        out.lit("><pre tabindex=\"0\"><code>").text(code).lit("</code></pre></div>");
+        rest = after;
+    }
+    plain(out, rest);
+}
+
+fn plain(out: &mut Markup, text: &str) {
+    let text = text.trim_matches(['\n', '\r']).trim_end();
+    if !text.is_empty() {
+        out.lit("<div class=\"ask\">").text(text).lit("</div>");
+    }
+}
+
+/// What stands before the first fence, its language, what is inside, and what follows. One that is not closed is none.
+fn next_fence(text: &str) -> Option<(&str, &str, &str, &str)> {
+    let lines = || {
+        text.split_inclusive('\n').scan(0, |at, line| Some((std::mem::replace(at, *at + line.len()), line)))
+    };
+    let is_fence = |line: &str| line.trim_start().starts_with("```");
+    let mut fences = lines().filter(|(_, line)| is_fence(line));
+    let (start, open) = fences.next()?;
+    let (end, close) = fences.find(|(_, line)| line.trim() == "```")?;
+    let language = open.trim().trim_start_matches('`').split([' ', ',', '{']).next().unwrap_or_default();
+    Some((&text[..start], language, &text[start + open.len()..end], &text[end + close.len()..]))
+}
+
+/// Where the fence begins that `at` stands in.
+fn fence_around(text: &str, at: usize) -> Option<usize> {
+    let mut rest = text;
+    while let Some((before, .., after)) = next_fence(rest) {
+        let start = text.len() - rest.len() + before.len();
+        let end = text.len() - after.len();
+        if at < end {
+            return (start < at).then_some(start);
+        }
+        rest = after;
+    }
+    None
 }
 
 /// A word about text that came to the user's side in another way than by typing.

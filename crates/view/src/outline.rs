@@ -94,8 +94,16 @@ pub(crate) fn title_of(body: &Body) -> Option<&str> {
         Body::Text(text) => Some(text),
         _ => None,
     }
-    .map(|text| first_line(text.trim_start()))
+    .map(|text| title_in(text))
     .filter(|title| !title.is_empty())
+}
+
+/// What a text is called: its first line, or what the plan is called that Claude Code was told to carry out.
+pub(crate) fn title_in(text: &str) -> &str {
+    let text = text.trim_start();
+    let plan = text.strip_prefix("Implement the following plan:");
+    let heading = plan.map(|plan| first_line(plan.trim_start().trim_start_matches(['#', ' '])));
+    heading.filter(|heading| !heading.is_empty()).unwrap_or_else(|| first_line(text))
 }
 
 impl OutlineLine {

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use threadline_entry::{Finding, Severity};
 use threadline_session::{Branch, Family, Input, Session, Thread, editor_context};
 
-use crate::card::first_line;
+use crate::outline::title_in;
 use crate::spending::Spending;
 use crate::teller::{Teller, in_turns, untagged};
 use crate::transcript::{BranchView, Item, Transcript, TurnView, anchor};
@@ -146,7 +146,7 @@ pub(crate) fn facts(session: &Session) -> Transcript {
             let mut texts = content.blocks().filter_map(|block| block.text());
             let text = content.as_str().or_else(|| texts.find(|text| editor_context(text).is_none()))?;
             let text = untagged(input, text.into_owned());
-            Some(first_line(text.trim_start()).to_owned()).filter(|line| !line.is_empty())
+            Some(title_in(&text).to_owned()).filter(|line| !line.is_empty())
         })
     };
     let prompt = |input: Input| input == Input::Prompt || input.is_from_editor();

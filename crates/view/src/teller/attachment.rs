@@ -67,8 +67,12 @@ fn hook(body: AttachmentBody<'_>, kind: &str) -> Option<Body> {
     Some(match kind {
         "hook_non_blocking_error" | "hook_blocking_error" | "hook_cancelled" => {
             let errors = blocked.or_else(|| Some(body.stderr()?.into_owned())).or(said).unwrap_or_default();
-            let label = if kind == "hook_blocking_error" { "hook stopped it" } else { "hook failed" };
-            Body::Trouble { label: label.to_owned(), text: join([name.into_owned(), errors]) }
+            let text = join([name.into_owned(), errors]);
+            match kind {
+                "hook_blocking_error" => Body::Trouble { label: "hook stopped it".to_owned(), text },
+                // The conversation goes on as if it had not run.
+                _ => Body::Event { label: "hook failed".to_owned(), text },
+            }
         }
         _ => {
             let label = match kind {

@@ -258,3 +258,16 @@ fn real_sessions_are_told_at_every_level() {
         }
     }
 }
+
+#[test]
+fn a_turn_is_called_what_its_plan_is_called() {
+    let told = of(r##"
+u1        user   "Implement the following plan:\n\n# Plan: a faster loom\n\n1. warp"
+a1 <- u1  reply  m1 text "Done."
+u2 <- a1  user   "Implement the following plan:"
+u3 <- u2  user   [image png]
+"##);
+    let titles: Vec<String> = outline(&told.turns).into_iter().map(|line| line.title).collect();
+    assert_eq!(titles, ["Plan: a faster loom", "Implement the following plan:", ""]);
+    assert_eq!(told.heading(), Some("Plan: a faster loom"));
+}
