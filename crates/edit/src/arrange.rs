@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::{Entry, Kind, Millis};
-use threadline_session::{Parent, Session};
+use threadline_session::{Input, Parent, Session};
 
 use crate::draft::{Body, Draft};
 use crate::{mend, usage};
@@ -89,12 +89,13 @@ pub(crate) fn arrange(draft: &mut Draft<'_>, order: Order, now: Millis) -> Arran
         usage::zero(draft, &chain);
         mend::mend(draft, &chain);
     }
-    let sequence = sequence(draft, &parts, &chain, order);
+    let copies = copies(draft.session, &parts, &chain);
+    let sequence = sequence(draft, &parts, &chain, &copies, order);
     if order != Order::AsTheyStand {
         leave_behind(draft, &parts, &sequence);
     }
     let mut arranged = place(draft, &parts, sequence, order);
-    link(draft, &mut arranged, order, now);
+    link(draft, &mut arranged, &copies, order, now);
     arranged
 }
 
@@ -222,6 +223,9 @@ fn strays(session: &Session, parts: &[Part], replies: &FxHashSet<usize>, idx: us
     if reply.is_some_and(|reply| replies.contains(&reply)) {
         return Some("of a reply that stands in the conversation without it");
     }
+    if reply.is_none() && session.input(idx) == Some(Input::ToolResult) {
+        return Some("a result without a call");
+    }
     let above = session
         .ancestors(idx)
         .find(|&above| parts[above] == Part::Chain || session.parent(above) == Parent::Dangling)?;
@@ -264,34 +268,45 @@ pub(crate) fn is_tree(entry: &Entry) -> bool {
 }
 
 /// The lines in the order of the result: the chain, and behind each line of it those that followed it in the log.
-fn sequence(draft: &mut Draft<'_>, parts: &[Part], chain: &[usize], order: Order) -> Vec<usize> {
+fn sequence(
+    draft: &mut Draft<'_>,
+    parts: &[Part],
+    chain: &[usize],
+    copies: &Copies,
+    order: Order,
+) -> Vec<usize> {
     if order == Order::AsTheyStand {
         return (0..parts.len()).collect();
     }
     let session = draft.session;
     let mut followers: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
     let mut sequence = Vec::with_capacity(parts.len());
-    let stands = standing(session, parts, chain);
+    let end = chain.last().copied();
+    // Written again at the end of the conversation, a line is where somebody went back to: what is between is a branch.
+    let elsewhere: FxHashSet<usize> = copies.values().copied().filter(|&line| Some(line) != end).collect();
     let mut rank = vec![0; parts.len()];
     for (at, &idx) in chain.iter().enumerate() {
         rank[idx] = at;
     }
-    let end = chain.last().copied();
     let mut last: Option<usize> = None;
     let mut is_put: Vec<bool> = parts.iter().map(|&part| part == Part::Chain).collect();
     // The line of the chain that each of the others hangs on, by itself or by what is above it.
     let mut fork: Vec<Option<usize>> = (0..parts.len()).map(|idx| is_put[idx].then_some(idx)).collect();
     for idx in 0..parts.len() {
-        last = stands.get(&idx).copied().or(last);
+        let is_here = parts[idx] == Part::Chain && !elsewhere.contains(&idx);
+        let copy = copies.get(&idx).copied().filter(|line| elsewhere.contains(line));
+        last = is_here.then_some(idx).or(copy).or(last);
         // What it hangs on may be written only later: it comes first.
         let mut lines: Vec<usize> = session.ancestors(idx).take_while(|&above| !is_put[above]).collect();
         lines.reverse();
         for line in lines {
             is_put[line] = true;
             let above = session.ancestors(line).nth(1);
-            fork[line] = above.and_then(|above| stands.get(&above).copied().or(fork[above]));
+            fork[line] = above.and_then(|above| copies.get(&above).copied().or(fork[above]));
+            // A branch that would stand behind the end could not stay.
+            let may_follow = |fork: usize| parts[line] == Part::Beside || Some(fork) != end;
             let is_later =
-                |fork: &usize| Some(*fork) != end && last.is_none_or(|last| rank[*fork] > rank[last]);
+                |&fork: &usize| may_follow(fork) && last.is_none_or(|last| rank[fork] > rank[last]);
             match fork[line].filter(is_later).or(last) {
                 Some(last) => followers.entry(last).or_default().push(line),
                 None => sequence.push(line),
@@ -308,15 +323,12 @@ fn sequence(draft: &mut Draft<'_>, parts: &[Part], chain: &[usize], order: Order
     sequence
 }
 
-/// Which line of the chain stands at which place of the log.
-fn standing(session: &Session, parts: &[Part], chain: &[usize]) -> FxHashMap<usize, usize> {
-    let end = chain.last().copied();
-    let place = |idx: usize| {
-        let first = first_written(session, idx);
-        // Written again at the end of the conversation, it is where somebody went back to: what is between is a branch.
-        if Some(idx) == end || parts[first] == Part::Chain { idx } else { first }
-    };
-    chain.iter().map(|&idx| (place(idx), idx)).collect()
+/// Lines that the chain has as they were written again, by where they were written first.
+type Copies = FxHashMap<usize, usize>;
+
+fn copies(session: &Session, parts: &[Part], chain: &[usize]) -> Copies {
+    let firsts = chain.iter().map(|&idx| (first_written(session, idx), idx));
+    firsts.filter(|&(first, _)| parts[first] != Part::Chain).collect()
 }
 
 /// A branch that left the conversation above a compaction that comes does not stand below it.
@@ -397,7 +409,7 @@ fn place(draft: &Draft<'_>, parts: &[Part], sequence: Vec<usize>, order: Order) 
 }
 
 /// Hangs each line where it belongs, and lets time go on.
-fn link(draft: &Draft<'_>, arranged: &mut Arranged, order: Order, now: Millis) {
+fn link(draft: &Draft<'_>, arranged: &mut Arranged, copies: &Copies, order: Order, now: Millis) {
     let session = draft.session;
     let mut seen: FxHashSet<Box<str>> = FxHashSet::default();
     let mut before: Option<u32> = None;
@@ -426,7 +438,7 @@ fn link(draft: &Draft<'_>, arranged: &mut Arranged, order: Order, now: Millis) {
             }
             clock = Some(time);
         } else {
-            arranged.lines[at].link = beside(draft, arranged, at, before, order);
+            arranged.lines[at].link = beside(draft, arranged, copies, at, before, order);
             if !sidechain {
                 newest = newest.max(entry.timestamp());
             }
@@ -445,7 +457,14 @@ fn link(draft: &Draft<'_>, arranged: &mut Arranged, order: Order, now: Millis) {
 }
 
 /// What a line that is not in the chain hangs on.
-fn beside(draft: &Draft<'_>, arranged: &Arranged, at: usize, before: Option<u32>, order: Order) -> Link {
+fn beside(
+    draft: &Draft<'_>,
+    arranged: &Arranged,
+    copies: &Copies,
+    at: usize,
+    before: Option<u32>,
+    order: Order,
+) -> Link {
     let session = draft.session;
     let From::Source(idx) = arranged.lines[at].from else {
         return before.map_or(Link::Root, Link::To);
@@ -464,11 +483,11 @@ fn beside(draft: &Draft<'_>, arranged: &Arranged, at: usize, before: Option<u32>
     if order == Order::AsTheyStand && arranged.place[parent] != GONE {
         return Link::Keep;
     }
-    if earlier(arranged.place[parent]) {
-        return Link::To(arranged.place[parent]);
+    let place = |idx: usize| arranged.place[copies.get(&idx).copied().unwrap_or(idx)];
+    if earlier(place(parent)) {
+        return Link::To(place(parent));
     }
-    let above =
-        session.ancestors(idx).skip(2).map(|above| arranged.place[above]).find(|&place| earlier(place));
+    let above = session.ancestors(idx).skip(2).map(place).find(|&place| earlier(place));
     above.or(before).map_or(Link::Root, Link::To)
 }
 

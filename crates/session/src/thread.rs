@@ -65,8 +65,14 @@ impl Session {
                 replies[reply] = true;
             }
         }
-        // What hangs beside the walk: other lines of a reply, results of parallel calls, hooks and
-        // attachments, and the boundary of a compaction that kept its tail.
+        while self.join_beside(leaf, &replies, &mut members) {}
+        members
+    }
+
+    /// Lets in what hangs beside the walk: other lines of a reply, results of parallel calls, hooks and attachments,
+    /// and the boundary of a compaction that kept its tail. Tells whether something hangs on them that stands before.
+    fn join_beside(&self, leaf: usize, replies: &[bool], members: &mut [bool]) -> bool {
+        let mut again = false;
         for idx in 0..members.len() {
             if members[idx] || !self.in_tree(idx) || self.is_sidechain(idx) != self.is_sidechain(leaf) {
                 continue;
@@ -74,23 +80,24 @@ impl Session {
             let beside = match self.entries()[idx].kind() {
                 Kind::Assistant => {
                     self.reply_of(idx).is_some_and(|reply| replies[reply])
-                        && !self.is_written_again(idx, &members)
-                        && (self.parent_in(idx, &members) || !self.is_copied(idx, &members))
+                        && !self.is_written_again(idx, members)
+                        && (self.parent_in(idx, members) || !self.is_copied(idx, members))
                 }
-                Kind::User if self.entries()[idx].flag("isCompactSummary") => self.parent_in(idx, &members),
+                Kind::User if self.entries()[idx].flag("isCompactSummary") => self.parent_in(idx, members),
                 // What a call brought in, such as a skill, hangs below its result.
                 Kind::User if self.entries()[idx].get("sourceToolUseID").is_some() => {
-                    self.parent_in(idx, &members)
+                    self.parent_in(idx, members)
                 }
-                Kind::User => self.answers_member(idx, &members),
+                Kind::User => self.answers_member(idx, members),
                 _ if self.is_boundary(idx) => {
                     self.continues(idx).is_some_and(|before| members[before]) && !self.is_continued(idx)
                 }
-                _ => self.parent_in(idx, &members),
+                _ => self.parent_in(idx, members),
             };
             members[idx] = beside;
+            again |= beside && self.children(idx).any(|child| child < idx && !members[child]);
         }
-        members
+        again
     }
 
     fn parent_in(&self, idx: usize, members: &[bool]) -> bool {

@@ -132,7 +132,7 @@ s2 <- y1    reply  m3 text "Well."
 }
 
 #[test]
-fn an_attachment_before_the_last_progress_is_where_newer_versions_end() {
+fn an_attachment_beside_the_last_progress_is_where_newer_versions_end() {
     let bytes = log(r#"
 u1          user   "why?"
 c1 <- u1    reply  m1 tool t1 Bash
@@ -146,8 +146,8 @@ c2 <- ?gone reply  m2 tool t2 Bash @-2s
     u1 @00:00 user
     c1 <- u1 @00:01 assistant tool_use
     r1 <- c1 @00:03 user tool_result
-    a1 <- r1 @00:05 attachment
-    p1 <- a1 @00:05.001 progress
+    p1 <- r1 @00:03.001 progress
+    a1 <- p1 @00:05 attachment
     ");
     assert_eq!(changes, 0);
 }
@@ -173,7 +173,7 @@ u3 <- y1   user "go on"
 }
 
 #[test]
-fn a_branch_stands_behind_what_it_hangs_on() {
+fn a_branch_stands_behind_what_it_hangs_on_and_a_result_without_a_call_nowhere() {
     let bytes = log(r#"
 u1          user   "why?"
 c1 <- u1    reply  m1 tool t1 Bash
@@ -181,6 +181,7 @@ r1 <- c1    result t1 "x"
 p2 <- ?gone progress bash t2
 c3 <- ?gone reply  m1 tool t3 Bash
 r2 <- p2    result t2 "x"
+u2 <- p2    user   "or not?"
 r3 <- c3    result t3 "x"
 s1 <- r3    reply  m2 text "Because."
 b1 <- s1    boundary auto
@@ -192,12 +193,12 @@ y1 <- b1    compact-summary "so far"
     c1 <- u1 @00:01 assistant tool_use
     c3 <- c1 @00:04 assistant tool_use
     r1 <- c3 @00:04.001 user tool_result
-    r3 <- r1 @00:06 user tool_result
-    p2 <- r3 @00:06.001 progress
-    r2 <- p2 @00:05 user tool_result
-    s1 <- p2 @00:07 assistant text
-    b1 @00:08 system
-    y1 <- b1 @00:09 user
+    r3 <- r1 @00:07 user tool_result
+    p2 <- r3 @00:07.001 progress
+    u2 <- p2 @00:06 user
+    s1 <- p2 @00:08 assistant text
+    b1 @00:09 system
+    y1 <- b1 @00:10 user
     ");
     assert_eq!(changes, 0);
 }
@@ -240,4 +241,44 @@ c2 <- c1    reply m2 tool t2 Bash @-3s
     let source = session(&bytes);
     let plan = plan(&source, Target::InPlace, |draft| strip(draft, &Strip::default(), "x"));
     assert_eq!(plan.refusals(), ["nothing of the conversation would be left"]);
+}
+
+#[test]
+fn progress_that_stands_before_its_call_is_of_the_conversation_too() {
+    let bytes = log(r#"
+u1         user     "why?"
+h1 <- u1   reply    m1 thinking "Hm." "sig"
+p1 <- ?c1  progress bash t1 @+1s
+c1 <- h1   reply    m1 tool t1 Bash @-2s
+r1 <- p1   result   t1 "x" @+1s
+s1 <- r1   reply    m2 text "Because."
+h1 <- u1   reply    m1 thinking "Hm." "sig" @-5s
+"#);
+    let (told, changes) = stripped_twice(&bytes, Target::InPlace);
+    assert_snapshot!(told, @r"
+    u1 @00:00 user
+    p1 <- u1 @00:03 progress
+    h1 <- p1 @00:03.001 assistant thinking
+    c1 <- h1 @00:03.002 assistant tool_use
+    r1 <- c1 @00:04 user tool_result
+    ");
+    assert_eq!(changes, 0);
+}
+
+#[test]
+fn what_is_attached_to_the_end_stays_behind_it_where_the_end_is_written_again() {
+    let bytes = log(r#"
+u1        user   "why?"
+u2 <- u1  user   "why?"
+a1 <- u2  attach task_reminder
+s1 <- a1  reply  m1 text "Because."
+u2 <- u1  user   "why?" @-3s
+"#);
+    let (told, changes) = stripped_twice(&bytes, new());
+    assert_snapshot!(told, @r"
+    u1' @00:00 user
+    u2' <- u1' @00:01 user
+    a1' <- u2' @00:02 attachment
+    ");
+    assert_eq!(changes, 0);
 }

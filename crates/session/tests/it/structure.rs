@@ -501,3 +501,17 @@ r2 <- a2  result t2 "A"
 a3 <- r2  reply  m2 text "Ready."
 "#), @"thread: u1 a1 a2 r1 k1 r2 a3");
 }
+
+#[test]
+fn what_hangs_beside_the_conversation_may_stand_before_what_it_hangs_on() {
+    let notation = r#"
+u1         user     "why?"
+p1 <- ?a2  progress bash t1
+a1 <- u1   reply    m1 thinking "Hm."
+a2 <- a1   reply    m1 tool t1 Bash
+r1 <- p1   result   t1 "x"
+u1         user     "why?" @-4s
+a1 <- u1   reply    m1 thinking "Hm."
+"#;
+    assert_snapshot!(paths(notation), @"thread: u1 p1 a1 a2 r1");
+}
