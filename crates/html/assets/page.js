@@ -69,7 +69,15 @@ function watch(within) {
     near.observe(piece);
   }
   for (const code of within.querySelectorAll('.reply > .code, .resume')) addCopy(code);
+  picture(within);
   colour(within);
+}
+// Pictures that the lines of the log hold.
+function picture(within) {
+  for (const image of within.querySelectorAll('img[data-l]')) {
+    image.src = `data:${image.dataset.kind};base64,${$('b' + image.dataset.l).textContent}`;
+    image.removeAttribute('data-l');
+  }
 }
 
 // Folds whose inside is put aside.
@@ -83,6 +91,7 @@ function fill(details) {
       inside.className = 'late';
       inside.innerHTML = html;
       details.append(inside);
+      picture(inside);
       colour(inside);
     }));
   }

@@ -30,6 +30,14 @@ impl Lumps {
         })
     }
 
+    /// The number of a lump that reads so, if there is one.
+    pub(crate) fn find(&self, text: &str) -> Option<usize> {
+        if text.len() < LONG || self.found.is_empty() {
+            return None;
+        }
+        self.numbers.get(&<[u8; 32]>::from(Sha256::digest(text))).copied()
+    }
+
     /// Writes each in an element of its own, which nothing runs.
     pub(crate) fn write(&self, to: &mut dyn Write) -> io::Result<()> {
         for (number, (whole, range)) in self.found.iter().enumerate() {
@@ -122,6 +130,8 @@ mod tests {
         assert_eq!(found, [2..2 + lump.len(), 3 + lump.len()..3 + 2 * lump.len()]);
         let whole = Arc::new(text);
         let mut lumps = Lumps::default();
+        assert_eq!(lumps.find(&lump), None);
         assert_eq!(found.into_iter().map(|range| lumps.number(&whole, range)).collect::<Vec<_>>(), [0, 0]);
+        assert_eq!((lumps.find(&lump), lumps.find(&lump[1..])), (Some(0), None));
     }
 }

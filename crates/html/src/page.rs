@@ -65,14 +65,14 @@ pub fn turn(turn: &TurnView, cwd: Option<&str>, options: &Options) -> Markup {
 
 /// A page with a whole session, and on demand the lines of its log.
 pub fn page(transcript: &Transcript, raw: RawLines, options: &Options) -> String {
-    let mut page = Page::new(options, transcript.cwd.as_deref(), Box::new(io::Cursor::new(Vec::new())));
+    let mut page = Page::new(options, transcript.cwd.as_deref(), raw, Box::new(io::Cursor::new(Vec::new())));
     for turn in &transcript.turns {
         page.items(&turn.items);
         page.end_turn(turn);
     }
     let mut out = Vec::new();
     // Writing into memory does not fail, and markup is text.
-    let _ = page.finish(transcript, raw, &mut out);
+    let _ = page.finish(transcript, &mut out);
     String::from_utf8(out).unwrap_or_default()
 }
 
@@ -99,10 +99,13 @@ pub struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// Nothing yet of a session that ran in `cwd`. What is compressed waits in `spool` until the page is written.
-    pub fn new(options: &'a Options, cwd: Option<&str>, spool: Box<dyn Spool>) -> Self {
+    /// Nothing yet of a session that ran in `cwd`, with the lines of its log. What is compressed waits in `spool` until the
+    /// page is written.
+    pub fn new(options: &'a Options, cwd: Option<&str>, raw: RawLines, spool: Box<dyn Spool>) -> Self {
+        let mut sheet = Sheet::new(options, cwd);
+        sheet.raw = raw;
         Self {
-            sheet: Sheet::new(options, cwd),
+            sheet,
             spool: Some(spool),
             // Room that is not used costs nothing, and what grows into it is not copied.
             turns: Markup::with_capacity(options.plain_up_to),
@@ -174,7 +177,7 @@ impl<'a> Page<'a> {
     /// # Errors
     ///
     /// Only those of writing, into the page or into a spool.
-    pub fn finish(mut self, transcript: &Transcript, raw: RawLines, to: &mut dyn Write) -> io::Result<()> {
+    pub fn finish(mut self, transcript: &Transcript, to: &mut dyn Write) -> io::Result<()> {
         self.end_stretch();
         let title = title(transcript, &self.outline);
         let mut out = Markup::new();
@@ -190,12 +193,12 @@ impl<'a> Page<'a> {
         out.lit("</main>\n");
         self.rail(&mut out, transcript);
         out.lit(DIALOGS);
-        self.facts_for_script(&mut out, &raw);
+        self.facts_for_script(&mut out);
         to.write_all(out.as_str().as_bytes())?;
         if let Some(pack) = self.sheet.pack {
             pack.write(to)?;
         }
-        raw.write(to)?;
+        self.sheet.raw.write(to)?;
         let mut out = Markup::new();
         out.lit("<script>").lit(asset::SCRIPT).lit("</script>\n</body>\n</html>\n");
         to.write_all(out.as_str().as_bytes())
@@ -232,7 +235,8 @@ impl Page<'_> {
     }
 
     /// What the script needs to know.
-    fn facts_for_script(&self, out: &mut Markup, raw: &RawLines) {
+    fn facts_for_script(&self, out: &mut Markup) {
+        let raw = &self.sheet.raw;
         let starts = self.sheet.pack.as_ref().map_or(&[][..], Pack::starts);
         out.lit("<script type=\"application/json\" id=\"index\">{\"large\":").lit(if starts.is_empty() {
             "false"

@@ -24,8 +24,14 @@ const PICTURES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"
 fn picture(sheet: &Sheet<'_>, out: &mut Markup, file: &Attached) {
     let data = file.data.trim();
     let is_base64 = is_base64(data.as_bytes());
+    let lump = || sheet.pack.as_ref().and_then(|_| sheet.raw.lumps.find(data));
     let kind = PICTURES.iter().find(|kind| **kind == file.media_type);
     match kind.filter(|_| is_base64 && !data.is_empty() && sheet.options.images == Images::Inline) {
+        // The script takes it from the lines of the log, so that it is there once.
+        Some(kind) if let Some(lump) = lump() => {
+            out.lit("<figure><img alt=\"\" data-l=\"").num(lump as u64).lit("\" data-kind=\"").lit(kind);
+            out.lit("\"></figure>");
+        }
         Some(kind) => {
             out.lit("<figure><img alt=\"\" loading=\"lazy\" src=\"data:")
                 .lit(kind)

@@ -34,7 +34,7 @@ pub struct RawLines {
     open: Vec<PackedLine>,
     n_bytes: usize,
     n_packs: usize,
-    lumps: Lumps,
+    pub(crate) lumps: Lumps,
     /// Each log's name, and for each of its packs its number and its first line.
     logs: Vec<(String, Vec<(usize, u64)>)>,
     last: u64,

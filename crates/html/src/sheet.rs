@@ -7,6 +7,7 @@ use threadline_view::figure;
 use crate::markup::Markup;
 use crate::pack::Pack;
 use crate::page::Options;
+use crate::raw::RawLines;
 use crate::words;
 
 /// Folded parts smaller than this are not worth putting aside.
@@ -18,6 +19,8 @@ pub(crate) struct Sheet<'a> {
     pub(crate) cwd: Option<String>,
     /// What is drawn on demand; `None` on a page that has everything in it.
     pub(crate) pack: Option<Pack>,
+    /// The lines of the log, which may hold the pictures that are drawn on demand.
+    pub(crate) raw: RawLines,
     /// Stretches of the page that are drawn when they come into view.
     pub(crate) pieces: Vec<Piece>,
     /// Each sub-agent with the name of the call that started it.
@@ -41,6 +44,7 @@ impl<'a> Sheet<'a> {
             options,
             cwd: cwd.map(str::to_owned),
             pack: None,
+            raw: RawLines::default(),
             pieces: Vec::new(),
             agents: Vec::new(),
             tools: Vec::new(),

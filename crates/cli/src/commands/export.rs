@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use threadline_html::{Images, Options, RawLines, Spool};
+use threadline_html::{Images, Options, Page, RawLines, Spool};
 use threadline_store::SessionFile;
 use threadline_view::{Filter, Level, Telling, Transcript, markdown, wire};
 
@@ -160,7 +160,8 @@ fn html(file: &SessionFile, args: &HtmlArgs, out: &mut dyn Write) -> Result<Tran
     let (family, spending) = read?;
     let kept = |path: &str| load::kept_output(file, path);
     let telling = Telling { family: &family, kept: &kept, spending: Some(&spending) };
-    let drawing = Drawing::new(&options, telling.head().cwd.as_deref(), spool(), &filter);
+    let page = Page::new(&options, telling.head().cwd.as_deref(), raw, spool());
+    let drawing = Drawing::new(page, &filter);
     let mut told = rayon::in_place_scope(|scope| {
         // The telling ends with what is odd about the session.
         scope.spawn(|_| drop(family.main.faults()));
@@ -170,7 +171,7 @@ fn html(file: &SessionFile, args: &HtmlArgs, out: &mut dyn Write) -> Result<Tran
         })
     });
     filter.apply(&mut told);
-    drawing.finish().finish(&told, raw, out)?;
+    drawing.finish().finish(&told, out)?;
     if !args.all {
         // It takes longer to take a large session apart than to end.
         std::mem::forget(family);

@@ -147,21 +147,28 @@ fn a_reader_can_work_with_a_page() {
 }
 
 #[test]
-fn a_line_is_shown_with_the_pictures_in_it() {
+fn pictures_are_drawn_from_the_lines_that_hold_them_and_lines_are_shown_with_them() {
     let Some(browser) = Browser::start() else { return };
     let (log, picture) = crate::page::picture_twice();
     let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("page.html");
-    std::fs::write(&file, whole(&family(&log, None), &options())).unwrap();
-    browser.open(&format!("file://{}", file.display()));
-    browser.wait(RAN);
-    browser.press("j");
-    browser.wait("return location.hash === '#m1'");
-    browser.press("r");
-    browser.wait("return document.querySelector('#raw').open");
-    let shown = browser.run("return document.querySelector('#raw pre').textContent");
-    let shown: serde_json::Value = serde_json::from_str(shown.as_str().unwrap()).unwrap();
-    assert_eq!(shown, serde_json::from_slice::<serde_json::Value>(&threadline_testkit::log(&log)).unwrap());
-    assert!(shown.to_string().contains(&picture));
-    assert_eq!(browser.console(), Vec::<String>::new());
+    for options in [options(), Options { plain_up_to: 0, ..options() }] {
+        let file = dir.path().join("page.html");
+        std::fs::write(&file, whole(&family(&log, None), &options)).unwrap();
+        browser.open(&format!("file://{}", file.display()));
+        browser.wait(RAN);
+        browser.wait("return document.images.length === 2");
+        let sources = browser.run("return Array.from(document.images, image => image.src)");
+        let source = format!("data:image/png;base64,{picture}");
+        assert_eq!(sources, serde_json::json!([source, source]));
+        browser.run("location.hash = '#m3'");
+        browser.wait("return document.querySelector('#m3.here')");
+        browser.press("r");
+        browser.wait("return document.querySelector('#raw').open");
+        let shown = browser.run("return document.querySelector('#raw pre').textContent");
+        let shown: serde_json::Value = serde_json::from_str(shown.as_str().unwrap()).unwrap();
+        let log = threadline_testkit::log(&log);
+        let line = log.split(|byte| *byte == b'\n').nth(2).unwrap();
+        assert_eq!(shown, serde_json::from_slice::<serde_json::Value>(line).unwrap());
+        assert_eq!(browser.console(), Vec::<String>::new());
+    }
 }

@@ -84,13 +84,19 @@ fn the_lines_of_the_log_travel_along() {
     assert!(packs(&without, "r").is_empty() && without.contains("\"raw\":null"));
 }
 
-/// A line that holds the same picture twice, as a result and as what Claude Code keeps of it.
+/// A log with the same picture twice, on its third line; and the picture.
 pub(crate) fn picture_twice() -> (String, String) {
     let picture = "iVBORw0KGgo+".repeat(500);
     let image = format!(
         r#"{{"type":"image","source":{{"type":"base64","media_type":"image/png","data":"{picture}"}}}}"#
     );
-    (format!("u1 user [text \"織機 😀\", {image}, text \"and\", {image}]\n"), picture)
+    let log = format!(
+        r#"u1 user "Look."
+a1 <- u1 reply m1 text "At what?"
+u2 <- a1 user [text "織機 😀", {image}, text "and", {image}]
+"#
+    );
+    (log, picture)
 }
 
 #[test]
@@ -99,17 +105,22 @@ fn what_lines_hold_in_base_64_travels_along_once_and_as_it_is() {
     let family = family(&log, None);
     let page = whole(&family, &options());
     let lines = packs(&page, "r").concat();
-    let (before, rest) = lines.split_once(' ').unwrap();
-    let line = family.main.entries()[0].text();
-    assert_eq!(rest.trim_end(), line.replace(&picture, ""));
+    let (before, rest) = lines.lines().last().unwrap().split_once(' ').unwrap();
+    let line = family.main.entries()[2].text();
+    assert_eq!(rest, line.replace(&picture, ""));
     // Where it belongs is counted in units of UTF-16.
     let units: Vec<usize> = {
         let parts: Vec<&str> = line.split(&picture).collect();
         parts.iter().map(|part| part.encode_utf16().count()).collect()
     };
-    assert_eq!(before, format!("1:{}=0,{}=0", units[0], units[0] + units[1]));
+    assert_eq!(before, format!("3:{}=0,{}=0", units[0], units[0] + units[1]));
     let lump = format!("<script type=\"application/octet-stream\" id=\"b0\">{picture}</script>");
-    assert_eq!(page.matches(&lump).count(), 1);
+    assert_eq!((page.matches(&lump).count(), page.matches(&picture).count()), (1, 3));
+    // Where a script draws the page, it draws that one.
+    let large = whole(&family, &Options { plain_up_to: 0, ..options() });
+    assert_eq!(large.matches(&picture).count(), 1);
+    let parts = packs(&large, "z").concat();
+    assert_eq!(parts.matches("<img alt=\"\" data-l=\"0\" data-kind=\"image/png\">").count(), 2);
 }
 
 #[test]

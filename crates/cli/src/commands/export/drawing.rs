@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-use threadline_html::{Options, Page, Spool};
+use threadline_html::Page;
 use threadline_view::{Filter, Told};
 
 use crate::lock::{locked, unlocked};
@@ -21,15 +21,9 @@ pub(super) struct Drawing<'a> {
 }
 
 impl<'a> Drawing<'a> {
-    /// Nothing yet, of a session that ran in `cwd`.
-    pub(super) fn new(
-        options: &'a Options,
-        cwd: Option<&str>,
-        spool: Box<dyn Spool>,
-        filter: &'a Filter,
-    ) -> Self {
-        let page = Mutex::new(Page::new(options, cwd, spool));
-        Self { filter, page, told: Mutex::default(), drawn: Mutex::default() }
+    /// Of a page as it begins.
+    pub(super) fn new(page: Page<'a>, filter: &'a Filter) -> Self {
+        Self { filter, page: Mutex::new(page), told: Mutex::default(), drawn: Mutex::default() }
     }
 
     /// Adds the next part.
