@@ -32,7 +32,8 @@ pub(crate) fn body(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView, nam
                 | Card::Links { .. }
                 | Card::Agent { .. }
         );
-    let said = if failed { call.complaint().unwrap_or_default() } else { call.result.trim() };
+    let shown = call.shown_result();
+    let said = if failed { call.complaint().unwrap_or_default() } else { shown.trim() };
     let told = told || matches!(&call.card, Card::Command(card) if card.output.trim() == said);
     let told = told || matches!(&call.card, Card::File { text, .. } if *text == call.result);
     let told = told || matches!(&call.card, Card::Matches { lines, .. } if *lines == call.result);

@@ -114,7 +114,8 @@ pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<Stri
             .collect(),
     };
     if matches!(call.card, Card::Fields(_) | Card::Message { .. }) && call.outcome == Outcome::Ok {
-        lines.extend(page.wrap(visible(&call.result).trim_end(), indent).iter().map(|line| dim(line)));
+        lines
+            .extend(page.wrap(visible(&call.shown_result()).trim_end(), indent).iter().map(|line| dim(line)));
     }
     lines.extend(call.files.iter().map(|file| dim(&attached(file))));
     lines

@@ -11,6 +11,7 @@ mod changes;
 mod diff;
 pub mod figure;
 mod filter;
+mod indented;
 mod inventory;
 mod layout;
 mod markdown;

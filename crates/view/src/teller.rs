@@ -288,8 +288,9 @@ impl<'f> Teller<'f> {
             // Nobody typed anything, and the prompt is on a line of its own.
             return Some(Body::Event { label: "editor".to_owned(), text: context.join("\n") });
         }
+        let is_caution = input == Input::Meta && is_caution(&text);
         let text = untagged(input, text);
-        if input == Input::Meta && is_caution(&text) {
+        if is_caution {
             return Some(Body::Event { label: "note".to_owned(), text });
         }
         // Commands that print nothing print that.

@@ -1,5 +1,6 @@
 //! A session as a conversation: turns, and in each turn what was asked, said and done.
 
+use std::borrow::Cow;
 use std::ops::AddAssign;
 
 use threadline_entry::lens::Usage;
@@ -8,6 +9,7 @@ use threadline_session::{Input, Outcome, Round};
 use threadline_usage::Totals;
 
 use crate::card::{Card, is_refusal, untagged_error};
+use crate::indented::indented;
 
 /// A session as a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -284,6 +286,11 @@ impl CallView {
         }
         // One in the background answers later, in a prompt of its own.
         self.agents.iter().any(|agent| *background || last(agent).is_some_and(|last| answer.contains(last)))
+    }
+
+    /// What the model was told, set for people.
+    pub fn shown_result(&self) -> Cow<'_, str> {
+        indented(&self.result)
     }
 
     /// What the model was told, where something went wrong and that says more than the outcome does.

@@ -267,10 +267,10 @@ u2 <- o1  user   "go on"
 a2 <- u2  reply  m2 text "On."
 "#), @r#"
     turn 1  new_session  "hi"
-      [u1 a1 k1]
+      [u1 a1]
       m1  text
     turn 2  new_round  "<command-name>/model</command-name>"
-      [c1 o1]
+      [c1 k1 o1]
     turn 3  new_round  "go on"
       [u2 a2]
       m2  text

@@ -134,6 +134,10 @@ fn unnumbered(text: &str) -> (String, Option<u64>) {
         out.push_str(&line[start..]);
         out.push('\n');
     }
+    // The end of the last line has a number, too.
+    if out.ends_with("\n\n") {
+        out.pop();
+    }
     if first.is_none() { (text.to_owned(), None) } else { (out, first) }
 }
 

@@ -64,9 +64,14 @@ impl Call<'_> {
         // How many there are stands above them, and that there are more below.
         let counted =
             text.starts_with("Found ") && text.lines().next().is_some_and(|line| line.contains(" file"));
-        let lists = !self.failed && (self.name == "Glob" || counted);
+        let lists = self.name == "Glob" || counted;
         let files = text.lines().skip(usize::from(counted)).filter(|line| !line.starts_with('('));
-        if lists { (files.collect(), "") } else { (Vec::new(), self.text) }
+        match (self.failed, lists) {
+            // An error is nothing that was found.
+            (true, _) => (Vec::new(), ""),
+            (false, true) => (files.collect(), ""),
+            (false, false) => (Vec::new(), self.text),
+        }
     }
 
     /// A language server was asked.
@@ -80,8 +85,11 @@ impl Call<'_> {
             Some(count) if !self.failed => plural(count, "result"),
             _ => String::new(),
         };
-        let lines =
-            result.and_then(|result| result.result()).map_or_else(|| self.text.to_owned(), Cow::into_owned);
+        let lines = match result.and_then(|result| result.result()) {
+            Some(lines) => lines.into_owned(),
+            None if self.failed => String::new(),
+            None => self.text.to_owned(),
+        };
         let subject = format!("{operation} {place}");
         let card = Card::Matches { pattern: operation, place, files: Vec::new(), lines };
         Told { card, subject: subject.trim().to_owned(), gist }

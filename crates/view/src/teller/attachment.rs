@@ -9,7 +9,7 @@ use threadline_session::Session;
 use super::below;
 use super::line::{file_of, untagged};
 use crate::card::text_of;
-use crate::figure::plural;
+use crate::figure::{bytes, plural};
 use crate::transcript::{ATTACHED, Body};
 
 /// An `attachment` line.
@@ -51,7 +51,24 @@ pub(super) fn attached(session: &Session, entry_idx: usize) -> Option<Body> {
         },
         "plan_mode" => ("plan mode", body.plan_file_path().unwrap_or_default().into_owned()),
         "plan_mode_exit" => ("plan mode ended", body.plan_file_path().unwrap_or_default().into_owned()),
-        "date_change" => ("date", body.new_date().unwrap_or_default().into_owned()),
+        "date_change" | "date" => {
+            ("date", body.new_date().or_else(|| body.date()).unwrap_or_default().into_owned())
+        }
+        "environment" => {
+            let part = |key: &str| Some(body.snapshot()?.get(key)?.as_str()?.into_owned());
+            let parts = ["workingDirectory", "shell", "osVersion"].into_iter().filter_map(part);
+            ("environment", parts.collect::<Vec<_>>().join(", "))
+        }
+        "model" => {
+            let part = |key: &str| Some(body.identity()?.get(key)?.as_str()?.into_owned());
+            ("model", part("marketingName").or_else(|| part("modelId")).unwrap_or_default())
+        }
+        "prompt_snapshot" => {
+            let size = |json: Option<Json<'_>>| json.map_or(0, |json| json.raw().len() as u64);
+            ("system prompt", bytes(size(body.system_prompt()) + size(body.tools())))
+        }
+        // These say how the model is to sign, or nothing at all.
+        "session_context" | "remote_session_change" => return None,
         other => return Some(Body::Event { label: other.replace('_', " "), text: path }),
     };
     Some(Body::Event { label: label.to_owned(), text })
