@@ -6,8 +6,8 @@
 #![allow(clippy::print_stderr, reason = "a test that does nothing should say so")]
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::net::{Ipv4Addr, TcpStream};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 /// A browser with one window. It ends when dropped.
 pub struct Browser {
     driver: Child,
+    /// Open as long as it may want to say something.
+    _said: BufReader<ChildStdout>,
     port: u16,
     session: String,
     _profile: tempfile::TempDir,
@@ -29,22 +31,29 @@ impl Browser {
     pub fn start() -> Option<Self> {
         static THERE: OnceLock<bool> = OnceLock::new();
         if !*THERE.get_or_init(|| is_there() || (install() && is_there())) {
-            let test = std::thread::current().name().unwrap_or("a test").to_owned();
-            eprintln!(
-                "{test}: skipped, there is no browser; `apt install chromium chromium-driver` brings one"
-            );
+            crate::skipped("there is no browser; `apt install chromium chromium-driver` brings one");
             return None;
         }
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()?.local_addr().ok()?.port();
         let profile = tempfile::Builder::new().prefix("threadline-browser-").tempdir().ok()?;
-        let driver = Command::new("chromedriver")
-            .arg(format!("--port={port}"))
+        let mut driver = Command::new("chromedriver")
+            .arg("--port=0")
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .expect("chromedriver starts");
-        let mut browser = Self { driver, port, session: String::new(), _profile: profile };
+        // It takes a port that is free and says which: one that we had looked for could be somebody's by then.
+        let mut said = BufReader::new(driver.stdout.take().expect("its output is piped"));
+        let mut line = String::new();
+        let port = loop {
+            line.clear();
+            assert!(said.read_line(&mut line).expect("text") > 0, "chromedriver ended");
+            let port = line.trim_end().strip_suffix('.').and_then(|line| line.split_once(" on port "));
+            if let Some(port) = port.and_then(|(_, port)| port.parse().ok()) {
+                break port;
+            }
+        };
+        let mut browser = Self { driver, _said: said, port, session: String::new(), _profile: profile };
         let data = format!("--user-data-dir={}", browser._profile.path().display());
         let wanted = json!({"capabilities": {"alwaysMatch": {
             "goog:loggingPrefs": {"browser": "ALL"},

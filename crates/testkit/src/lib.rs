@@ -72,6 +72,7 @@ mod notation;
 mod samples;
 mod secret;
 mod shared;
+mod skip;
 mod token;
 
 pub use browser::Browser;
@@ -80,3 +81,4 @@ pub use notation::{log, log_of};
 pub use samples::{Sample, samples};
 pub use secret::{Lot, Secret, harmless, secrets};
 pub use shared::{corpus, demo, shared, shared_logs};
+pub use skip::skipped;

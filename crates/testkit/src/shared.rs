@@ -12,11 +12,7 @@ pub fn shared() -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(folder);
     }
-    #[allow(clippy::print_stderr, reason = "a test that does nothing should say so")]
-    {
-        let test = std::thread::current().name().unwrap_or("a test").to_owned();
-        eprintln!("{test}: skipped, {} is not there (set THREADLINE_SHARED)", folder.display());
-    }
+    crate::skipped(&format!("{} is not there (set THREADLINE_SHARED)", folder.display()));
     None
 }
 

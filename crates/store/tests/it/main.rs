@@ -1,6 +1,6 @@
 //! The store against real sessions, and against another process.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests are tests too")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,8 @@ use std::time::Duration;
 use threadline_store::{Change, Follower, SessionFile, Snapshot, append, glance, glance_all, replace};
 
 /// The folder of real sessions, if it is at hand.
-#[expect(clippy::disallowed_methods, reason = "the tests are told where the corpus is")]
 fn corpus() -> Option<PathBuf> {
-    let shared = std::env::var_os("THREADLINE_SHARED")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
-    let corpus = shared.join("corpus");
-    if !corpus.is_dir() {
-        println!("skipped: there is no corpus at {}", corpus.display());
-        return None;
-    }
-    Some(corpus)
+    threadline_testkit::shared().map(|shared| shared.join("corpus"))
 }
 
 /// Every log below `folder`.
