@@ -1,6 +1,7 @@
 //! Figures: what a line says that a call used.
 
 use std::borrow::Cow;
+use std::ops::AddAssign;
 
 use threadline_entry::lens::{FromJson, Iteration};
 use threadline_entry::{Json, Trailed};
@@ -34,6 +35,16 @@ impl Tokens {
     /// All of them.
     pub fn total(self) -> u64 {
         self.context().saturating_add(self.output)
+    }
+}
+
+impl AddAssign<&Self> for Tokens {
+    fn add_assign(&mut self, other: &Self) {
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cache_read = self.cache_read.saturating_add(other.cache_read);
+        self.cache_write_5m = self.cache_write_5m.saturating_add(other.cache_write_5m);
+        self.cache_write_1h = self.cache_write_1h.saturating_add(other.cache_write_1h);
     }
 }
 

@@ -121,8 +121,7 @@ impl Groups {
             for (row, place) in rows.iter().zip(n * MANY..) {
                 let call = calls.call(row);
                 if keep(&call) {
-                    let totals = adder.totals(row, &call);
-                    adder.put(place, row, &mut days, &totals);
+                    adder.count(place, row, &call, &mut days);
                 }
             }
             adder
@@ -162,10 +161,9 @@ impl Groups {
         for (i, row) in calls.rows.iter().enumerate() {
             let call = calls.call(row);
             let Some(id) = group_id(calls, row, &mut outer_days).filter(|_| keep(&call)) else { continue };
-            let totals = whole.totals(row, &call);
-            whole.add(id, row.at, &totals);
+            whole.count_in(id, row, &call);
             let part = parts.entry(id).or_insert_with(|| Adder::new(calls, book));
-            part.put(i, row, &mut inner_days, &totals);
+            part.count(i, row, &call, &mut inner_days);
         }
         let groups = whole.into_groups(&outer_days).0;
         let mut part = |id| parts.remove(&id).map(|part| part.finish(&inner_days)).unwrap_or_default();
@@ -238,45 +236,75 @@ impl Calls {
 struct Adder<'a> {
     calls: &'a Calls,
     book: &'a Book,
-    prices: FxHashMap<NameId, &'a [Price]>,
-    /// The sum of each group, and when its first and last call was made.
-    groups: FxHashMap<GroupId, (Totals, Millis, Millis)>,
+    /// The prices of the model that was asked for last: it is nearly always the next one, too.
+    prices: Option<(NameId, &'a [Price])>,
+    groups: Vec<(GroupId, Sum)>,
+    places: FxHashMap<GroupId, usize>,
+    /// The place of the group that was asked for last.
+    last: usize,
+}
+
+/// The sum of a group, and when its first and last call was made.
+struct Sum {
+    totals: Totals,
+    first: Millis,
+    last: Millis,
 }
 
 impl<'a> Adder<'a> {
     fn new(calls: &'a Calls, book: &'a Book) -> Self {
-        Self { calls, book, prices: FxHashMap::default(), groups: FxHashMap::default() }
+        Self { calls, book, prices: None, groups: Vec::new(), places: FxHashMap::default(), last: 0 }
     }
 
     /// What two have added up.
     fn join(mut self, other: Self) -> Self {
-        for (id, (totals, first, last)) in other.groups {
-            self.add_group(id, &totals, first, last);
+        for (id, sum) in other.groups {
+            self.sum(id, sum.first, sum.last).totals += &sum.totals;
         }
         self
     }
 
-    fn totals(&mut self, row: &Row, call: &Call<'_>) -> Totals {
-        let prices = *self.prices.entry(row.model).or_insert_with(|| self.book.prices(call.model));
-        Totals::by_prices(call, self.book, prices)
-    }
-
-    fn put(&mut self, place: usize, row: &Row, days: &mut Days<'_>, totals: &Totals) {
-        match group_id(self.calls, row, days) {
-            Some(id) => self.add(id, row.at, totals),
-            None => self.add_by_tool(place as u32, row.at, totals),
+    fn prices(&mut self, row: &Row, call: &Call<'_>) -> &'a [Price] {
+        match self.prices {
+            Some((model, prices)) if model == row.model => prices,
+            _ => self.prices.insert((row.model, self.book.prices(call.model))).1,
         }
     }
 
-    fn add(&mut self, id: GroupId, at: Millis, totals: &Totals) {
-        self.add_group(id, totals, at, if at == UNDATED { Millis::MIN } else { at });
+    fn count(&mut self, place: usize, row: &Row, call: &Call<'_>, days: &mut Days<'_>) {
+        match group_id(self.calls, row, days) {
+            Some(id) => self.count_in(id, row, call),
+            None => {
+                let prices = self.prices(row, call);
+                let totals = Totals::by_prices(call, self.book, prices);
+                self.add_by_tool(place as u32, row.at, &totals);
+            }
+        }
     }
 
-    fn add_group(&mut self, id: GroupId, totals: &Totals, first: Millis, last: Millis) {
-        let group = self.groups.entry(id).or_insert((Totals::default(), UNDATED, Millis::MIN));
-        group.0 += totals;
-        group.1 = group.1.min(first);
-        group.2 = group.2.max(last);
+    fn count_in(&mut self, id: GroupId, row: &Row, call: &Call<'_>) {
+        let (book, prices) = (self.book, self.prices(row, call));
+        self.sum_at(id, row.at).totals.count(call, book, prices);
+    }
+
+    /// The sum of a group that has a call at this moment.
+    fn sum_at(&mut self, id: GroupId, at: Millis) -> &mut Sum {
+        self.sum(id, at, if at == UNDATED { Millis::MIN } else { at })
+    }
+
+    /// The sum of a group that has calls from the first to the last of these moments.
+    fn sum(&mut self, id: GroupId, first: Millis, last: Millis) -> &mut Sum {
+        if self.groups.get(self.last).is_none_or(|(known, _)| *known != id) {
+            self.last = *self.places.entry(id).or_insert_with(|| {
+                let none = Sum { totals: Totals::default(), first: UNDATED, last: Millis::MIN };
+                self.groups.push((id, none));
+                self.groups.len() - 1
+            });
+        }
+        let sum = &mut self.groups[self.last].1;
+        sum.first = sum.first.min(first);
+        sum.last = sum.last.max(last);
+        sum
     }
 
     /// Splits a call over the tools it called.
@@ -286,12 +314,13 @@ impl<'a> Adder<'a> {
             counts.entry(self.calls.names.get(tool.name)).or_insert((tool.name, 0)).1 += 1;
         }
         if counts.is_empty() {
-            return self.add(NO_TOOL_ID, at, totals);
+            self.sum_at(NO_TOOL_ID, at).totals += totals;
+            return;
         }
         let count = counts.len() as u64;
         for (n, (name, uses)) in counts.into_values().enumerate() {
             let share = Totals { tool_calls: uses, ..totals.share(n as u64, count) };
-            self.add((u64::from(name), 0), at, &share);
+            self.sum_at((u64::from(name), 0), at).totals += &share;
         }
     }
 
@@ -307,7 +336,7 @@ impl<'a> Adder<'a> {
         let mut groups: Vec<(GroupId, Group)> = self
             .groups
             .into_iter()
-            .map(|(id, (totals, first, last))| {
+            .map(|(id, Sum { totals, first, last })| {
                 total += &totals;
                 let first_at = Some(first).filter(|at| *at != UNDATED);
                 let last_at = Some(last).filter(|at| *at != Millis::MIN);

@@ -1,5 +1,7 @@
 //! What makes two lines the same call: 96 bits that stand for ids of any length.
 
+use rayon::prelude::*;
+
 /// The identity of a call. Two calls have the same key by chance about once in 10²⁸ pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Key([u32; 3]);
@@ -32,16 +34,44 @@ impl Key {
         Self::of(&[&a, &b, &c, &n.to_le_bytes()])
     }
 
-    /// The key with a number behind it: in the order of keys first, then of numbers.
-    pub(crate) fn numbered(self, n: u32) -> u128 {
-        let [a, b, c] = self.0.map(u128::from);
-        a << 96 | b << 64 | c << 32 | u128::from(n)
-    }
-
     /// Two thirds of it, where less is enough.
     pub(crate) fn short(self) -> u64 {
         u64::from(self.0[0]) | u64::from(self.0[1]) << 32
     }
+}
+
+/// The keys that were there before: the place where each stood first, and where it stands again, in the order of the latter.
+///
+/// Many are looked at on all cores, each at its share of them.
+pub(crate) fn repeats(keys: &[Key]) -> Vec<(u32, u32)> {
+    const MANY: usize = 1 << 14;
+    let n_shares = if keys.len() < MANY { 1 } else { rayon::current_num_threads() as u32 };
+    let shares = (0..n_shares).into_par_iter();
+    let mut found: Vec<_> =
+        shares.flat_map_iter(|share| repeats_in(keys, |key| key.0[2] % n_shares == share)).collect();
+    found.sort_unstable_by_key(|(_, again)| *again);
+    found
+}
+
+/// The same, of the keys of one share.
+fn repeats_in(keys: &[Key], is_in_share: impl Fn(&Key) -> bool) -> Vec<(u32, u32)> {
+    const FREE: u32 = u32::MAX;
+    // At least half of the places stay free, so one is found soon.
+    let count = keys.iter().filter(|key| is_in_share(key)).count();
+    let mut table = vec![FREE; (2 * count).next_power_of_two()];
+    let last = table.len() - 1;
+    let mut found = Vec::new();
+    for (key, place) in keys.iter().zip(0..).filter(|(key, _)| is_in_share(key)) {
+        let mut slot = key.0[0] as usize & last;
+        while table[slot] != FREE && keys[table[slot] as usize] != *key {
+            slot = (slot + 1) & last;
+        }
+        match table[slot] {
+            FREE => table[slot] = place,
+            first => found.push((first, place)),
+        }
+    }
+    found
 }
 
 impl Mixer {
@@ -59,7 +89,7 @@ fn fold(a: u64, b: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Key;
+    use super::{Key, repeats};
 
     #[test]
     fn parts_are_told_apart() {
@@ -78,5 +108,17 @@ mod tests {
         all.sort();
         all.dedup();
         assert_eq!(all.len(), count);
+    }
+
+    #[test]
+    fn what_was_there_before_is_found_among_few_and_among_many() {
+        assert_eq!(repeats(&[]), []);
+        for count in [1u32, 2, 100, 40_000] {
+            let mut keys: Vec<_> = (0..count).map(|n| Key::of(&[&n.to_le_bytes()])).collect();
+            assert_eq!(repeats(&keys), []);
+            let again = [count / 2, 0, count / 2, count - 1];
+            keys.extend(again.map(|n| keys[n as usize]));
+            assert_eq!(repeats(&keys), [0, 1, 2, 3].map(|n| (again[n], count + n as u32)), "{count}");
+        }
     }
 }

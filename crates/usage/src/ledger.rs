@@ -1,10 +1,10 @@
 //! The ledger: takes what many logs tell of calls, and counts each call once.
 
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use threadline_entry::{AgentKind, Millis};
 
 use crate::calls::Calls;
+use crate::key::{Key, repeats};
 use crate::model::model;
 use crate::names::{NameId, Names};
 use crate::reconcile::Account;
@@ -21,8 +21,8 @@ pub struct Ledger {
     files: Vec<File>,
     /// One for each run of lines that tell of a call; when all logs are known, one a call.
     rows: Vec<Row>,
-    /// The key of each row, and behind it the number of the row.
-    keys: Vec<u128>,
+    /// The key of each row.
+    keys: Vec<Key>,
     tools: Vec<ToolUse>,
     records: Vec<Record>,
     limits: Vec<Limit>,
@@ -93,7 +93,7 @@ impl Ledger {
             Row { file, model, branch: ids[row.branch as usize], flags: row.flags | regional, ..row }
         };
         let first = self.rows.len() as u32;
-        self.keys.extend(rows.iter().zip(first..).map(|((key, _), place)| key.numbered(place)));
+        self.keys.extend(rows.iter().map(|(key, _)| *key));
         self.rows.extend(rows.into_iter().map(|(_, row)| settled(row)));
         self.tools.extend(scanned.tools.into_iter().map(|tool| ToolUse {
             row: first + tool.row,
@@ -108,21 +108,16 @@ impl Ledger {
 
     /// Makes one row of those that tell of the same call. Returns what became part of another.
     fn fold(&mut self) -> Vec<Rival> {
-        // In order, what is told twice stands side by side. That takes less time than a table, and less room.
-        let mut keys = std::mem::take(&mut self.keys);
-        keys.par_sort_unstable();
-        let mut rivals = Vec::new();
-        for group in keys.chunk_by(|a, b| a >> 32 == b >> 32).filter(|group| group.len() > 1) {
-            let place = group[0] as u32;
-            for other in &group[1..] {
-                let row = self.rows[*other as u32 as usize];
-                self.rows[place as usize].merge(&row, &self.names);
-                let Row { file, branch, owner, .. } = row;
-                rivals
-                    .push((*other as u32, Rival { row: place, file, branch, owner, is_fork: row.has(FORK) }));
-            }
-        }
+        let keys = std::mem::take(&mut self.keys);
+        let repeats = repeats(&keys);
         drop(keys);
+        let mut rivals = Vec::with_capacity(repeats.len());
+        for (first, again) in repeats {
+            let row = self.rows[again as usize];
+            self.rows[first as usize].merge(&row, &self.names);
+            let Row { file, branch, owner, .. } = row;
+            rivals.push((again, Rival { row: first, file, branch, owner, is_fork: row.has(FORK) }));
+        }
         self.drop_rows(&mut rivals);
         rivals.into_iter().map(|(_, rival)| rival).collect()
     }

@@ -32,12 +32,7 @@ pub struct Totals {
 impl AddAssign<&Self> for Totals {
     fn add_assign(&mut self, other: &Self) {
         self.calls += other.calls;
-        let (ours, theirs) = (&mut self.tokens, &other.tokens);
-        ours.input = ours.input.saturating_add(theirs.input);
-        ours.output = ours.output.saturating_add(theirs.output);
-        ours.cache_read = ours.cache_read.saturating_add(theirs.cache_read);
-        ours.cache_write_5m = ours.cache_write_5m.saturating_add(theirs.cache_write_5m);
-        ours.cache_write_1h = ours.cache_write_1h.saturating_add(theirs.cache_write_1h);
+        self.tokens += &other.tokens;
         self.web_searches += other.web_searches;
         self.cost += other.cost;
         if !other.unpriced.is_subset(&self.unpriced) {
@@ -82,21 +77,25 @@ impl Totals {
     }
 
     pub(crate) fn by_prices(call: &Call<'_>, book: &Book, prices: &[Price]) -> Self {
-        let cost = book.cost_by(prices, call);
-        let mut unpriced = BTreeSet::new();
-        if cost.is_none() {
-            let fast = call.fast && !prices.is_empty();
-            unpriced.insert(if fast { format!("{} (fast)", call.model) } else { call.model.to_owned() });
-        }
-        Self {
-            calls: 1,
-            tokens: call.tokens,
-            web_searches: call.web_searches,
-            cost: cost.unwrap_or(Money::ZERO),
-            unpriced_calls: u64::from(cost.is_none()),
-            unpriced,
-            under_reported: u64::from(call.under_reported),
-            tool_calls: 0,
+        let mut totals = Self::default();
+        totals.count(call, book, prices);
+        totals
+    }
+
+    /// Adds a call.
+    pub(crate) fn count(&mut self, call: &Call<'_>, book: &Book, prices: &[Price]) {
+        self.calls += 1;
+        self.tokens += &call.tokens;
+        self.web_searches += call.web_searches;
+        self.under_reported += u64::from(call.under_reported);
+        match book.cost_by(prices, call) {
+            Some(cost) => self.cost += cost,
+            None => {
+                self.unpriced_calls += 1;
+                let name = call.model;
+                let fast = call.fast && !prices.is_empty();
+                self.unpriced.insert(if fast { format!("{name} (fast)") } else { name.to_owned() });
+            }
         }
     }
 
