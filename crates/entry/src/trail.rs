@@ -2,8 +2,8 @@
 //!
 //! The lines of a log have the same keys in the same order, again and again. So what stands between the values of a line
 //! is remembered, and compared with the next line as it is: where all of it is there, the values between are those that
-//! a walk from key to key would find, and no key had to be looked at. Values that have been the same in every line so far,
-//! such as the session's id, are compared along with what stands around them.
+//! a walk from key to key would find, and no key had to be looked at. Values that are the same in line after line, such as
+//! the session's id, are compared along with what stands around them.
 
 use crate::json::{self, Json};
 use crate::walk::jump;
@@ -30,15 +30,20 @@ const LONGEST: usize = 1 << 13;
 /// A longer value than this is taken for one that changes.
 const LONGEST_STEADY: usize = 1 << 8;
 
+/// What changes more often than this in a log is not compared any more.
+const SELDOM: u8 = 2;
+
 /// A way through lines that are built alike.
 struct Way {
     /// From value to value.
     trail: Trail,
-    /// The values of the line that came first, one after the other, and where each ends.
+    /// Which values are the same in line after line, a bit for each of the first.
+    steady: u64,
+    /// What they are, one after the other, and where each ends.
     values: Vec<u8>,
     ends: Vec<usize>,
-    /// Which values have been the same in every line so far, a bit for each of the first.
-    steady: u64,
+    /// How often each changed in this log.
+    changes: [u8; 64],
     /// From one value that changes to the next; known from the second line on.
     short: Option<Short>,
 }
@@ -129,6 +134,13 @@ impl<const N: usize> Trails<N> {
         Self { paths, required, known: Vec::new(), n_short: 0 }
     }
 
+    /// Goes on with another log, in which other values may be the same in line after line.
+    pub fn begin_log(&mut self) {
+        for way in &mut self.known {
+            way.changes = [0; 64];
+        }
+    }
+
     /// The values of a line, in which a key of the message, the next one behind its content, stands at `hit`.
     ///
     /// For a line that is JSON this is exact, where it comes back at all: `None` says that the line must be read in another
@@ -188,22 +200,38 @@ fn text_at(line: &[u8], (start, end): Span) -> &[u8] {
     line.get(start as usize..end as usize).unwrap_or_default()
 }
 
+/// Whether a value may be the same in line after line: numbers are counts, and hardly are.
+fn may_be_steady(text: &[u8]) -> bool {
+    text.len() <= LONGEST_STEADY && !matches!(text, [b'0'..=b'9' | b'-', ..])
+}
+
 impl Way {
     fn new(line: &[u8], trail: Trail, values: &[Span]) -> Self {
-        let mut way = Self { trail, values: Vec::new(), ends: Vec::new(), steady: 0, short: None };
-        for (i, (value, step)) in values.iter().zip(&way.trail.steps).enumerate() {
-            let text = text_at(line, *value);
-            let may_change = text.len() > LONGEST_STEADY || matches!(text, [b'0'..=b'9' | b'-', ..]);
-            if i < 64 && !may_change && step.value != Value::Content {
-                way.steady |= 1 << i;
-                way.values.extend(text);
+        let mut steady = 0;
+        for (i, (value, step)) in values.iter().zip(&trail.steps).enumerate().take(64) {
+            if may_be_steady(text_at(line, *value)) && step.value != Value::Content {
+                steady |= 1 << i;
             }
-            way.ends.push(way.values.len());
         }
+        let (ends, changes) = (Vec::with_capacity(values.len()), [0; 64]);
+        let mut way = Self { trail, steady, values: Vec::new(), ends, changes, short: None };
+        way.learn(line, values);
         way
     }
 
-    /// The value of the first line by this number.
+    /// Takes the steady values of this line for those of the lines to come.
+    fn learn(&mut self, line: &[u8], values: &[Span]) {
+        self.values.clear();
+        self.ends.clear();
+        for (i, value) in values.iter().enumerate() {
+            if self.is_steady(i) {
+                self.values.extend(text_at(line, *value));
+            }
+            self.ends.push(self.values.len());
+        }
+    }
+
+    /// The steady value by this number.
     fn value(&self, i: usize) -> &[u8] {
         let start = i.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.values[start..self.ends[i]]
@@ -240,13 +268,19 @@ impl Way {
         spans: &mut [Span; N],
         n_short: &mut u32,
     ) -> Option<(Span, Same)> {
-        let mut changed = 0;
-        let jumped = self.trail.follow(line, hit, spans, |i, span| {
-            if self.is_steady(i) && text_at(line, span) != self.value(i) {
-                changed |= 1 << i;
+        let mut values = Vec::with_capacity(self.ends.len());
+        let jumped = self.trail.follow(line, hit, spans, |_, span| values.push(span))?;
+        for (i, value) in values.iter().enumerate().take(64) {
+            let text = text_at(line, *value);
+            if self.is_steady(i) && text != self.value(i) {
+                self.changes[i] += 1;
+                // What is another in the very next line is another in all of them.
+                if self.short.is_none() || self.changes[i] > SELDOM || !may_be_steady(text) {
+                    self.steady &= !(1 << i);
+                }
             }
-        })?;
-        self.steady &= !changed;
+        }
+        self.learn(line, &values);
         *n_short += 1;
         self.short = Some(self.shortened(*n_short));
         Some((jumped, (0, 0)))

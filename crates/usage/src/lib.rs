@@ -45,6 +45,7 @@ mod reconcile;
 mod reply;
 mod scan;
 mod totals;
+mod ways;
 mod window;
 
 pub use book::{Book, BookError, Price, Rates};
@@ -59,4 +60,5 @@ pub use reading::Reading;
 pub use reconcile::{Account, AccountModel, Reconciled, reconcile};
 pub use scan::{Scan, Scanned, Source, Wants};
 pub use totals::Totals;
+pub use ways::Ways;
 pub use window::{Limit, Window, reset_of, windows};

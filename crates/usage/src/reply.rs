@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use memchr::memmem;
 use threadline_entry::lens::{FromJson, Lens, Moment};
 use threadline_entry::{Entry, Json, Millis, Trailed, Trails, walk};
 
@@ -238,34 +237,6 @@ impl<'a> Top<'a> {
             has_stop: stop.is_some_and(|stop| !stop.is_null()),
             figures,
             more,
-        })
-    }
-}
-
-/// Finds the first key behind the content, if that is near: Claude Code writes why the reply ended, and then `usage`.
-pub(crate) struct FirstKey {
-    finder: memmem::Finder<'static>,
-    /// How far it stood before `usage` the last time.
-    distance: usize,
-}
-
-impl FirstKey {
-    const NAME: &str = "\"stop_reason\"";
-
-    pub(crate) fn new() -> Self {
-        Self { finder: memmem::Finder::new(Self::NAME), distance: 0 }
-    }
-
-    /// Where it stands in a line that has `"usage"` at `usage`.
-    pub(crate) fn find(&mut self, line: &[u8], usage: usize) -> usize {
-        const NEAR: usize = 128;
-        let known =
-            usage.checked_sub(self.distance).filter(|at| line[*at..].starts_with(Self::NAME.as_bytes()));
-        known.unwrap_or_else(|| {
-            let from = usage.saturating_sub(NEAR);
-            let found = self.finder.find_iter(&line[from..usage]).last().map_or(usage, |at| from + at);
-            self.distance = usage - found;
-            found
         })
     }
 }

@@ -12,9 +12,9 @@ use crate::explain::Reason;
 use crate::figures::Tokens;
 use crate::key::Key;
 use crate::names::{NameId, Names};
-use crate::plain::Commons;
 use crate::reconcile::Account;
-use crate::reply::{FirstKey, More, Nearness, Reply, ReplyTrails, Seen, Top, reply_trails};
+use crate::reply::{More, Nearness, Reply, Seen, Top};
+use crate::ways::Ways;
 use crate::window::Limit;
 
 /// Where lines come from, and whose they are.
@@ -61,10 +61,7 @@ pub struct Scan {
     wants: Wants,
     head: Head,
     out: Scanned,
-    usage: memmem::Finder<'static>,
-    first_key: FirstKey,
-    trails: ReplyTrails,
-    commons: Commons,
+    ways: Ways,
 }
 
 /// What a log holds of calls, to be given to a [`Ledger`](crate::Ledger).
@@ -171,15 +168,13 @@ const HEAD_LINES: usize = 64;
 impl Scan {
     /// A scan of the log that `source` names.
     pub fn new(source: Source, wants: Wants) -> Self {
-        Self {
-            wants,
-            head: Head::default(),
-            out: Scanned { source, ..Scanned::default() },
-            usage: memmem::Finder::new("\"usage\""),
-            first_key: FirstKey::new(),
-            trails: reply_trails(),
-            commons: Commons::default(),
-        }
+        Self::with_ways(source, wants, Ways::default())
+    }
+
+    /// The same, with what was learnt from another log; [`Scan::finish_with_ways`] hands it on.
+    pub fn with_ways(source: Source, wants: Wants, mut ways: Ways) -> Self {
+        ways.begin_log();
+        Self { wants, head: Head::default(), out: Scanned { source, ..Scanned::default() }, ways }
     }
 
     /// Reads the next stretch of lines.
@@ -187,7 +182,7 @@ impl Scan {
         if !self.head.done {
             self.look_at_head(block.bytes);
         }
-        let finder = self.usage.clone();
+        let finder = self.ways.usage.clone();
         let mut counted = (0, block.at.line_no);
         for (mut line, hit) in block.hits(&finder) {
             if self.wants.records {
@@ -221,11 +216,16 @@ impl Scan {
     }
 
     /// What the log holds.
-    pub fn finish(mut self) -> Scanned {
+    pub fn finish(self) -> Scanned {
+        self.finish_with_ways().0
+    }
+
+    /// The same, and what was learnt, for the next log.
+    pub fn finish_with_ways(mut self) -> (Scanned, Ways) {
         if self.out.source.session.is_none() {
             self.out.source.session = self.head.session;
         }
-        self.out
+        (self.out, self.ways)
     }
 
     /// Finds when and where the log begins, in its first lines.
@@ -252,16 +252,19 @@ impl Scan {
 
     /// Reads a line that may tell of a call: `"usage"` stands at `hit`.
     fn line(&mut self, line: &Line<'_>, hit: usize) {
-        let hit = self.first_key.find(line.bytes, hit);
-        if let Some(values) = self.trails.read(line.bytes, hit) {
-            if let Some((id, row)) = self.commons.read(&values) {
+        let ways = &mut self.ways;
+        let hit = ways.first_key.find(line.bytes, hit);
+        if let Some(values) = ways.trails.read(line.bytes, hit) {
+            ways.n_read += 1;
+            if let Some((id, row)) = ways.commons.read(&values) {
+                ways.n_plain += 1;
                 self.put(own_key(id), row);
                 return;
             }
             if let Some(top) = Top::along(&values) {
                 let row = self.seen(top.see(), line);
                 if let Some(row) = row.filter(|_| !self.wants.tools && !self.wants.records) {
-                    self.commons.learn(&values, row);
+                    self.ways.commons.learn(&values, row);
                 }
                 return;
             }

@@ -13,19 +13,19 @@ mod window;
 use jiff::tz::TimeZone;
 use threadline_entry::{AgentKind, Lines};
 use threadline_testkit::log_of;
-use threadline_usage::{Book, By, Calls, Groups, Ledger, Scan, Scanned, Source, Totals, Wants};
+use threadline_usage::{Book, By, Calls, Groups, Ledger, Scan, Scanned, Source, Totals, Wants, Ways};
 
 /// Everything that can be kept.
 const ALL: Wants = Wants { tools: true, records: true, limits: true, accounts: true };
 
-/// Reads one log.
-fn scan(source: Source, bytes: &[u8], wants: Wants) -> Scanned {
-    let mut scan = Scan::new(source, wants);
+/// Reads one log, with what was learnt from others.
+fn scan(source: Source, bytes: &[u8], wants: Wants, ways: Ways) -> (Scanned, Ways) {
+    let mut scan = Scan::with_ways(source, wants, ways);
     let mut lines = Lines::new(bytes);
     while let Some(block) = lines.next_block().unwrap() {
         scan.block(&block);
     }
-    scan.finish()
+    scan.finish_with_ways()
 }
 
 /// Logs in memory: whose each is, and its bytes.
@@ -61,8 +61,11 @@ impl Home {
 
     fn calls_with(&self, wants: Wants) -> Calls {
         let mut ledger = Ledger::default();
+        let mut ways = Ways::default();
         for (source, bytes) in &self.0 {
-            ledger.absorb(scan(source.clone(), bytes, wants));
+            let scanned;
+            (scanned, ways) = scan(source.clone(), bytes, wants, ways);
+            ledger.absorb(scanned);
         }
         ledger.settle()
     }

@@ -73,9 +73,16 @@ fn any_reply() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn replies_that_are_alike_are_read_as_those_that_are_not(lines in prop::collection::vec(any_reply(), 1..30)) {
-        let read = Home::default().bytes("s1", lines.join("\n") + "\n").read();
-        for by in [By::Day, By::Model, By::Branch] {
+    fn replies_that_are_alike_are_read_as_those_that_are_not(
+        lines in prop::collection::vec(any_reply(), 1..40),
+        cut in 0..40usize
+    ) {
+        // The second log is read with what was learnt from the first.
+        let (first, second) = lines.split_at(cut.min(lines.len()));
+        let log = |lines: &[String]| lines.join("\n") + "\n";
+        let second = log(second).replace("\"s1\"", "\"s2\"").replace("msg_", "msg_2");
+        let read = Home::default().bytes("s1", log(first)).bytes("s2", second).read();
+        for by in [By::Day, By::Model, By::Branch, By::Session] {
             // They are compared there.
             read.groups(by);
         }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use threadline_entry::{LeftOut, Lines};
 use threadline_store::{Listing, LogFile, SessionFile};
-use threadline_usage::{Calls, Ledger, Scan, Source, Wants};
+use threadline_usage::{Calls, Ledger, Scan, Scanned, Source, Wants, Ways};
 
 use crate::lock::{locked, unlocked};
 use crate::ui::Ui;
@@ -57,12 +57,11 @@ impl Logs {
         let next = AtomicUsize::new(0);
         let progress = ui.progress("reading log", self.found.len());
         rayon::broadcast(|_| {
-            let mut buffer = Vec::new();
+            let (mut buffer, mut ways) = (Vec::new(), None);
             while let Some(log) = self.found.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let scanned = scan(log, wants, &mut buffer);
-                match scanned {
-                    Ok((scan, left_out)) => {
-                        locked(&ledger).absorb(scan.finish());
+                match scan(log, wants, &mut buffer, &mut ways) {
+                    Ok((scanned, left_out)) => {
+                        locked(&ledger).absorb(scanned);
                         locked(&long).extend(left_out.into_iter().map(|line| (log.path.clone(), line)));
                     }
                     Err(error) => locked(&failed).push((log.path.clone(), error)),
@@ -104,23 +103,30 @@ fn left_out(path: &Path, line: &LeftOut) -> String {
 /// A line that is longer than this tells of no call; memory has a limit, too.
 const LONGEST_LINE: usize = 32 << 20;
 
-/// Reads one log in stretches, into a buffer that serves all of them. Also tells of lines that were left out.
-fn scan(log: &LogFile, wants: Wants, buffer: &mut Vec<u8>) -> io::Result<(Scan, Vec<LeftOut>)> {
-    let mut scan = Scan::new(source_of(log), wants);
+/// Reads one log in stretches, with a buffer and with ways that serve all of them. Also tells of lines that were left out.
+fn scan(
+    log: &LogFile,
+    wants: Wants,
+    buffer: &mut Vec<u8>,
+    ways: &mut Option<Ways>,
+) -> io::Result<(Scanned, Vec<LeftOut>)> {
     let lines = Lines::new(File::open(&log.path)?).leaving_out_longer_than(LONGEST_LINE);
     let mut lines = lines.with_buffer(std::mem::take(buffer));
+    let mut scan = Scan::with_ways(source_of(log), wants, ways.take().unwrap_or_default());
     if !wants.records {
         lines.stop_numbering();
     }
     let result = loop {
         match lines.next_block() {
             Ok(Some(block)) => scan.block(&block),
-            Ok(None) => break Ok((scan, lines.left_out().to_vec())),
+            Ok(None) => break Ok(lines.left_out().to_vec()),
             Err(error) => break Err(error),
         }
     };
+    let (scanned, learnt) = scan.finish_with_ways();
+    *ways = Some(learnt);
     *buffer = lines.into_buffer();
-    result
+    result.map(|left_out| (scanned, left_out))
 }
 
 /// Whose log this is, as far as its path tells.
