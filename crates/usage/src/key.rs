@@ -45,10 +45,10 @@ impl Key {
 /// Many are looked at on all cores, each at its share of them.
 pub(crate) fn repeats(keys: &[Key]) -> Vec<(u32, u32)> {
     const MANY: usize = 1 << 14;
-    let n_shares = if keys.len() < MANY { 1 } else { rayon::current_num_threads() as u32 };
-    let shares = (0..n_shares).into_par_iter();
-    let mut found: Vec<_> =
-        shares.flat_map_iter(|share| repeats_in(keys, |key| key.0[2] % n_shares == share)).collect();
+    let n_shares = if keys.len() < MANY { 1 } else { rayon::current_num_threads() as u64 };
+    let share_of = |key: &Key| (u64::from(key.0[2]) * n_shares) >> 32;
+    let shares = (0..n_shares).into_par_iter().map(|share| repeats_in(keys, |key| share_of(key) == share));
+    let mut found = shares.collect::<Vec<_>>().concat();
     found.sort_unstable_by_key(|(_, again)| *again);
     found
 }
@@ -56,9 +56,9 @@ pub(crate) fn repeats(keys: &[Key]) -> Vec<(u32, u32)> {
 /// The same, of the keys of one share.
 fn repeats_in(keys: &[Key], is_in_share: impl Fn(&Key) -> bool) -> Vec<(u32, u32)> {
     const FREE: u32 = u32::MAX;
-    // At least half of the places stay free, so one is found soon.
+    // A quarter of the places stays free at least, so one is found soon.
     let count = keys.iter().filter(|key| is_in_share(key)).count();
-    let mut table = vec![FREE; (2 * count).next_power_of_two()];
+    let mut table = vec![FREE; (count + count / 3 + 1).next_power_of_two()];
     let last = table.len() - 1;
     let mut found = Vec::new();
     for (key, place) in keys.iter().zip(0..).filter(|(key, _)| is_in_share(key)) {
