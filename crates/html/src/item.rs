@@ -297,7 +297,7 @@ fn input_item(sheet: &mut Sheet<'_>, out: &mut Markup, input: Input, text: &str,
 }
 
 fn call_item(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, call: &CallView, place: Place<'_>) {
-    let bad = call.outcome != Outcome::Ok;
+    let bad = call.is_bad();
     let name = place.name(&item.anchor);
     let number = sheet.tool(&call.name);
     out.lit(if bad { "<div class=\"i call bad k-tool\"" } else { "<div class=\"i call k-tool\"" });
@@ -329,8 +329,9 @@ fn call_item(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, call: &CallVi
     let ended_badly =
         !bad && matches!(&call.card, Card::Command(card) if card.exit_code.is_some_and(|code| code != 0));
     // What went wrong is said where nothing else is.
-    let gist =
-        Some(&*call.gist).filter(|gist| !gist.is_empty()).or_else(|| call.complaint()).unwrap_or_default();
+    let outcome = || (!bad && call.outcome != Outcome::Ok).then(|| outcome_name(call.outcome));
+    let gist = Some(&*call.gist).filter(|gist| !gist.is_empty());
+    let gist = gist.or_else(|| call.complaint()).or_else(outcome).unwrap_or_default();
     summary
         .lit(if ended_badly { "<span class=\"gist bad\">" } else { "<span class=\"gist\">" })
         .text(&words::first_words(gist, 160));

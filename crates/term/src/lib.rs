@@ -20,4 +20,4 @@ pub use outline::render_outline;
 pub use page::{Label, Page};
 pub use table::{Align, Column, table};
 pub use threadline_view::visible;
-pub use transcript::{Style, Telegraph, render_end, render_items, render_transcript};
+pub use transcript::{Style, Telegraph, render_end, render_items, render_running, render_transcript};

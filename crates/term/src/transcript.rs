@@ -6,7 +6,9 @@ use std::fmt::Write;
 
 use jiff::tz::TimeZone;
 use threadline_view::figure::{duration, plural, short_count};
-use threadline_view::{AgentView, BranchView, Item, Level, Totals, Transcript, TurnView, short_model};
+use threadline_view::{
+    AgentView, Body, BranchView, Item, Level, Totals, Transcript, TurnView, short_model, short_tool,
+};
 use unicode_width::UnicodeWidthStr;
 
 use crate::page::{Label, Page, cut};
@@ -77,6 +79,17 @@ impl<'a> Telegraph<'a> {
 pub fn render_items(items: &[Item], page: Page, style: &Style) -> String {
     let mut writer = Writer::new(page, style);
     writer.items(items, 0);
+    writer.out
+}
+
+/// Writes that a call is running, as a follower does that waits for what comes of it.
+pub fn render_running(item: &Item, page: Page, style: &Style) -> String {
+    let mut writer = Writer::new(page, style);
+    if let Body::Call(call) = &item.body {
+        let about =
+            format!("◦ {}  {}  running", visible(short_tool(&call.name)), item::one_line(&call.subject));
+        writer.line(0, Some(Label::Dim), &cut(&about, page.room(0)));
+    }
     writer.out
 }
 

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 
 use threadline_entry::lens::{SmallResult, ToolUseResult};
 use threadline_entry::{Json, JsonKind};
+use threadline_session::Outcome;
 
 use crate::diff::Hunk;
 use crate::figure::{bytes, duration, plural};
@@ -218,6 +219,15 @@ pub(crate) fn changes_files(tool: &str) -> bool {
 /// Whether a tool waits for what a person says to it.
 pub(crate) fn asks_person(tool: &str) -> bool {
     matches!(tool, "AskUserQuestion" | "ExitPlanMode" | "exit_plan_mode")
+}
+
+/// Whether something went wrong with a call. A person who would rather talk about a question or a plan is no failure.
+pub(crate) fn went_wrong(tool: &str, outcome: Outcome) -> bool {
+    match outcome {
+        Outcome::Ok => false,
+        Outcome::Denied => !asks_person(tool),
+        _ => true,
+    }
 }
 
 /// Whether a tool starts sub-agents.

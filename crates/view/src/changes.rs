@@ -32,7 +32,7 @@ pub fn changes(family: &Family) -> Vec<FileChange> {
         };
         match files.get_mut(&edit.path) {
             Some(file) => {
-                if before.is_some_and(|before| before != file.after) {
+                if file.notes.is_empty() && before.is_some_and(|before| before != file.after) {
                     file.notes.push("the file was changed between two edits by something else".to_owned());
                 }
                 file.after = after;

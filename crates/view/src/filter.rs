@@ -1,6 +1,6 @@
 //! What to show of a transcript, and how much.
 
-use threadline_session::{Input, Outcome};
+use threadline_session::Input;
 
 use crate::transcript::{Body, Item, Transcript, TurnView};
 
@@ -86,8 +86,7 @@ impl Filter {
         };
         let failed = match &item.body {
             Body::Call(call) => {
-                call.outcome != Outcome::Ok
-                    || call.agents.iter().any(|agent| agent.turns.iter().any(has_error))
+                call.is_bad() || call.agents.iter().any(|agent| agent.turns.iter().any(has_error))
             }
             Body::Trouble { .. } | Body::Unknown { .. } => true,
             _ => false,
@@ -107,7 +106,7 @@ impl Filter {
 
 fn has_error(turn: &TurnView) -> bool {
     turn.items.iter().any(|item| match &item.body {
-        Body::Call(call) => call.outcome != Outcome::Ok,
+        Body::Call(call) => call.is_bad(),
         Body::Trouble { .. } => true,
         _ => false,
     })

@@ -11,6 +11,7 @@ use threadline_entry::{Kind, Millis};
 use threadline_session::{Family, Outcome, Reply, Session, Thread, Turn};
 use threadline_usage::Totals;
 
+use crate::card::went_wrong;
 use crate::note::{self, Mark, Note, Notes};
 use crate::outline::OutlineLine;
 use crate::teller::{Teller, name_agents, name_topic};
@@ -214,8 +215,9 @@ impl<'a> Surveyor<'a> {
             Mark::Unknown => Sum { bad: true, ..Sum::default() },
             Mark::Compaction => Sum { compactions: 1, ..Sum::default() },
             Mark::Call(call) => {
-                let failed = call.outcome != Outcome::Ok;
-                let changed = call.changed.filter(|_| !failed);
+                let place = call.call as usize;
+                let failed = went_wrong(&self.teller.session().tool_calls()[place].name, call.outcome);
+                let changed = call.changed.filter(|_| call.outcome == Outcome::Ok);
                 let mut sum = Sum {
                     calls: 1,
                     errors: usize::from(failed),

@@ -131,7 +131,7 @@ impl Counted {
         match &item.body {
             Body::Call(call) => {
                 self.calls += 1;
-                self.errors += usize::from(call.outcome != Outcome::Ok);
+                self.errors += usize::from(call.is_bad());
                 if let (Card::Diff { hunks, .. }, Outcome::Ok) = (&call.card, call.outcome) {
                     let (added, removed) = Hunk::counts(hunks);
                     self.edits += 1;

@@ -8,7 +8,7 @@ use threadline_entry::{AgentKind, Finding, Millis};
 use threadline_session::{Input, Outcome, Round};
 use threadline_usage::Totals;
 
-use crate::card::{Card, is_refusal, untagged_error};
+use crate::card::{Card, is_refusal, untagged_error, went_wrong};
 use crate::indented::indented;
 
 /// A session as a conversation.
@@ -142,7 +142,7 @@ impl Item {
             Body::Call(call) => {
                 let inside =
                     |agent: &AgentView| agent.turns.iter().any(|turn| turn.items.iter().any(Self::is_bad));
-                call.outcome != Outcome::Ok || call.agents.iter().any(inside)
+                call.is_bad() || call.agents.iter().any(inside)
             }
             Body::Trouble { .. } | Body::Unknown { .. } => true,
             _ => false,
@@ -266,6 +266,11 @@ const SAID: &str = "the user said:\n";
 pub(crate) const CLARIFY: &str = "The user wants to clarify these questions.";
 
 impl CallView {
+    /// Whether something went wrong with it.
+    pub fn is_bad(&self) -> bool {
+        went_wrong(&self.name, self.outcome)
+    }
+
     /// What the person said to refuse it.
     pub fn objection(&self) -> Option<&str> {
         let denied = self.outcome == Outcome::Denied;

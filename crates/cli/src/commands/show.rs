@@ -1,14 +1,14 @@
+mod follow;
+
 use std::collections::HashSet;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::str::FromStr;
-use std::time::Duration;
 
 use threadline_session::Family;
-use threadline_store::{Change, Follower, SessionFile};
-use threadline_term::{Style, Telegraph, render_end, render_items, render_outline, render_transcript};
+use threadline_term::{Style, Telegraph, render_outline, render_transcript};
 use threadline_view::{
-    Filter, Item, Level, Telling, Transcript, TurnView, changes, findings, outline, patch, wire,
+    Filter, Level, Telling, Transcript, TurnView, changes, findings, outline, patch, wire,
 };
 
 use crate::context::Context;
@@ -54,7 +54,7 @@ pub(crate) struct ShowArgs {
     #[arg(long, conflicts_with = "follow")]
     patch: bool,
 
-    /// Go on showing what is written, until interrupted
+    /// Go on showing what is written, until interrupted; `--turns -1` begins with the last turn
     #[arg(long, short)]
     follow: bool,
 }
@@ -95,7 +95,7 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<Outcome, CommandError
     };
     let file = load::find(cx, needle)?;
     if args.follow {
-        return follow(cx, args, &file);
+        return follow::run(cx, args, &file);
     }
     if args.patch {
         return show_patch(cx, &load::family(&file)?);
@@ -286,60 +286,6 @@ fn show_patch(cx: &Context, family: &Family) -> Result<Outcome, CommandError> {
         cx.ui.note(&format!("{commands} commands ran; what they changed is not in the log"));
     }
     Ok(if changes.is_empty() { Outcome::No } else { Outcome::Done })
-}
-
-/// How often a followed log is looked at.
-const LOOK: Duration = Duration::from_millis(200);
-
-fn follow(cx: &Context, args: &ShowArgs, file: &SessionFile) -> Result<Outcome, CommandError> {
-    let mut family = Family::default();
-    let mut follower = Follower::open(&file.path);
-    let mut shown: HashSet<String> = HashSet::new();
-    let mut turns = 0;
-    // The last turn whose end was told, and how many calls it had then.
-    let mut ended = (0, 0);
-    loop {
-        let mut fresh = Vec::new();
-        let change = follower.poll(|entry, findings| fresh.push((entry, findings)))?;
-        if !matches!(change, Change::Appended | Change::Replaced) {
-            std::thread::sleep(LOOK);
-            continue;
-        }
-        let mut main = std::mem::take(&mut family.main);
-        if change == Change::Replaced {
-            main = threadline_session::Session::with_id(&*file.id);
-            shown.clear();
-            turns = 0;
-            ended = (0, 0);
-            cx.ui.note("the log was replaced; showing it from its start");
-        }
-        for (entry, findings) in fresh {
-            main.push(entry, findings);
-        }
-        family = Family::new(main, load::agents(file)?);
-        let spending = load::spending(&family)?;
-        let kept = |path: &str| load::kept_output(file, path);
-        let telling = Telling { family: &family, kept: &kept, spending: Some(&spending) };
-        let mut answer = cx.ui.answer();
-        for turn in &mut transcript(args, telling, &|_, _| true).turns {
-            let items: Vec<Item> =
-                turn.items.drain(..).filter(|item| shown.insert(item.anchor.clone())).collect();
-            if !items.is_empty() && turn.number > turns {
-                turns = turn.number;
-                writeln!(answer, "\n── {} · {}", turn.number, turn.anchor)?;
-            }
-            answer.write_all(render_items(&items, cx.ui.page(), &style(args)).as_bytes())?;
-            if !turn.open && turn.spent.calls > 0 && (turn.number, turn.spent.calls) > ended {
-                ended = (turn.number, turn.spent.calls);
-                answer.write_all(render_end(turn, cx.ui.page()).as_bytes())?;
-            }
-        }
-        match answer.finish() {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Outcome::Done),
-            done => done?,
-        }
-        std::thread::sleep(LOOK);
-    }
 }
 
 /// Leaves the turn that holds the item of this name; for a line that is told with another (a result with its

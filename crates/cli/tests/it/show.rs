@@ -171,6 +171,47 @@ fn following_shows_what_is_written_and_nothing_twice() {
     child.wait().unwrap();
 }
 
+#[test]
+fn following_shows_a_call_with_what_came_of_it_from_the_turn_that_was_asked_for() {
+    use std::io::{BufRead, BufReader, Write};
+
+    const LIVE: &str = r#"
+u1        user   "first question"
+a1 <- u1  reply  m1 text "first answer"
+u2 <- a1  user   "second question"
+a2 <- u2  reply  m2 tool t1 Bash {"command":"cargo test"}
+r1 <- a2  result t1 "ok"
+a3 <- r1  reply  m3 text "second answer"
+u3 <- a3  user   "third question"
+"#;
+    let whole = threadline_testkit::log(LIVE);
+    let ends: Vec<usize> =
+        whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(i, _)| i + 1).collect();
+    let home = TestHome::new();
+    let path = home.session("live", "u1 user \"x\"");
+    std::fs::write(&path, &whole[..ends[3]]).unwrap();
+    let root = home.root().to_str().unwrap();
+    let args = ["--home", root, "show", "last", "--follow", "--turns", "-1"];
+    let mut child = command(args).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut lines = lines.filter(|line| !line.is_empty());
+    assert_eq!(lines.next().as_deref(), Some("── 2 · m3"));
+    assert_eq!(lines.next().as_deref(), Some("> second question"));
+    // It waits long enough to be told.
+    assert_eq!(lines.next().as_deref(), Some("◦ Bash  cargo test  running"));
+    std::fs::File::options().append(true).open(&path).unwrap().write_all(&whole[ends[3]..]).unwrap();
+    let rest: Vec<String> = lines.by_ref().take(5).collect();
+    insta::assert_snapshot!(rest.join("\n"), @r"
+    ▸ Bash  cargo test  1.0 s
+    second answer
+    ── 3.0 s (1.0 s in tools) · $0.00
+    ── 3 · m7
+    > third question
+    ");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 /// What `show` says that a session cost is what `usage` says, and its turns, strays and branches add up to it.
 #[test]
 fn costs_are_those_of_usage() {

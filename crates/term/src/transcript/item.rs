@@ -190,10 +190,11 @@ impl Writer<'_> {
     }
 
     fn call(&mut self, call: &CallView, indent: usize) {
-        let failed = call.outcome != Outcome::Ok;
+        let failed = call.is_bad();
         let mark = if failed { self.page.paint(Label::Error, "✗") } else { "▸".to_owned() };
         let name = self.page.paint(Label::Tool, &visible(short_tool(&call.name)));
-        let gist = if failed && call.gist.is_empty() { outcome_name(call.outcome) } else { &call.gist };
+        let silent = call.outcome != Outcome::Ok && call.gist.is_empty();
+        let gist = if silent { outcome_name(call.outcome) } else { &call.gist };
         let took = call.duration.filter(|millis| *millis > 99).map(duration);
         let subject = one_line(&call.subject);
         // What it was about gives way to what came of it, down to a few words; then that gives way.
@@ -272,6 +273,6 @@ fn beginning(text: &str) -> String {
     one_line(start.rsplit_once(char::is_whitespace).map_or(start, |(start, _)| start)) + " …"
 }
 
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     visible(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }
