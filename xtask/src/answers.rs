@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use threadline_usage::{Ledger, Scan, Source, Wants};
+use threadline_usage::{Ledger, Scan, Source, Wants, Ways};
 
 use crate::bench::{Card, Logs, each_file_on_all_cores, measure};
 use crate::command::{peak, run};
@@ -35,7 +35,7 @@ pub(crate) fn measure_answers(home: &Path, binary: &Path, card: &mut Card) {
 
 fn measure_usage(logs: &Logs, home: &Path, threadline: &dyn Fn(&[&str]) -> Command, card: &mut Card) {
     let mut split = || {
-        each_file_on_all_cores(logs, |lines| {
+        each_file_on_all_cores(logs, |lines, ()| {
             while let Ok(Some(line)) = lines.next() {
                 black_box(line.bytes.len());
             }
@@ -43,14 +43,17 @@ fn measure_usage(logs: &Logs, home: &Path, threadline: &dyn Fn(&[&str]) -> Comma
     };
     let mut scan = || {
         let ledger = Mutex::new(Ledger::default());
-        each_file_on_all_cores(logs, |lines| {
+        each_file_on_all_cores(logs, |lines, ways: &mut Option<Ways>| {
             lines.stop_numbering();
-            let mut scan = Scan::new(Source::default(), Wants::default());
+            let known = ways.take().unwrap_or_default();
+            let mut scan = Scan::with_ways(Source::default(), Wants::default(), known);
             while let Ok(Some(block)) = lines.next_block() {
                 scan.block(&block);
             }
+            let (scanned, learnt) = scan.finish_with_ways();
+            *ways = Some(learnt);
             if let Ok(mut ledger) = ledger.lock() {
-                ledger.absorb(scan.finish());
+                ledger.absorb(scanned);
             }
         });
         black_box(ledger.into_inner().map(Ledger::settle).is_ok());

@@ -162,12 +162,15 @@ fn each_file(logs: &Logs, mut work: impl FnMut(&mut Lines<File>)) {
     }
 }
 
-/// The same on all cores.
-pub(crate) fn each_file_on_all_cores(logs: &Logs, work: impl Fn(&mut Lines<File>) + Sync) {
-    logs.files.par_iter().for_each_init(Vec::new, |buffer, path| {
+/// The same on all cores. What `work` keeps goes from one to the next, too.
+pub(crate) fn each_file_on_all_cores<K: Default>(
+    logs: &Logs,
+    work: impl Fn(&mut Lines<File>, &mut K) + Sync,
+) {
+    logs.files.par_iter().for_each_init(<(Vec<u8>, K)>::default, |(buffer, kept), path| {
         let Ok(file) = File::open(path) else { return };
         let mut lines = Lines::new(file).with_buffer(std::mem::take(buffer));
-        work(&mut lines);
+        work(&mut lines, kept);
         *buffer = lines.into_buffer();
     });
 }
@@ -202,7 +205,7 @@ fn scanning(logs: &Logs, card: &mut Card) {
         black_box(scan(lines));
     };
     let mut scan_one = || each_file(logs, work);
-    let mut scan_two = || each_file_on_all_cores(logs, work);
+    let mut scan_two = || each_file_on_all_cores(logs, |lines, ()| work(lines));
     let [split, one, two] = measure([&mut split, &mut scan_one, &mut scan_two]);
     println!("newline splitting {:.1} GB/s, scanner {:.1} GB/s", logs.speed(split), logs.speed(one));
     card.at_least(
@@ -262,7 +265,7 @@ fn seek(rules: &Rules, lines: &mut Lines<File>) {
 fn parsing(logs: &Logs, card: &mut Card) {
     let rules = Rules::new();
     let mut one = || each_file(logs, parse);
-    let mut two = || each_file_on_all_cores(logs, parse);
+    let mut two = || each_file_on_all_cores(logs, |lines, ()| parse(lines));
     let mut seek = || each_file(logs, |lines| seek(&rules, lines));
     let [one, two, seek] = measure([&mut one, &mut two, &mut seek]);
     card.at_least("looking for secrets, one thread", logs.speed(seek) * 1e3, 100.0, "MB/s");

@@ -42,6 +42,6 @@ mod term;
 pub use head::{directories, keep_wanted};
 pub use moment::parse as moment;
 pub use piece::{Piece, Role, TextKind, pieces};
-pub use query::{Query, QueryError};
+pub use query::{Query, QueryError, unknown_field};
 pub use scan::{Event, LogHit, Open, Scan, Searched, Trouble};
 pub use searcher::{Found, Hit, Scanned, Searcher, first_uuid};

@@ -141,6 +141,16 @@ impl QueryError {
     }
 }
 
+/// The name of a field that there is not, such as `brunch` in `brunch:main`, which was taken for a word.
+pub fn unknown_field(text: &str) -> Option<&str> {
+    text.split_whitespace().find_map(|word| {
+        let (name, value) = word.trim_start_matches('-').split_once(':')?;
+        let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase());
+        let is_path = value.is_empty() || value.starts_with([':', '/', '\\']);
+        (is_name && !is_path && !part::FIELDS.contains(&name)).then_some(name)
+    })
+}
+
 impl Query {
     /// Understands `text`; `now` is what `since:yesterday` counts from, in the person's time zone.
     ///

@@ -204,6 +204,13 @@ fn exit_codes_tell_how_it_went() {
     ----- stderr -----
     nothing found in 2 sessions
     ");
+    assert_snapshot!(at_home(&home, &["search", "slow brunch:main"]), @r"
+    exit: 1
+    ----- stdout -----
+    ----- stderr -----
+    nothing found in 2 sessions
+    `brunch:` is no field, so it was looked for as it stands
+    ");
     assert_snapshot!(at_home(&home, &["search", "slow kind:promt"]), @r"
     exit: 2
     ----- stdout -----

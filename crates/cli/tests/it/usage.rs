@@ -74,6 +74,21 @@ fn a_table_for_people_has_bars_a_total_and_notes() {
 }
 
 #[test]
+fn by_tool_it_says_how_often_each_was_used() {
+    let home = TestHome::new();
+    home.session(
+        "one",
+        "a1 reply msg_1 [tool t1 Bash, tool t2 Bash, tool t3 Read] model=claude-opus-5 usage={\"input_tokens\":100000}",
+    );
+    assert_snapshot!(at_home(&home, &["usage", "--by", "tool", "--quiet"]).out, @r"
+    tool   uses  calls    input  output  cache read  cache write   cost
+    Bash      2      1   50,000       0           0            0  $0.25  ████████████████████
+    Read      1      0   50,000       0           0            0  $0.25  ████████████████████
+    total     3      1  100,000       0           0            0  $0.50
+    ");
+}
+
+#[test]
 fn csv_has_the_same_fields() {
     assert_snapshot!(at_home(&home(), &["usage", "--csv", "--quiet"]).out, @r"
     day,calls,input_tokens,output_tokens,cache_read_tokens,cache_write_5m_tokens,cache_write_1h_tokens,web_searches,cost_usd,unpriced_models
@@ -146,6 +161,15 @@ fn explain_goes_down_to_the_lines() {
 }
 
 #[test]
+fn what_is_no_call_is_told_without_figures() {
+    let home = TestHome::new();
+    home.session("one", "a1 reply msg_1 text \"Sorry\" model=\"<synthetic>\" usage={\"input_tokens\":0}");
+    let told = at_home(&home, &["usage", "--explain"]).out;
+    let line = told.lines().nth(1).unwrap_or_default();
+    assert_eq!(line.trim(), "1  –  –  not counted: written by Claude Code itself, no call");
+}
+
+#[test]
 fn from_any_total_down_to_its_lines() {
     let home = home();
     let lines = |by: &str, name: &str| {
@@ -183,6 +207,12 @@ fn blocks_say_what_is_an_estimate() {
         (&json!("stated"), &json!("2026-01-01T11:30:00.000Z"))
     );
     assert_eq!(at_home(&home, &["usage", "--blocks"]).code, 0);
+    home.session(
+        "two",
+        "a7 reply msg_7 text \"x\" model=claude-opus-5 usage={\"input_tokens\":1} -timestamp",
+    );
+    let undated = at_home(&home, &["usage", "--blocks"]).err;
+    assert!(undated.starts_with("1 call has no time, and no window\n"), "{undated}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::piece::{Role, TextKind};
 use crate::term::Term;
 
 /// The names of the fields.
-const FIELDS: &[&str] = &[
+pub(super) const FIELDS: &[&str] = &[
     "role", "kind", "tool", "path", "command", "error", "project", "session", "branch", "model", "since",
     "until",
 ];

@@ -152,3 +152,13 @@ fn sessions_and_projects_are_chosen() {
     assert!(!query.wants_project(&["/home/ada/loom", "-home-ada-loom"]));
     assert!(query.wants_project(&["/home/ada/other"]));
 }
+
+#[test]
+fn a_field_that_there_is_not_is_told_from_words_with_a_colon() {
+    for (text, name) in [("brunch:main", "brunch"), ("slow -tol:Bash", "tol"), ("a b:c d:e", "b")] {
+        assert_eq!(unknown_field(text), Some(name), "{text}");
+    }
+    for text in ["branch:main", "std::fs", "https://x", "c:\\loom", "error:", "12:30", "E:x", ":x", "-", ""] {
+        assert_eq!(unknown_field(text), None, "{text}");
+    }
+}

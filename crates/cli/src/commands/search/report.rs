@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Range};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use threadline_search::{Event, Hit, LogHit, Searched, Trouble};
+use threadline_search::{Event, Hit, LogHit, Searched, Trouble, unknown_field};
 use threadline_store::glance;
 use threadline_term::{Label, Page, visible, without_colours};
 use threadline_view::figure::count;
@@ -281,6 +281,10 @@ impl<'a> Report<'a> {
         }
         if !self.cx.json {
             self.cx.ui.note(&self.summary());
+            let query = self.args.query.join(" ");
+            if let Some(name) = unknown_field(&query).filter(|_| self.n_hits == 0) {
+                self.cx.ui.note(&format!("`{name}:` is no field, so it was looked for as it stands"));
+            }
         }
         Ok(match self.n_hits {
             _ if self.incomplete || !unread.is_empty() => Outcome::Partly,

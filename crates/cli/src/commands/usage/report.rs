@@ -75,6 +75,9 @@ impl Report<'_> {
         let text = |name: &'static str, gives_way: bool| Column { name, align: Align::Left, gives_way };
         let number = |name: &'static str| Column { name, align: Align::Right, gives_way: false };
         let mut columns: Vec<Column> = names(by).iter().map(|name| text(name, true)).collect();
+        // Calls are shared out among the tools that they used; how often each was used is a figure of its own.
+        let uses = |totals: &Totals| (by == By::Tool).then(|| count(totals.tool_calls));
+        columns.extend((by == By::Tool).then(|| number("uses")));
         columns.extend(["calls", "input", "output", "cache read", "cache write", "cost"].map(number));
         columns.push(text("", false));
         let largest =
@@ -82,12 +85,14 @@ impl Report<'_> {
         let mut rows: Vec<Vec<String>> = Vec::new();
         for group in &groups.groups {
             let mut row: Vec<String> = cells(&group.key).map(|cell| visible(cell).into_owned()).collect();
+            row.extend(uses(&group.totals));
             row.extend(figures(&group.totals));
             row.push(bar(weight(&group.totals, &groups.total), largest));
             rows.push(row);
         }
         let mut total = vec![String::new(); names(by).len()];
         "total".clone_into(&mut total[0]);
+        total.extend(uses(&groups.total));
         total.extend(figures(&groups.total));
         rows.push(total);
         table(self.cx.ui.page(), &columns, &rows)
@@ -103,6 +108,11 @@ impl Report<'_> {
         let resets = calls.limits().iter().filter_map(|limit| reset_of(limit, self.zone, zone_named));
         let resets: Vec<i64> = resets.collect();
         let windows = windows(calls, self.book, &resets, |call| keep(call.at, call.session));
+        let n_undated = calls.iter().filter(|call| call.at.is_none() && keep(None, call.session)).count();
+        if n_undated > 0 {
+            let calls = if n_undated == 1 { "call has" } else { "calls have" };
+            self.cx.ui.note(&format!("{} {calls} no time, and no window", count(n_undated as u64)));
+        }
         if self.cx.json {
             let mut answer = self.cx.ui.answer();
             for window in &windows {
@@ -329,14 +339,17 @@ fn record_line(page: threadline_term::Page, record: &Explained) -> String {
     let model = visible(record.model.as_deref().unwrap_or("–"));
     let id = visible(record.message_id.as_deref().unwrap_or("–"));
     let tokens = record.tokens;
-    let line = format!(
-        "  {:>6}  {id}  {model}  {} in, {} out, {} read, {} written",
-        record.line,
-        count(tokens.input),
-        count(tokens.output),
-        count(tokens.cache_read),
-        count(tokens.cache_write())
-    );
+    let mut line = format!("  {:>6}  {id}  {model}", record.line);
+    // What is no call has no model, and no figures either.
+    if record.model.is_some() {
+        line.push_str(&format!(
+            "  {} in, {} out, {} read, {} written",
+            count(tokens.input),
+            count(tokens.output),
+            count(tokens.cache_read),
+            count(tokens.cache_write())
+        ));
+    }
     match &record.verdict {
         Verdict::Counted => {
             let cost = record.cost.map_or_else(|| "no price".to_owned(), Money::short);
