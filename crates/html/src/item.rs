@@ -1,6 +1,8 @@
 //! What happened in a turn: replies, thoughts, calls, and what went on around them.
 
-use threadline_view::{Body, CallView, Card, Input, Item, Outcome, Totals, figure, outcome_name, short_tool};
+use threadline_view::{
+    Body, CallView, Card, Input, Item, Outcome, Totals, figure, outcome_name, short_tool, unmarked,
+};
 
 use crate::markup::Markup;
 use crate::picture::attached;
@@ -203,7 +205,7 @@ fn item(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, place: Place<'_>) 
             open_item(sheet, out, "thought ", "k-thinking", item, place);
             let (mut summary, mut body) = (Markup::new(), Markup::new());
             summary.lit("<span class=\"tool\">Thinking</span><span class=\"subject\">");
-            summary.text(&words::first_words(text, 160)).lit("</span>");
+            summary.text(&unmarked(&words::first_words(text, 160))).lit("</span>");
             prose::markdown(&mut body, text);
             sheet.fold(out, Some(&name), &summary, &body);
         }

@@ -1,6 +1,6 @@
 //! Turns: what was asked as the head, figures in the margin, and below what happened.
 
-use threadline_view::{Body, Input, Item, Totals, TurnView, figure, input_name, short_model};
+use threadline_view::{Body, Input, Item, Totals, TurnView, figure, input_name, short_model, unmarked};
 
 use crate::item::{Work, close_item, is_background, open_item};
 use crate::markup::Markup;
@@ -258,7 +258,7 @@ fn report(sheet: &mut Sheet<'_>, out: &mut Markup, text: &str, name: &str) {
     let mut summary = Markup::new();
     summary
         .lit("<span class=\"tool\">Report</span><span class=\"subject\">")
-        .text(&words::first_words(text, 160));
+        .text(&unmarked(&words::first_words(text, 160)));
     summary
         .lit("</span><span class=\"gist\">")
         .text(&figure::plural(text.lines().count() as u64, "line"))

@@ -25,6 +25,7 @@ mod spending;
 mod teller;
 mod telling;
 mod transcript;
+mod unmarked;
 mod usage_board;
 mod visible;
 pub mod wire;
@@ -50,5 +51,6 @@ pub use threadline_usage::{Explained, Money, Totals, Verdict, Window};
 pub use transcript::{
     AgentView, Attached, Body, BranchView, CallView, Item, Timing, Tokens, Transcript, TurnView, anchor,
 };
+pub use unmarked::unmarked;
 pub use usage_board::{DayUse, UsageBoard};
 pub use visible::visible;

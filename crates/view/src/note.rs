@@ -133,7 +133,9 @@ impl Note {
                 Body::Trouble { .. } => Mark::Trouble,
                 Body::Unknown { .. } => Mark::Unknown,
                 Body::Compaction { .. } => Mark::Compaction,
-                body => return title = title.take().or_else(|| title_of(body).map(Box::from)),
+                body => {
+                    return title = title.take().or_else(|| title_of(body).map(|title| Box::from(&*title)));
+                }
             };
             marks.push((block_idx as u32, mark));
         };

@@ -1,11 +1,14 @@
 //! The outline: a line a turn.
 
+use std::borrow::Cow;
+
 use threadline_session::Outcome;
 use threadline_usage::Totals;
 
 use crate::card::{Card, first_line};
 use crate::diff::Hunk;
 use crate::transcript::{Body, Item, Timing, Tokens, TurnView};
+use crate::unmarked::unmarked;
 
 /// One turn in a line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -68,7 +71,7 @@ impl Outlining {
     /// Adds what happened next.
     pub fn add(&mut self, item: &Item) {
         if self.title.is_none() {
-            self.title = title_of(&item.body).map(str::to_owned);
+            self.title = title_of(&item.body).map(Cow::into_owned);
         }
         self.counted.add(item);
     }
@@ -88,13 +91,14 @@ impl Outlining {
 }
 
 /// What a turn is called after something that happened in it, if that can name it.
-pub(crate) fn title_of(body: &Body) -> Option<&str> {
+pub(crate) fn title_of(body: &Body) -> Option<Cow<'_, str>> {
     match body {
-        Body::Input { input, text, .. } if input.is_typed() || input.opens_turn() => Some(text),
-        Body::Text(text) => Some(text),
+        Body::Input { input, text, .. } if input.is_typed() || input.opens_turn() => {
+            Some(Cow::Borrowed(title_in(text)))
+        }
+        Body::Text(text) => Some(unmarked(title_in(text))),
         _ => None,
     }
-    .map(|text| title_in(text))
     .filter(|title| !title.is_empty())
 }
 
