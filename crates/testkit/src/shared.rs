@@ -9,10 +9,11 @@ pub fn shared() -> Option<PathBuf> {
     #[allow(clippy::disallowed_methods, reason = "this is where tests learn of the variable")]
     let named = std::env::var_os("THREADLINE_SHARED");
     let folder = named.map_or_else(|| workspace().join("../shared"), PathBuf::from);
-    if folder.is_dir() {
+    // Any folder may be called that.
+    if ["corpus", "truth"].iter().all(|part| folder.join(part).is_dir()) {
         return Some(folder);
     }
-    crate::skipped(&format!("{} is not there (set THREADLINE_SHARED)", folder.display()));
+    crate::skipped(&format!("no real sessions in {} (set THREADLINE_SHARED)", folder.display()));
     None
 }
 
