@@ -11,6 +11,7 @@ use crate::{demo, env};
 
 /// Arguments that every command takes.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Options of every command")]
 pub(crate) struct GlobalArgs {
     /// Folder that Claude Code keeps its sessions in (can be repeated)
     ///

@@ -15,6 +15,7 @@ use crate::fresh::{Fresh, moment};
 use crate::rename::Rename;
 use crate::splice::{self, Splice, quote};
 use crate::tally::{Tally, TurnChange};
+use crate::usage;
 
 /// What an edit is to make.
 #[derive(Clone, Debug)]
@@ -224,7 +225,7 @@ impl<'s> Plan<'s> {
         let gone = (0..self.place.len()).filter(|&idx| self.place[idx] == GONE).map(|idx| LineChange {
             line_no: Some(self.line_no(idx)),
             kind: ChangeKind::Removed,
-            why: self.why(&self.draft.fates[idx].why),
+            why: self.why_gone(idx),
         });
         let before = self.draft.gone_before.iter().map(|&(line_no, why)| LineChange {
             line_no: Some(line_no),
@@ -290,6 +291,15 @@ impl<'s> Plan<'s> {
             reasons.push("refers to a line that goes");
         }
         reasons
+    }
+
+    /// Why a line is gone; what was to be done to it before that is none of it.
+    fn why_gone(&self, idx: usize) -> Vec<Cow<'_, str>> {
+        let mut why = self.why(&self.draft.fates[idx].why);
+        if why.len() > 1 {
+            why.retain(|why| why != usage::WHY);
+        }
+        why
     }
 
     fn why(&self, reasons: &[u16]) -> Vec<Cow<'_, str>> {

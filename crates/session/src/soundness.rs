@@ -117,13 +117,18 @@ impl Soundness {
     /// With `whole`, what stands beside the conversation counts too; else branches that it left may stay.
     pub fn breaches(&self, whole: bool) -> Vec<Breach> {
         let mut breaches = self.lines.clone();
+        let chain = self.chain();
         if !whole {
             breaches.retain(|breach| {
-                let fact = &self.facts[breach.line_no - 1];
-                !(fact.sidechain && matches!(breach.rule, Rule::Sidechain | Rule::ParentBefore))
+                let line = breach.line_no - 1;
+                match breach.rule {
+                    Rule::Sidechain | Rule::ParentBefore => !self.facts[line].sidechain,
+                    // What Claude Code wrote into a branch that was left is sent to nobody.
+                    Rule::NotEmpty => chain.binary_search(&line).is_ok(),
+                    _ => true,
+                }
             });
         }
-        let chain = self.chain();
         self.check_chain(&chain, &mut breaches);
         self.check_messages(&chain, &mut breaches);
         self.check_references(&mut breaches);

@@ -184,8 +184,12 @@ fn undo(cx: &Context, args: &OneArgs) -> Result<Outcome, CommandError> {
         answer.json(&object(cx, &receipt)?)?;
         answer.finish()?;
     }
-    let files = if undone.files == 1 { "1 file".to_owned() } else { format!("{} files", undone.files) };
-    cx.ui.note(&format!("{} of {} is undone: {files} as before", receipt.operation, short(&receipt.source)));
+    let files = match undone.files {
+        0 => "nothing had been changed".to_owned(),
+        1 => "1 file as before".to_owned(),
+        n => format!("{n} files as before"),
+    };
+    cx.ui.note(&format!("{} of {} is undone: {files}", receipt.operation, short(&receipt.source)));
     Ok(Outcome::Done)
 }
 
@@ -229,6 +233,10 @@ fn object<'a>(cx: &Context, receipt: &'a Receipt) -> Result<ReceiptObject<'a>, C
 }
 
 fn not_found(error: threadline_store::OpError) -> CommandError {
+    if matches!(&error, threadline_store::OpError::NoSuch { id } if id == "last") {
+        return CommandError::new("nothing was done that is not undone")
+            .hint("`threadline op log` lists what was done");
+    }
     CommandError::new(error.to_string()).hint("`threadline op log` lists what was done")
 }
 

@@ -46,6 +46,10 @@ pub(crate) struct RestoreArgs {
     /// Write the files: below --to, or to where the session had them, which `threadline op undo` takes back
     #[arg(long, requires = "at")]
     apply: bool,
+
+    /// List the files and write nothing, which is what happens without --apply
+    #[arg(long = "dry-run", conflicts_with = "apply")]
+    _dry_run: bool,
 }
 
 /// A moment, as people type it.

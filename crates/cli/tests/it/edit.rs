@@ -476,3 +476,26 @@ fn without_permission_nothing_changes_and_the_reason_is_told() {
     assert!(run.err.contains("hint: nothing was changed"), "{run}");
     assert_eq!((read(&path), world.receipts()), (before, 0));
 }
+
+#[test]
+fn a_dry_run_is_a_plan_and_a_new_session_says_how_to_go_on_with_it() {
+    let world = World::new();
+    world.home.session("loom", LOOM);
+    let dry = world.run(&["edit", "clone", "last", "--dry-run"]);
+    assert!(dry.code == 0 && dry.err.contains("nothing was written"), "{dry}");
+    assert_eq!(world.receipts(), 0);
+    assert_eq!(world.run(&["edit", "clone", "last", "--dry-run", "--apply"]).code, 2);
+    let undo = world.run(&["op", "undo"]);
+    assert!(undo.code == 2 && undo.err.contains("nothing was done that is not undone"), "{undo}");
+    let done = world.run(&["edit", "clone", "last", "--apply", "--json"]);
+    let target = done.json()["target"].as_str().unwrap().to_owned();
+    assert!(done.err.contains(&format!("`claude --resume {target}`")), "{done}");
+}
+
+#[test]
+fn options_of_every_command_stand_apart_from_its_own() {
+    let help = crate::run::threadline(["edit", "strip", "-h"]).out;
+    let (own, every) = help.split_once("Options of every command:").unwrap();
+    assert!(own.contains("--preset") && !own.contains("--home"), "{help}");
+    assert!(every.contains("--home") && every.contains("--json"), "{help}");
+}

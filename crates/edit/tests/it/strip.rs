@@ -282,3 +282,32 @@ u2 <- u1  user   "why?" @-3s
     ");
     assert_eq!(changes, 0);
 }
+
+#[test]
+fn an_empty_text_in_a_branch_that_was_left_is_no_reason_to_refuse() {
+    let bytes = log(r#"
+u1        user  "why?"
+e1 <- u1  reply m1 text "\n\n"
+s1 <- e1  reply m1 text "Because."
+u2 <- u1  user  "why not?"
+s2 <- u2  reply m2 text "Well."
+"#);
+    let (told, changes) = stripped_twice(&bytes, Target::InPlace);
+    assert_eq!((told.lines().count(), changes), (5, 0));
+}
+
+#[test]
+fn of_a_line_that_goes_only_why_it_goes_is_said() {
+    let bytes = log(r#"
+u1        user   "why?"
+h1 <- u1  reply  m1 thinking "Hm." "sig"
+e1 <- h1  reply  m1 text " " usage={"input_tokens":7,"output_tokens":9}
+s1 <- e1  reply  m1 text "Because." usage={"input_tokens":7,"output_tokens":9}
+"#);
+    let source = session(&bytes);
+    let what = Strip { thinking: true, ..Strip::default() };
+    let plan = plan(&source, Target::InPlace, |draft| strip(draft, &what, "x"));
+    let gone = plan.changes().filter(|change| change.kind == threadline_edit::ChangeKind::Removed);
+    let why: Vec<String> = gone.map(|change| change.why.join("; ")).collect();
+    assert_eq!(why, ["thinking", "a text without content"]);
+}

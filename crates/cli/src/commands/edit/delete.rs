@@ -24,6 +24,10 @@ pub(crate) struct DeleteArgs {
     #[arg(long)]
     apply: bool,
 
+    /// Show the plan and write nothing, which is what happens without --apply
+    #[arg(long = "dry-run", conflicts_with = "apply")]
+    _dry_run: bool,
+
     /// Delete a session that is in use too
     #[arg(long)]
     force: bool,

@@ -21,6 +21,10 @@ pub(crate) struct WriteArgs {
     #[arg(long)]
     pub(crate) apply: bool,
 
+    /// Show the plan and write nothing, which is what happens without --apply
+    #[arg(long = "dry-run", conflicts_with = "apply")]
+    _dry_run: bool,
+
     /// Change a session that is in use too
     #[arg(long)]
     pub(crate) force: bool,
@@ -148,7 +152,11 @@ impl Job {
         }
         let receipt = self.apply(cx, &plan, path.clone())?;
         report::show(cx, &plan, [&self.file.path, &path], Some(&receipt.id), write.diff)?;
-        cx.ui.note(&format!("done; `threadline op undo {}` takes it back", receipt.id));
+        let undo = format!("`threadline op undo {}` takes it back", receipt.id);
+        cx.ui.note(&match &plan.shape().target {
+            Target::New(id) => format!("done; `claude --resume {id}` goes on with it, {undo}"),
+            Target::InPlace | Target::AsItStands => format!("done; {undo}"),
+        });
         Ok(Outcome::Done)
     }
 

@@ -136,6 +136,9 @@ fn share(page: Page, before: u64, after: u64) -> String {
         return String::new();
     }
     let share = (after as f64 / before as f64 - 1.0) * 100.0;
+    if share.abs() < 0.5 {
+        return String::new();
+    }
     page.paint(Label::Dim, &format!("  ({share:+.0} %)"))
 }
 
@@ -188,32 +191,32 @@ fn more(out: &mut impl Write, page: Page, all: usize, shown: usize, what: &str) 
 
 /// What happens, by reason: how many lines, and which.
 fn write_reasons(out: &mut impl Write, page: Page, plan: &Plan<'_>) -> std::io::Result<()> {
-    let mut reasons: BTreeMap<(ChangeKind, String), (u64, Vec<u64>)> = BTreeMap::new();
+    let mut reasons: BTreeMap<(ChangeKind, String), (usize, Vec<u64>)> = BTreeMap::new();
     for change in plan.changes() {
         for why in &change.why {
             let (n, lines) = reasons.entry((change.kind, why.to_string())).or_default();
             *n += 1;
-            if lines.len() < 4 {
-                lines.extend(change.line_no);
-            }
+            lines.extend(change.line_no);
         }
     }
     if reasons.is_empty() {
         return Ok(());
     }
     writeln!(out)?;
-    for ((kind, why), (n, lines)) in reasons {
+    for ((kind, why), (n, mut lines)) in reasons {
+        lines.sort_unstable();
+        lines.truncate(4);
         let (sign, label) = match kind {
             ChangeKind::Removed => ("-", Label::Removed),
             ChangeKind::Changed => ("~", Label::Warning),
             ChangeKind::Added => ("+", Label::Added),
         };
         let named: Vec<String> = lines.iter().map(u64::to_string).collect();
-        let dots = if n > lines.len() as u64 && !lines.is_empty() { ", …" } else { "" };
+        let dots = if n > lines.len() && !lines.is_empty() { ", …" } else { "" };
         let word = if lines.len() == 1 && n == 1 { "line" } else { "lines" };
         let place =
             if lines.is_empty() { String::new() } else { format!(" ({word} {}{dots})", named.join(", ")) };
-        let head = page.paint(label, &format!("  {sign} {:>6}", count(n)));
+        let head = page.paint(label, &format!("  {sign} {:>6}", count(n as u64)));
         writeln!(out, "{head}  {}{}", visible(&why), page.paint(Label::Dim, &place))?;
     }
     Ok(())
