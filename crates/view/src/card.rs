@@ -339,6 +339,7 @@ impl<'a> Call<'a> {
             "pattern",
             "query",
             "url",
+            "uri",
             "skill",
             "title",
             "name",

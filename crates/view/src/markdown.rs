@@ -181,11 +181,13 @@ impl Writer<'_> {
         if !subject.is_empty() {
             let _ = write!(told, " {}", code(&one_line(subject)));
         }
-        if call.outcome != Outcome::Ok {
+        if call.is_bad() {
             let _ = write!(told, " ✗ {}", outcome_name(call.outcome));
         }
         if !call.gist.is_empty() {
             let _ = write!(told, " ({})", one_line(&call.gist));
+        } else if call.outcome != Outcome::Ok && !call.is_bad() {
+            let _ = write!(told, " ({})", outcome_name(call.outcome));
         }
         self.line(depth, &told);
         if self.level >= Level::Full {
@@ -428,7 +430,7 @@ r2 <- a4  result t2 "done"
 
     #[test]
     fn a_reply_of_blanks_is_nothing_and_an_unknown_block_is_quoted() {
-        let log = "u1 user \"go\"\na1 <- u1 reply m1 text \"\\n\\n\"\na2 <- a1 reply m2 {\"type\":\"server_tool_use\",\"name\":\"web_search\"}";
+        let log = "u1 user \"go\"\na1 <- u1 reply m1 text \"\\n\\n\"\na2 <- a1 reply m2 {\"type\":\"hologram\",\"shape\":\"cube\"}";
         insta::assert_snapshot!(drawn(log, Level::Full), @r#"
         # go
 
@@ -438,7 +440,7 @@ r2 <- a4  result t2 "done"
 
         > go
 
-        - server_tool_use: {"type":"server_tool_use","name":"web_search"}
+        - hologram: {"type":"hologram","shape":"cube"}
         "#);
     }
 

@@ -12,7 +12,7 @@ use threadline_session::{Family, Outcome, Reply, ResultAt, Session};
 use crate::card::{Call, Card, changes_files};
 use crate::diff::Hunk;
 use crate::outline::title_of;
-use crate::teller::Teller;
+use crate::teller::{Teller, cut_short};
 use crate::telling::Telling;
 use crate::transcript::{Body, Tokens};
 
@@ -152,6 +152,10 @@ impl Note {
                         Some(call) => calls.push((i as u32, Mark::Call(call))),
                         None => teller.said(idx, block).into_iter().for_each(|body| take(i, body)),
                     }
+                }
+                let n_blocks = entry.message().into_iter().flat_map(|message| message.blocks());
+                if let Some((last, _)) = n_blocks.enumerate().last().filter(|(_, block)| block.is("text")) {
+                    cut_short(entry).into_iter().for_each(|body| take(last + 1, body));
                 }
                 marks.append(&mut calls);
                 marks.sort_by_key(|(block_idx, _)| *block_idx);

@@ -149,7 +149,13 @@ impl<'f> Teller<'f> {
                     return one(Some(Body::Text(text.into_owned())));
                 }
                 let blocks = content.into_iter().flat_map(|content| content.blocks()).enumerate();
-                blocks.filter_map(|(i, block)| Some((i, self.said(entry_idx, block)?))).collect()
+                let mut told: Vec<(usize, Body)> =
+                    blocks.filter_map(|(i, block)| Some((i, self.said(entry_idx, block)?))).collect();
+                if let Some((last, Body::Text(_))) = told.last() {
+                    let next = last + 1;
+                    told.extend(cut_short(entry).map(|cut| (next, cut)));
+                }
+                told
             }
             Kind::User => one(self.asked(entry_idx)),
             Kind::Attachment => one(attached(session, entry_idx)),
@@ -214,6 +220,20 @@ impl<'f> Teller<'f> {
                 };
                 let text = format!("{} → {}", model(block.from()), model(block.to()));
                 Body::Trouble { label: "model switched".to_owned(), text }
+            }
+            // The API searched the web by itself.
+            "server_tool_use" => {
+                let asked =
+                    block.input().and_then(|input| input.get("query").or_else(|| input.get("url"))?.as_str());
+                let label = block.name().unwrap_or_default().replace('_', " ");
+                Body::Event { label, text: asked.unwrap_or_default().into_owned() }
+            }
+            "web_search_tool_result" => {
+                let found = block.object().json().get("content").into_iter().flat_map(Json::items);
+                let part = |page: Json<'_>, key: &str| Some(page.get(key)?.as_str()?.into_owned());
+                let pages =
+                    found.filter_map(|page| Some(format!("{} {}", part(page, "title")?, part(page, "url")?)));
+                Body::Event { label: "found".to_owned(), text: pages.collect::<Vec<_>>().join("\n") }
             }
             kind => {
                 let raw = block.object().json().raw();
@@ -300,6 +320,17 @@ impl<'f> Teller<'f> {
         }
         Some(Body::Input { input, text, files, context })
     }
+}
+
+/// Why an answer ends before its end, if it does.
+pub(crate) fn cut_short(entry: &Entry) -> Option<Body> {
+    let why = match &*entry.message()?.stop_reason()? {
+        "max_tokens" => "the answer came to its greatest length",
+        "model_context_window_exceeded" => "the context was full",
+        "refusal" => "the model would not go on",
+        _ => return None,
+    };
+    Some(Body::Trouble { label: "cut short".to_owned(), text: why.to_owned() })
 }
 
 /// Whether a line outside the tree is worth telling.

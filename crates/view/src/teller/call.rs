@@ -1,7 +1,7 @@
 //! Tells what a call did, and what it is about.
 
 use threadline_entry::Entry;
-use threadline_entry::lens::{AgentResult, Block, TaskResult};
+use threadline_entry::lens::{AgentResult, Block, Content, Lens, TaskResult};
 use threadline_session::{Outcome, ToolCall};
 
 use super::Teller;
@@ -15,6 +15,7 @@ impl<'f> Teller<'f> {
         let result = call.result(session);
         let content = result.and_then(|block| block.content());
         let text = content.map(|content| content.text().into_owned()).unwrap_or_default();
+        let text = if text.is_empty() { resources(content) } else { text };
         let text = kept_elsewhere(&text).and_then(self.telling.kept).unwrap_or(text);
         let outcome = call.outcome(session);
         let data = call.results.first().and_then(|at| session.entries()[at.entry_idx].tool_use_result());
@@ -105,6 +106,19 @@ impl<'f> Teller<'f> {
             })
         })
     }
+}
+
+/// What an MCP server gave as resources, where it gave no text.
+fn resources(content: Option<Content<'_>>) -> String {
+    let told = |block: Block<'_>| {
+        let json = block.object().json();
+        let inside = json.get("resource").unwrap_or(json);
+        let part = |key: &str| Some(inside.get(key)?.as_str()?.into_owned());
+        part("text").or_else(|| part("uri"))
+    };
+    let blocks = content.into_iter().flat_map(|content| content.blocks());
+    let given = blocks.filter(|block| block.is("resource") || block.is("resource_link"));
+    given.filter_map(told).collect::<Vec<_>>().join("\n")
 }
 
 /// A path without the working directory that it lies in.

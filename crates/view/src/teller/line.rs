@@ -87,10 +87,15 @@ pub(super) fn event(entry: &Entry) -> Option<Body> {
             let errors = hooks.hook_errors();
             let failed = errors.map_or(0, |errors| errors.len());
             let mut text = format!("{} ran", hooks.hook_count().unwrap_or(0));
+            let said = errors.into_iter().flat_map(|errors| errors.iter()).next();
+            let said = said.map(|said| said.as_str().unwrap_or(said.raw().into()).into_owned());
+            let said = said.unwrap_or_default();
+            if hooks.prevented_continuation() == Some(true) {
+                let why = hooks.stop_reason().filter(|why| !why.is_empty()).map_or(said, Cow::into_owned);
+                return Some(Body::Trouble { label: "hook stopped it".to_owned(), text: why });
+            }
             if failed > 0 {
-                let said = errors.into_iter().flat_map(|errors| errors.iter()).next();
-                let said = said.map(|said| said.as_str().unwrap_or(said.raw().into()).into_owned());
-                text = format!("{text}, {failed} failed: {}", first_line(said.unwrap_or_default().trim()));
+                text = format!("{text}, {failed} failed: {}", first_line(said.trim()));
             }
             Body::Event { label: "stop hooks".to_owned(), text }
         }

@@ -73,6 +73,8 @@ struct Following {
     last: Option<TurnView>,
     /// The calls that were said to be running.
     running: HashSet<String>,
+    /// Whether what was shown last ends without an empty line.
+    tight: bool,
 }
 
 impl Following {
@@ -102,8 +104,19 @@ impl Following {
             if !fresh.is_empty() && turn.number > self.headed {
                 self.headed = turn.number;
                 writeln!(answer, "\n── {} · {}", turn.number, turn.anchor)?;
+                self.tight = false;
             }
-            answer.write_all(render_items(&fresh, cx.ui.page(), &style(args)).as_bytes())?;
+            let told = render_items(&fresh, cx.ui.page(), &style(args));
+            // What is said stands apart from what was done.
+            let speaks =
+                fresh.first().is_some_and(|item| matches!(item.body, Body::Text(_) | Body::Input { .. }));
+            if self.tight && speaks && !told.is_empty() {
+                writeln!(answer)?;
+            }
+            if !told.is_empty() {
+                self.tight = !told.ends_with("\n\n");
+            }
+            answer.write_all(told.as_bytes())?;
             if is_last {
                 self.last = Some(TurnView { items: waiting, ..turn });
             } else {
