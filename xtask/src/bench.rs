@@ -1,14 +1,15 @@
 //! Benchmarks: each prints a ratio against a limit, or against a plain way of doing the same in the same run.
 
+use std::cmp::Reverse;
 use std::fs::{self, File};
 use std::hint::black_box;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use memchr::memmem::Finder;
-use rayon::prelude::*;
 use threadline_entry::{Entry, Lines, TextRole, parse_line, texts, walk};
 use threadline_secret::Rules;
 use threadline_session::Session;
@@ -79,7 +80,7 @@ pub(crate) struct Logs {
 
 impl Logs {
     pub(crate) fn below(dir: &Path) -> Self {
-        let mut logs = Self { files: Vec::new(), bytes: 0 };
+        let mut found = Vec::new();
         let mut dirs = vec![dir.to_owned()];
         while let Some(dir) = dirs.pop() {
             for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
@@ -87,13 +88,14 @@ impl Logs {
                 if path.is_dir() {
                     dirs.push(path);
                 } else if path.extension().is_some_and(|ext| ext == "jsonl") {
-                    logs.bytes += entry.metadata().map_or(0, |metadata| metadata.len());
-                    logs.files.push(path);
+                    found.push((Reverse(entry.metadata().map_or(0, |metadata| metadata.len())), path));
                 }
             }
         }
-        logs.files.sort();
-        logs
+        // The largest first, so that no core is left with one at the end.
+        found.sort();
+        let bytes = found.iter().map(|(Reverse(size), _)| size).sum();
+        Self { files: found.into_iter().map(|(_, path)| path).collect(), bytes }
     }
 
     /// Gigabytes a second.
@@ -162,16 +164,20 @@ fn each_file(logs: &Logs, mut work: impl FnMut(&mut Lines<File>)) {
     }
 }
 
-/// The same on all cores. What `work` keeps goes from one to the next, too.
+/// The same on all cores, each with a buffer of its own, and with what `work` keeps from one file to the next.
 pub(crate) fn each_file_on_all_cores<K: Default>(
     logs: &Logs,
     work: impl Fn(&mut Lines<File>, &mut K) + Sync,
 ) {
-    logs.files.par_iter().for_each_init(<(Vec<u8>, K)>::default, |(buffer, kept), path| {
-        let Ok(file) = File::open(path) else { return };
-        let mut lines = Lines::new(file).with_buffer(std::mem::take(buffer));
-        work(&mut lines, kept);
-        *buffer = lines.into_buffer();
+    let next = AtomicUsize::new(0);
+    rayon::broadcast(|_| {
+        let (mut buffer, mut kept) = (Vec::new(), K::default());
+        while let Some(path) = logs.files.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let Ok(file) = File::open(path) else { continue };
+            let mut lines = Lines::new(file).with_buffer(buffer);
+            work(&mut lines, &mut kept);
+            buffer = lines.into_buffer();
+        }
     });
 }
 
@@ -317,7 +323,8 @@ fn on_real_logs(card: &mut Card) {
 }
 
 fn listing(home: &Path, card: &mut Card) {
-    let paths = Logs::below(&home.join("projects")).files;
+    let mut paths = Logs::below(&home.join("projects")).files;
+    paths.sort();
     let mut plain = || {
         let mut buffer = vec![0; 64 << 10];
         for path in &paths {
