@@ -393,6 +393,7 @@ fn place(draft: &Draft<'_>, parts: &[Part], sequence: Vec<usize>, order: Order) 
         }
     }
     if order != Order::AsTheyStand {
+        show_in_picker(draft, &mut arranged);
         // What stands behind the conversation's last line would be taken for its end: so it is. Progress is no end to
         // newer versions, which do not see it.
         let is_end = |line: &Placed| line.chained && entry_of(draft, line.from).kind() != Kind::Progress;
@@ -406,6 +407,19 @@ fn place(draft: &Draft<'_>, parts: &[Part], sequence: Vec<usize>, order: Order) 
         }
     }
     arranged
+}
+
+/// A `pr-link` that stands first hides the session: it goes behind the first line of the conversation.
+fn show_in_picker(draft: &Draft<'_>, arranged: &mut Arranged) {
+    let lines = &mut arranged.lines;
+    let links = lines.iter().take_while(|line| entry_of(draft, line.from).kind() == Kind::PrLink).count();
+    let Some(first) = lines.iter().position(|line| line.chained).filter(|_| links > 0) else { return };
+    lines[..=first].rotate_left(links);
+    for (at, line) in lines[..=first].iter().enumerate() {
+        if let From::Source(idx) = line.from {
+            arranged.place[idx as usize] = at as u32;
+        }
+    }
 }
 
 /// Hangs each line where it belongs, and lets time go on.

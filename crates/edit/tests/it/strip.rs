@@ -311,3 +311,20 @@ s1 <- e1  reply  m1 text "Because." usage={"input_tokens":7,"output_tokens":9}
     let why: Vec<String> = gone.map(|change| change.why.join("; ")).collect();
     assert_eq!(why, ["thinking", "a text without content"]);
 }
+
+#[test]
+fn a_link_to_a_pull_request_never_comes_to_stand_first() {
+    let bytes = log(r#"
+mode default
+pr-link 7 ada/loom
+u1        user   "why?"
+s1 <- u1  reply  m1 text "Because."
+"#);
+    let source = session(&bytes);
+    let plan = plan(&source, new(), |draft| draft.remove(0, "not wanted"));
+    assert_snapshot!(told(&plan), @r"
+    u1' @00:02 user
+    - @00:01 pr-link
+    s1' <- u1' @00:03 assistant text
+    ");
+}
