@@ -34,8 +34,14 @@ pub(crate) fn opening(
             sum(|l| l.lines.1)
         ));
     }
-    let output: u64 = lines.iter().map(|line| line.tokens.output).sum();
-    let input: u64 = lines.iter().map(|line| line.tokens.context()).sum();
+    // What is paid for is counted with its sub-agents.
+    let spent = &transcript.spent.tokens;
+    let (input, output) = match transcript.spent.calls {
+        0 => {
+            lines.iter().fold((0, 0), |sum, line| (sum.0 + line.tokens.context(), sum.1 + line.tokens.output))
+        }
+        _ => (spent.context(), spent.output),
+    };
     if output + input > 0 {
         facts.push(format!("{} tokens in, {} out", figure::short_count(input), figure::short_count(output)));
     }

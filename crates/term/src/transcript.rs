@@ -116,6 +116,9 @@ fn figures(turn: &TurnView, split: bool) -> Vec<String> {
         let (read, said) = (turn.tokens.context(), turn.tokens.output);
         figures.push(format!("{} in, {} out", short_count(read), short_count(said)));
     }
+    if split && turn.spent_by_agents.calls > 0 {
+        figures.push(format!("sub-agents {}", turn.spent_by_agents.short_cost()));
+    }
     figures
 }
 

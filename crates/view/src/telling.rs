@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use threadline_entry::{Finding, Severity};
 use threadline_session::{Branch, Family, Input, Session, Thread, editor_context};
 
+use crate::card::tag;
 use crate::outline::title_in;
 use crate::spending::Spending;
 use crate::teller::{Teller, in_turns, untagged};
@@ -154,8 +155,9 @@ pub(crate) fn facts(session: &Session) -> Transcript {
     let message = |input: Input| input == Input::TeammateMessage;
     let thread = session.thread().entries;
     let said = |wanted: &dyn Fn(Input) -> bool| typed(&thread, wanted);
+    let began = command_first(session, &thread).and_then(|idx| typed(&[idx], &command));
     // A session of commands alone is called after the first one, that of a teammate after what it was asked.
-    let said = said(&prompt).or_else(|| said(&command)).or_else(|| said(&message));
+    let said = began.or_else(|| said(&prompt)).or_else(|| said(&command)).or_else(|| said(&message));
     Transcript {
         id: session.id().map(Cow::into_owned),
         title: session.title().map(Cow::into_owned),
@@ -165,6 +167,29 @@ pub(crate) fn facts(session: &Session) -> Transcript {
         version: last("version"),
         ..Transcript::default()
     }
+}
+
+/// The command that a conversation begins with, if the model was asked something by it before anybody typed a prompt.
+fn command_first(session: &Session, thread: &[usize]) -> Option<usize> {
+    let has_words = |idx: usize| {
+        let text = || session.entries()[idx].message()?.content()?.as_str();
+        text().is_some_and(|text| tag(&text, "command-args").is_some_and(|words| !words.is_empty()))
+    };
+    let mut command = None;
+    for &idx in thread {
+        match session.input(idx) {
+            Some(Input::SlashCommand) => command = Some(idx).filter(|&idx| has_words(idx)),
+            // Claude Code did it by itself.
+            Some(Input::CommandOutput) => command = None,
+            Some(input) if input.opens_turn() && input != Input::BashInput => return None,
+            _ => {}
+        }
+        let reply = session.reply_of(idx).map(|reply| &session.replies()[reply]);
+        if command.is_some() && reply.is_some_and(|reply| !reply.is_synthetic()) {
+            return command;
+        }
+    }
+    None
 }
 
 /// What is wrong with a log. Secrets in it are no fault of it, and looking for them takes longer than all of this.

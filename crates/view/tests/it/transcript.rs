@@ -271,3 +271,24 @@ u3 <- u2  user   [image png]
     assert_eq!(titles, ["Plan: a faster loom", "Implement the following plan:", ""]);
     assert_eq!(told.heading(), Some("Plan: a faster loom"));
 }
+
+#[test]
+fn a_session_that_begins_with_a_command_is_called_after_it() {
+    let heading = |notation: &str| of(notation).heading().unwrap().to_owned();
+    let asked = r#"
+u1        user   "<command-name>/model</command-name>\n<command-args>opus</command-args>"
+u2 <- u1  user   "<local-command-stdout>Set model</local-command-stdout>"
+u3 <- u2  user   "<command-message>weave</command-message>\n<command-name>/weave</command-name>\n<command-args>a twill</command-args>"
+u4 <- u3  user   [text "Weave what is asked."] meta
+a1 <- u4  reply  m1 text "Woven."
+u5 <- a1  user   "thanks"
+"#;
+    assert_eq!(heading(asked), "/weave a twill");
+    let local = r#"
+u1        user   "<command-name>/model</command-name>\n<command-args>opus</command-args>"
+u2 <- u1  user   "<local-command-stdout>Set model</local-command-stdout>"
+u3 <- u2  user   "weave"
+a1 <- u3  reply  m1 text "Woven."
+"#;
+    assert_eq!(heading(local), "weave");
+}
