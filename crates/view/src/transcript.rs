@@ -295,7 +295,12 @@ impl CallView {
 
     /// What the model was told, set for people.
     pub fn shown_result(&self) -> Cow<'_, str> {
-        indented(&self.result)
+        // What other cards hold has a form of its own.
+        if matches!(self.card, Card::Fields(_)) {
+            indented(&self.result)
+        } else {
+            Cow::Borrowed(&self.result)
+        }
     }
 
     /// What the model was told, where something went wrong and that says more than the outcome does.
