@@ -85,15 +85,20 @@ pub(crate) fn family_and_lines(
     file: &SessionFile,
     raw: &mut RawLines,
 ) -> Result<(Family, Spending), CommandError> {
-    let book = book(None)?;
-    raw.begin("");
-    let main = session_and_lines(&file.path, &file.id, raw)?;
-    let mut read = |file: &AgentFile| {
-        raw.begin(&file.id);
-        agent(file, session_and_lines(&file.path, &file.id, raw)?)
+    let read = || {
+        raw.begin("");
+        let main = session_and_lines(&file.path, &file.id, raw)?;
+        let mut read = |file: &AgentFile| {
+            raw.begin(&file.id);
+            agent(file, session_and_lines(&file.path, &file.id, raw)?)
+        };
+        let agents = file.agents().found.iter().map(&mut read).collect::<Result<Vec<_>, _>>()?;
+        raw.close();
+        Ok::<_, CommandError>((main, agents))
     };
-    let agents = file.agents().found.iter().map(&mut read).collect::<Result<Vec<_>, _>>()?;
-    let (family, spending) = price(main, agents, &book);
+    let (read, book) = rayon::join(read, || book(None));
+    let (main, agents) = read?;
+    let (family, spending) = price(main, agents, &book?);
     for agent in &family.agents[family.logged().len()..] {
         raw.begin(&agent.id);
         agent.session.entries().iter().for_each(|entry| raw.add(raw_line(entry)));

@@ -66,8 +66,8 @@ impl Pack {
         &self.starts
     }
 
-    /// Lets the next part begin a pack.
-    fn close(&mut self) {
+    /// Lets the next part begin a pack. What there is goes to be compressed.
+    pub(crate) fn close(&mut self) {
         if self.open.is_empty() {
             return;
         }

@@ -179,22 +179,26 @@ impl<'a> Page<'a> {
     /// Only those of writing, into the page or into a spool.
     pub fn finish(mut self, transcript: &Transcript, to: &mut dyn Write) -> io::Result<()> {
         self.end_stretch();
+        let mut behind = Markup::new();
+        strays(&mut self.sheet, &mut behind, transcript);
+        branches(&mut self.sheet, &mut behind, transcript);
+        behind.lit("</main>\n");
+        self.rail(&mut behind, transcript);
+        // What is put aside is compressed while the rest is written.
+        if let Some(pack) = &mut self.sheet.pack {
+            pack.close();
+        }
+        behind.lit(DIALOGS);
+        self.facts_for_script(&mut behind);
         let title = title(transcript, &self.outline);
         let mut out = Markup::new();
         asset::head(&mut out, &title, true);
         out.lit("<body>\n<a class=\"skip\" href=\"#main\">Skip to the conversation</a>\n<main id=\"main\" tabindex=\"-1\">\n");
         opening(&mut out, transcript, &title, &self.outline, self.span, &self.sheet.options.zone);
         out.lit("</header>\n");
-        to.write_all(out.as_str().as_bytes())?;
-        to.write_all(std::mem::take(&mut self.turns).as_str().as_bytes())?;
-        let mut out = Markup::new();
-        strays(&mut self.sheet, &mut out, transcript);
-        branches(&mut self.sheet, &mut out, transcript);
-        out.lit("</main>\n");
-        self.rail(&mut out, transcript);
-        out.lit(DIALOGS);
-        self.facts_for_script(&mut out);
-        to.write_all(out.as_str().as_bytes())?;
+        for part in [out, std::mem::take(&mut self.turns), behind] {
+            to.write_all(part.as_str().as_bytes())?;
+        }
         if let Some(pack) = self.sheet.pack {
             pack.write(to)?;
         }

@@ -71,8 +71,8 @@ impl RawLines {
         }
     }
 
-    /// Lets the next line begin a pack.
-    fn close(&mut self) {
+    /// Lets the next line begin a pack. What there is goes to be compressed.
+    pub fn close(&mut self) {
         let lines = std::mem::take(&mut self.open);
         if let Some(press) = self.press.as_ref().filter(|_| !lines.is_empty()) {
             press.push_lines(self.n_packs, lines, self.n_bytes);
