@@ -211,6 +211,7 @@ fn is_uuid(text: &str) -> bool {
 fn in_project(folder: &Path) -> Listing<LogFile> {
     let mut listing = Listing::new();
     walk(folder, MAX_DEPTH, &mut listing, &mut placed_in(folder));
+    each_once(&mut listing.found);
     listing
 }
 

@@ -1,6 +1,8 @@
 //! What makes two lines the same call: 96 bits that stand for ids of any length.
 
-use rayon::prelude::*;
+use std::collections::hash_map::Entry;
+
+use rustc_hash::FxHashMap;
 
 /// The identity of a call. Two calls have the same key by chance about once in 10²⁸ pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -41,37 +43,30 @@ impl Key {
 }
 
 /// The keys that were there before: the place where each stood first, and where it stands again, in the order of the latter.
-///
-/// Many are looked at on all cores, each at its share of them.
 pub(crate) fn repeats(keys: &[Key]) -> Vec<(u32, u32)> {
-    const MANY: usize = 1 << 14;
-    let n_shares = if keys.len() < MANY { 1 } else { rayon::current_num_threads() as u64 };
-    let share_of = |key: &Key| (u64::from(key.0[2]) * n_shares) >> 32;
-    let shares = (0..n_shares).into_par_iter().map(|share| repeats_in(keys, |key| share_of(key) == share));
-    let mut found = shares.collect::<Vec<_>>().concat();
-    found.sort_unstable_by_key(|(_, again)| *again);
-    found
-}
-
-/// The same, of the keys of one share.
-fn repeats_in(keys: &[Key], is_in_share: impl Fn(&Key) -> bool) -> Vec<(u32, u32)> {
-    const FREE: u32 = u32::MAX;
-    // A quarter of the places stays free at least, so one is found soon.
-    let count = keys.iter().filter(|key| is_in_share(key)).count();
-    let mut table = vec![FREE; (count + count / 3 + 1).next_power_of_two()];
-    let last = table.len() - 1;
-    let mut found = Vec::new();
-    for (key, place) in keys.iter().zip(0..).filter(|(key, _)| is_in_share(key)) {
-        let mut slot = key.0[0] as usize & last;
-        while table[slot] != FREE && keys[table[slot] as usize] != *key {
-            slot = (slot + 1) & last;
-        }
-        match table[slot] {
-            FREE => table[slot] = place,
-            first => found.push((first, place)),
-        }
+    // Nearly all stand there once. A bit for each is looked at sooner than a table, and leaves few for that.
+    let n_words = (keys.len() / 8).next_power_of_two();
+    let (mut once, mut again) = (vec![0_u64; n_words], vec![0_u64; n_words]);
+    let place_of = |key: &Key| (key.0[0] as usize & (n_words - 1), 1 << (key.0[1] % 64));
+    for key in keys {
+        let (word, bit) = place_of(key);
+        again[word] |= once[word] & bit;
+        once[word] |= bit;
     }
-    found
+    let is_again = |key: &Key| {
+        let (word, bit) = place_of(key);
+        again[word] & bit != 0
+    };
+    let mut first = FxHashMap::default();
+    let few = keys.iter().zip(0..).filter(|(key, _)| is_again(key));
+    few.filter_map(|(key, place)| match first.entry(*key) {
+        Entry::Vacant(free) => {
+            free.insert(place);
+            None
+        }
+        Entry::Occupied(first) => Some((*first.get(), place)),
+    })
+    .collect()
 }
 
 impl Mixer {

@@ -1,5 +1,6 @@
 //! The logs that tokens are counted in: found quickly, read on all cores.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io;
@@ -49,8 +50,9 @@ impl Logs {
     /// Reads all of them.
     pub(super) fn read(mut self, ui: &Ui, wants: Wants) -> Read {
         // The largest first, so that no core is left with one at the end.
-        self.found
-            .sort_by(|a, b| b.size.cmp(&a.size).then_with(|| a.path.as_os_str().cmp(b.path.as_os_str())));
+        let mut order: Vec<_> =
+            self.found.iter().zip(0..).map(|(log, place)| (Reverse(log.size), place)).collect();
+        order.sort_unstable();
         let ledger = Mutex::new(Ledger::default());
         let failed = Mutex::new(Vec::new());
         let long = Mutex::new(Vec::new());
@@ -58,7 +60,8 @@ impl Logs {
         let progress = ui.progress("reading log", self.found.len());
         rayon::broadcast(|_| {
             let (mut buffer, mut ways) = (Vec::new(), None);
-            while let Some(log) = self.found.get(next.fetch_add(1, Ordering::Relaxed)) {
+            while let Some((_, place)) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let log: &LogFile = &self.found[*place];
                 match scan(log, wants, &mut buffer, &mut ways) {
                     Ok((scanned, left_out)) => {
                         locked(&ledger).absorb(scanned);
