@@ -1,5 +1,6 @@
 //! Log files: every log of every home, as the folders list them. None of them is opened.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::Metadata;
@@ -130,7 +131,8 @@ impl Store {
         let strays: Vec<&LogFile> = logs.found.iter().filter(|log| log.session.is_none()).collect();
         let mut owners = on_all_cores(&strays, |log| agent_file::read_owner(&log.path)).into_iter();
         let mut listing = Listing { found: Vec::new(), unread: logs.unread };
-        let mut places: HashMap<(Arc<Path>, String), usize> = HashMap::new();
+        // The sessions of a project by id. Logs come by path, so its logs come one after the other.
+        let (mut places, mut project): (HashMap<String, usize>, Option<Arc<Path>>) = Default::default();
         for mut log in logs.found {
             if log.session.is_none() {
                 // What cannot be read is told by whoever reads it.
@@ -138,8 +140,12 @@ impl Store {
             }
             let stem = || log.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let id = log.session.clone().unwrap_or_else(stem);
-            let place = *places.entry((log.dir.clone(), id)).or_insert_with_key(|(dir, id)| {
-                let file = SessionFile::at(dir.join(format!("{id}.jsonl")));
+            if project.as_ref().is_none_or(|dir| !Arc::ptr_eq(dir, &log.dir)) {
+                project = Some(log.dir.clone());
+                places.clear();
+            }
+            let place = *places.entry(id).or_insert_with_key(|id| {
+                let file = SessionFile::at(log.dir.join(format!("{id}.jsonl")));
                 listing.found.push(SessionLogs { file, own: None, agents: Vec::new() });
                 listing.found.len() - 1
             });
@@ -149,9 +155,8 @@ impl Store {
                 false => session.agents.push(log),
             }
         }
-        listing
-            .found
-            .sort_by(|a, b| b.modified().cmp(&a.modified()).then_with(|| a.file.path.cmp(&b.file.path)));
+        // They are large, so each is moved once.
+        listing.found.sort_by_cached_key(|session| Reverse(session.modified()));
         listing
     }
 }
