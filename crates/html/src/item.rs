@@ -26,11 +26,17 @@ pub(crate) struct Work<'a> {
     /// The lines of the piece, and how many things are in it.
     lines: (u64, u64),
     rows: usize,
-    n_pieces: usize,
+    /// Whether there were pieces before it.
+    is_cut: bool,
 }
 
 /// No line yet: the first one is before it, the last one behind.
 pub(crate) const NO_LINES: (u64, u64) = (u64::MAX, 0);
+
+/// The lines with that of an item among them.
+pub(crate) fn covering(lines: (u64, u64), item: &Item) -> (u64, u64) {
+    (lines.0.min(item.line_no), lines.1.max(item.line_no))
+}
 
 impl<'a> Work<'a> {
     pub(crate) fn new(sheet: &Sheet<'_>, place: Place<'a>) -> Self {
@@ -41,7 +47,7 @@ impl<'a> Work<'a> {
             piece: Markup::new(),
             lines: NO_LINES,
             rows: 0,
-            n_pieces: 0,
+            is_cut: false,
         }
     }
 
@@ -73,9 +79,7 @@ impl<'a> Work<'a> {
             [one] => item(sheet, to, one, self.place),
             several => background(sheet, to, several, self.place),
         }
-        for item in items {
-            self.lines = (self.lines.0.min(item.line_no), self.lines.1.max(item.line_no));
-        }
+        self.lines = items.iter().fold(self.lines, covering);
         self.rows += items.len();
     }
 
@@ -84,12 +88,12 @@ impl<'a> Work<'a> {
         // What it took serves the next one.
         self.piece.truncate(0);
         (self.lines, self.rows) = (NO_LINES, 0);
-        self.n_pieces += 1;
+        self.is_cut = true;
     }
 
     pub(crate) fn finish(mut self, sheet: &mut Sheet<'_>, out: &mut Markup) {
         self.end_run(sheet, out);
-        if self.n_pieces > 0 {
+        if self.is_cut {
             self.end_piece(sheet, out);
         } else {
             out.add(&self.piece);

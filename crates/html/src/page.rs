@@ -7,7 +7,7 @@ use threadline_view::{Item, OutlineLine, Outlining, Transcript, TurnView, figure
 
 use crate::asset;
 use crate::card;
-use crate::item::NO_LINES;
+use crate::item::{NO_LINES, covering};
 use crate::markup::Markup;
 use crate::opening::{opening, title};
 use crate::pack::{self, Pack, Spool};
@@ -136,7 +136,7 @@ impl<'a> Page<'a> {
             if item.is_bad() {
                 self.bad.push(item.anchor.clone());
             }
-            self.lines = (self.lines.0.min(item.line_no), self.lines.1.max(item.line_no));
+            self.lines = covering(self.lines, item);
         }
         self.n_items += items.len();
     }
@@ -326,9 +326,7 @@ fn branches(sheet: &mut Sheet<'_>, out: &mut Markup, transcript: &Transcript) {
         let (mut body, mut lines) = (Markup::new(), NO_LINES);
         for turn in &branch.turns {
             turn::turn(sheet, &mut body, turn, Place::BRANCH);
-            for item in &turn.items {
-                lines = (lines.0.min(item.line_no), lines.1.max(item.line_no));
-            }
+            lines = turn.items.iter().fold(lines, covering);
         }
         sheet.piece(out, &body, lines, 10);
         out.lit("</details>");

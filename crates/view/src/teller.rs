@@ -19,7 +19,6 @@ use self::attachment::attached;
 pub(crate) use self::call::{below, name_agents, name_topic};
 pub(crate) use self::line::untagged;
 use self::line::{compacted, event, file_of, progress, queued};
-pub(crate) use self::turn::in_turns;
 use crate::name::short_model;
 use crate::telling::Telling;
 use crate::transcript::{AgentView, Body, Item, anchor};

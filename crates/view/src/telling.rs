@@ -10,7 +10,7 @@ use threadline_session::{Branch, Family, Input, Session, Thread, editor_context}
 use crate::card::tag;
 use crate::outline::title_in;
 use crate::spending::Spending;
-use crate::teller::{Teller, in_turns, untagged};
+use crate::teller::{Teller, untagged};
 use crate::transcript::{BranchView, Item, Transcript, TurnView, anchor};
 
 /// Reads output that was kept in a file of its own, given the path that the log names.
@@ -41,6 +41,23 @@ pub enum Told {
     Turn(Box<TurnView>),
 }
 
+/// What happened in a turn, until it is whole.
+#[derive(Default)]
+pub(crate) struct Gathered(Vec<Item>);
+
+impl Gathered {
+    /// Adds the next part; the turn that it ends comes back with all that happened in it.
+    pub(crate) fn add(&mut self, part: Told) -> Option<TurnView> {
+        match part {
+            Told::Items(items) => {
+                self.0.extend(items);
+                None
+            }
+            Told::Turn(turn) => Some(TurnView { items: std::mem::take(&mut self.0), ..*turn }),
+        }
+    }
+}
+
 impl<'a> Telling<'a> {
     /// A telling that reads no files and names no cost.
     pub fn new(family: &'a Family) -> Self {
@@ -49,10 +66,8 @@ impl<'a> Telling<'a> {
 
     /// The conversation of a session and, inside the calls that started them, those of its sub-agents.
     pub fn transcript(self) -> Transcript {
-        let mut turns = Vec::new();
-        let mut whole = in_turns(|turn| turns.push(turn));
-        let told = self.each_part(&mut whole);
-        drop(whole);
+        let (mut turns, mut gathered) = (Vec::new(), Gathered::default());
+        let told = self.each_part(&mut |part| turns.extend(gathered.add(part)));
         Transcript { turns, ..told }
     }
 
@@ -93,13 +108,10 @@ impl<'a> Telling<'a> {
         wanted: &dyn Fn(usize, usize) -> bool,
         sink: &mut dyn FnMut(&Transcript, TurnView) -> ControlFlow<()>,
     ) -> Transcript {
-        let mut items = Vec::new();
-        self.some_parts(wanted, &mut |told, part| match part {
-            Told::Items(more) => {
-                items.extend(more);
-                ControlFlow::Continue(())
-            }
-            Told::Turn(turn) => sink(told, TurnView { items: std::mem::take(&mut items), ..*turn }),
+        let mut gathered = Gathered::default();
+        self.some_parts(wanted, &mut |told, part| match gathered.add(part) {
+            Some(turn) => sink(told, turn),
+            None => ControlFlow::Continue(()),
         })
     }
 

@@ -6,7 +6,7 @@ use threadline_usage::Totals;
 
 use super::Teller;
 use crate::card::asks_person;
-use crate::telling::Told;
+use crate::telling::{Gathered, Told};
 use crate::transcript::{Body, Timing, Tokens, TurnView, anchor};
 
 /// So many things are told together.
@@ -14,10 +14,9 @@ const TOLD_TOGETHER: usize = 32;
 
 impl Teller<'_> {
     pub(crate) fn turns_of(&self, thread: &Thread) -> Vec<TurnView> {
-        let mut turns = Vec::new();
-        let mut whole = in_turns(|turn| turns.push(turn));
-        self.each_part_of(&self.session().turns_of(thread), &|_, _| true, &mut whole);
-        drop(whole);
+        let (mut turns, mut gathered) = (Vec::new(), Gathered::default());
+        let found = self.session().turns_of(thread);
+        self.each_part_of(&found, &|_, _| true, &mut |part| turns.extend(gathered.add(part)));
         turns
     }
 
@@ -105,16 +104,6 @@ impl Teller<'_> {
             round: turn.round,
             items: Vec::new(),
         }
-    }
-}
-
-/// Gives turns with what happened in them to `sink`.
-pub(crate) fn in_turns(mut sink: impl FnMut(TurnView)) -> impl FnMut(Told) {
-    let mut items = Vec::new();
-    move |told| match told {
-        Told::Items(more) if items.is_empty() => items = more,
-        Told::Items(more) => items.extend(more),
-        Told::Turn(turn) => sink(TurnView { items: std::mem::take(&mut items), ..*turn }),
     }
 }
 
