@@ -185,7 +185,7 @@ fn prompt_head(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, place: Plac
     let Body::Input { input, text, files, context } = &item.body else { return };
     let (first, rest) = headed(text.trim());
     let code = matches!(input, Input::SlashCommand | Input::BashInput);
-    let machine = matches!(input, Input::TaskNotification | Input::TeammateMessage);
+    let machine = matches!(input, Input::TaskNotification | Input::TeammateMessage | Input::HostEvent);
     let level = if place.agent.is_some() { ("<h3", "</h3>") } else { ("<h2", "</h2>") };
     out.lit(level.0).lit(if machine || first.len() > LONG_HEAD { " class=\"less\">" } else { ">" });
     label(out, *input);

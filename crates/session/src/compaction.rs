@@ -1,5 +1,7 @@
 //! Compaction: where a conversation was replaced by a summary of itself.
 
+use std::collections::VecDeque;
+
 use threadline_entry::Kind;
 use threadline_entry::lens::{CompactBoundary, CompactMetadata, System};
 
@@ -10,7 +12,7 @@ use crate::session::{Parent, Session};
 pub struct Compaction {
     /// The boundary's line.
     pub boundary: usize,
-    /// The summary's line, which follows at once.
+    /// The summary's line. Attachments may come between the boundary and it (from 2.1.300 on).
     pub summary: Option<usize>,
     /// What the boundary continues in the reader's eyes, if that line was ever written.
     pub continues: Option<usize>,
@@ -45,8 +47,7 @@ impl Session {
     }
 
     fn compacted_at(&self, boundary: usize) -> Compaction {
-        let is_summary = |idx: &usize| self.entries()[*idx].flag("isCompactSummary");
-        let summary = self.children(boundary).find(is_summary);
+        let summary = self.summary_below(boundary);
         let entry = &self.entries()[boundary];
         let named = entry.get("logicalParentUuid").and_then(|uuid| self.find(&uuid.as_str()?));
         // The line that it names was often never written: then it continues the line before.
@@ -55,6 +56,21 @@ impl Session {
             Compaction { boundary, summary, continues: named.or_else(before), preserved: Vec::new() };
         compaction.preserved = self.preserved(&compaction).unwrap_or_default();
         compaction
+    }
+
+    /// The first summary below a boundary, with no line of the conversation between them.
+    fn summary_below(&self, boundary: usize) -> Option<usize> {
+        let mut below: VecDeque<usize> = self.children(boundary).collect();
+        while let Some(idx) = below.pop_front() {
+            let entry = &self.entries()[idx];
+            if entry.flag("isCompactSummary") {
+                return Some(idx);
+            }
+            if !matches!(entry.kind(), Kind::User | Kind::Assistant) {
+                below.extend(self.children(idx));
+            }
+        }
+        None
     }
 
     /// The kept tail, from its head to its end.

@@ -1,5 +1,6 @@
 //! What a user entry is: much that arrives with the role `user` was not typed by anybody.
 
+use threadline_entry::lens::{System, User};
 use threadline_entry::{Entry, Kind};
 
 /// The kind of a user entry.
@@ -21,6 +22,10 @@ pub enum Input {
     TeammateMessage,
     /// Word of a task that ran in the background.
     TaskNotification,
+    /// The same, delivered while the model was at work.
+    QueuedNotification,
+    /// An event that the program around the session sent, such as the state of a CI run.
+    HostEvent,
     /// What a tool returned.
     ToolResult,
     /// What a slash command printed.
@@ -29,6 +34,8 @@ pub enum Input {
     BashOutput,
     /// The person stopped the model.
     Interrupt,
+    /// A hook stopped the model.
+    HookStop,
     /// The summary that stands for a compacted conversation.
     CompactSummary,
     /// Text that Claude Code put in: a skill, a caveat, a reminder.
@@ -49,12 +56,14 @@ const TAGS: &[(&str, Input)] = &[
     ("<task-notification", Input::TaskNotification),
     ("<agent-notification", Input::TaskNotification),
     ("<teammate-message", Input::TeammateMessage),
+    ("<ci-monitor-event", Input::HostEvent),
     ("<session-start-hook>", Input::Meta),
     ("<user-prompt-submit-hook>", Input::Meta),
     ("<system-reminder>", Input::Meta),
     ("<tick>", Input::Meta),
     ("<goal>", Input::Meta),
     ("[Request interrupted by user", Input::Interrupt),
+    ("Operation stopped by hook", Input::HookStop),
 ];
 
 impl Input {
@@ -64,11 +73,26 @@ impl Input {
         TAGS.iter().find(|(tag, _)| text.starts_with(tag)).map(|(_, input)| *input)
     }
 
-    /// The kind of a `user` entry that holds no tool result.
+    /// The kind of a `user` entry that holds no tool result. Where the line names its source, that decides whether
+    /// somebody typed it; otherwise the tags in its text do.
     pub fn of_user(entry: &Entry) -> Self {
         if entry.flag("isCompactSummary") {
             return Self::CompactSummary;
         }
+        let input = Self::of_content(entry);
+        let is_machine_text = matches!(
+            input,
+            Self::Meta | Self::Interrupt | Self::HookStop | Self::TaskNotification | Self::HostEvent
+        );
+        match Source::of(entry) {
+            Some(Source::Person) if is_machine_text && !entry.flag("isMeta") => Self::Prompt,
+            Some(Source::Program) if input.is_prompt() => Self::HostEvent,
+            _ => input,
+        }
+    }
+
+    /// The kind of a `user` entry by what it says.
+    fn of_content(entry: &Entry) -> Self {
         let Some(content) = entry.message().and_then(|message| message.content()) else {
             return if entry.flag("isMeta") { Self::Meta } else { Self::Prompt };
         };
@@ -86,7 +110,7 @@ impl Input {
                 (None, context) => ide = ide.or(Some(context)),
             }
         }
-        if entry.flag("isMeta") {
+        if entry.flag("isMeta") && first != Some(Self::HookStop) {
             return Self::Meta;
         }
         match (typed, ide, first) {
@@ -117,15 +141,34 @@ impl Input {
         let prompt = body.prompt().and_then(|prompt| prompt.as_str()).unwrap_or_default();
         match (body.command_mode().as_deref(), Self::of_tag(&prompt)) {
             (Some("task-notification"), _) | (_, Some(Self::TaskNotification)) => {
-                Some(Self::TaskNotification)
+                Some(Self::QueuedNotification)
             }
             _ => Some(Self::QueuedPrompt),
         }
     }
 
+    /// The kind of a `system` entry of subtype `local_command`; `None` for other entries.
+    pub fn of_system(entry: &Entry) -> Option<Self> {
+        let line: System<'_> = entry.lens()?;
+        if entry.kind() != Kind::System || line.subtype()? != "local_command" {
+            return None;
+        }
+        let content = line.content().unwrap_or_default();
+        let tagged =
+            Self::of_tag(&content).filter(|input| input.is_command_line() || input.is_command_output());
+        let named =
+            || if content.contains("<command-name>") { Self::SlashCommand } else { Self::CommandOutput };
+        Some(tagged.unwrap_or_else(named))
+    }
+
     /// Whether the editor says something in it.
     pub fn is_from_editor(self) -> bool {
         matches!(self, Self::IdeSelection | Self::IdeOpenedFile)
+    }
+
+    /// Whether it is a prompt, with or without what the editor says.
+    pub fn is_prompt(self) -> bool {
+        self == Self::Prompt || self.is_from_editor()
     }
 
     /// Whether a person typed it.
@@ -141,10 +184,30 @@ impl Input {
         )
     }
 
+    /// Whether it is a command: `/model`, `!ls`.
+    pub fn is_command_line(self) -> bool {
+        matches!(self, Self::SlashCommand | Self::BashInput)
+    }
+
+    /// Whether it is the output of such a command.
+    pub fn is_command_output(self) -> bool {
+        matches!(self, Self::CommandOutput | Self::BashOutput)
+    }
+
+    /// Whether it is word of a task that ran in the background.
+    pub fn is_task_notification(self) -> bool {
+        matches!(self, Self::TaskNotification | Self::QueuedNotification)
+    }
+
+    /// Whether a turn that ends with it is finished, though no model had the last word.
+    pub(crate) fn ends_turn(self) -> bool {
+        self.is_command_output() || matches!(self, Self::Interrupt | Self::HookStop)
+    }
+
     /// Whether a new turn begins with it. A queued prompt steers the turn that is under way.
     pub fn opens_turn(self) -> bool {
         (self.is_typed() && self != Self::QueuedPrompt)
-            || matches!(self, Self::TeammateMessage | Self::TaskNotification)
+            || matches!(self, Self::TeammateMessage | Self::TaskNotification | Self::HostEvent)
     }
 
     /// The word for it, as our JSON has it.
@@ -158,13 +221,37 @@ impl Input {
             Self::QueuedPrompt => "queued_prompt",
             Self::TeammateMessage => "teammate_message",
             Self::TaskNotification => "task_notification",
+            Self::QueuedNotification => "queued_notification",
+            Self::HostEvent => "host_event",
             Self::ToolResult => "tool_result",
             Self::CommandOutput => "command_output",
             Self::BashOutput => "bash_output",
             Self::Interrupt => "interrupt",
+            Self::HookStop => "hook_stop",
             Self::CompactSummary => "compact_summary",
             Self::Meta => "meta",
         }
+    }
+}
+
+/// Who gave a prompt, as newer versions of Claude Code say on its line.
+enum Source {
+    /// Somebody, at the keyboard or through the SDK.
+    Person,
+    /// A program: a task that ended, or the host of the session.
+    Program,
+}
+
+impl Source {
+    fn of(entry: &Entry) -> Option<Self> {
+        let line: User<'_> = entry.lens()?;
+        let turn_origin = line.turn_origin().and_then(|origin| origin.as_str());
+        let named = [line.prompt_source(), turn_origin, line.origin().and_then(|origin| origin.kind())];
+        named.into_iter().flatten().find_map(|name| match &*name {
+            "typed" | "sdk" | "human" => Some(Self::Person),
+            "system" | "host_synthetic" => Some(Self::Program),
+            _ => None,
+        })
     }
 }
 

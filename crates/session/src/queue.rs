@@ -36,7 +36,9 @@ impl Queue {
     fn hear(&mut self, before: &[Entry], entry: &Entry, input: Input) {
         let found = match entry.kind() {
             Kind::User if input.is_typed() => self.forget(before, &|text| says(entry, text)),
-            Kind::Attachment => self.forget(before, &|text| prompts(entry, text)),
+            Kind::Attachment => {
+                self.forget(before, &|text| prompts(entry, text)) || self.forget_steered(before, entry)
+            }
             _ => true,
         };
         // One that came out and was changed on its way.
@@ -75,6 +77,16 @@ impl Queue {
             .iter()
             .position(|&at| typed(&before[at as usize]).is_some_and(|text| found(text.trim())));
         place.map(|place| self.waiting.remove(place)).is_some()
+    }
+
+    /// Forgets a prompt that a `remove` line took out and that `attachment` now repeats, as versions from 2.1.205
+    /// on write it. Of several with the same text, the last.
+    fn forget_steered(&mut self, before: &[Entry], attachment: &Entry) -> bool {
+        let repeats = |put_in: u32| {
+            typed(&before[put_in as usize]).is_some_and(|text| prompts(attachment, text.trim()))
+        };
+        let last = self.steered.iter().filter(|(_, put_in)| repeats(**put_in)).map(|(&taken, _)| taken).max();
+        last.and_then(|taken| self.steered.remove(&taken)).is_some()
     }
 
     /// The line that put in what the line at `idx` took out to steer a turn.

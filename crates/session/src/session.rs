@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
+use threadline_entry::lens::User;
 use threadline_entry::{Code, Entry, Finding, Json, Kind, Lines, Millis, parse_line};
 
 use crate::input::Input;
@@ -33,6 +34,8 @@ pub struct Session {
     /// Results whose call has not been seen.
     pub(crate) stray_results: FxHashMap<Box<str>, Vec<ResultAt>>,
     queue: Queue,
+    /// The ids of replies that the person stopped.
+    interrupted: FxHashSet<Box<str>>,
     findings: Vec<Finding>,
     /// The active conversation, once somebody asked.
     pub(crate) thread: OnceLock<Thread>,
@@ -120,6 +123,7 @@ impl Session {
             Kind::User => node.input = Some(self.take_user(idx, &entry)),
             Kind::Assistant => node.reply = Some(self.take_assistant(idx, &entry, is_copy)),
             Kind::Attachment => node.input = queued,
+            Kind::System => node.input = Input::of_system(&entry),
             _ => {}
         }
         self.queue.take(&self.entries, &entry, node.input);
@@ -217,7 +221,16 @@ impl Session {
                 None => self.stray_results.entry(id.into()).or_default().push(result),
             }
         }
-        if is_result { Input::ToolResult } else { Input::of_user(entry) }
+        if is_result {
+            return Input::ToolResult;
+        }
+        let input = Input::of_user(entry);
+        if input == Input::Interrupt
+            && let Some(id) = entry.lens::<User<'_>>().and_then(|line| line.interrupted_message_id())
+        {
+            self.interrupted.insert(id.into());
+        }
+        input
     }
 
     /// Adds an assistant entry to its reply, and its tool calls to the list.
@@ -309,6 +322,11 @@ impl Session {
     /// The line that holds the prompt of [`steering`](Self::steering).
     pub fn steered_from(&self, entry_idx: usize) -> Option<usize> {
         self.queue.steered_from(entry_idx)
+    }
+
+    /// Whether the person stopped a reply, or a call of it that ran. Only newer versions of Claude Code say which.
+    pub(crate) fn is_interrupted(&self, reply: usize) -> bool {
+        self.replies[reply].id.as_deref().is_some_and(|id| self.interrupted.contains(id))
     }
 
     /// The calls that a line holds, by their place in [`Session::tool_calls`].

@@ -1,7 +1,7 @@
 //! Tool calls: what the model asked for, joined to what came of it.
 
 use threadline_entry::Millis;
-use threadline_entry::lens::{BashResult, Block};
+use threadline_entry::lens::{BashResult, Block, User};
 
 use crate::session::Session;
 
@@ -74,8 +74,12 @@ const DENIED: &[&str] = &[
     "Claude requested permissions to",
     "User chose to stay in plan mode",
 ];
-const INTERRUPTED: &[&str] =
-    &["[Request interrupted by user", "Request interrupted by user", "Interrupted by user"];
+const INTERRUPTED: &[&str] = &[
+    "[Request interrupted by user",
+    "Request interrupted by user",
+    "Interrupted by user",
+    "[Tool call interrupted:",
+];
 
 impl ToolCall {
     /// The block that holds the call.
@@ -121,10 +125,16 @@ impl ToolCall {
         let error = data.and_then(|data| data.error_text()).unwrap_or_default();
         let begins =
             |with: &[&str]| with.iter().any(|start| text.starts_with(start) || error.starts_with(start));
-        if entry.get("toolDenialKind").is_some() || begins(DENIED) {
-            Outcome::Denied
-        } else if begins(INTERRUPTED) {
+        let denial = entry.lens::<User<'_>>().and_then(|line| line.tool_denial_kind());
+        // A call that was stopped while it ran has the result of one that was refused. The line after it tells them apart.
+        let is_refused = denial.as_deref().map_or_else(|| begins(DENIED), |kind| kind == "user-rejected");
+        if denial.as_deref() == Some("interrupted")
+            || begins(INTERRUPTED)
+            || (is_refused && session.is_interrupted(self.reply))
+        {
             Outcome::Interrupted
+        } else if is_refused || denial.is_some() {
+            Outcome::Denied
         } else {
             Outcome::Error
         }

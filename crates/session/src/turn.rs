@@ -66,15 +66,18 @@ impl Session {
         let mut turns: Vec<Turn> = Vec::new();
         // Hooks, attachments and what Claude Code puts in before the first prompt go to its turn.
         let mut before = Vec::new();
+        let local = self.local_commands(thread);
         for &idx in &thread.entries {
-            let mut input = self.input(idx).filter(|input| input.opens_turn());
-            let waiting = turns.last_mut().filter(|_| input.is_some_and(Input::is_typed));
-            if let Some(turn) = waiting.filter(|turn| self.waits_for_prompt(turn)) {
-                // What the editor says, and pictures, may come on lines of their own before the prompt.
+            let mut input =
+                self.input(idx).filter(|input| input.opens_turn()).filter(|_| !local.contains(&idx));
+            // What the editor says, pictures and words of tasks may come on lines of their own before the prompt.
+            let waiting =
+                turns.last_mut().filter(|turn| input.is_some_and(|input| self.waits_for(turn, input)));
+            if let Some(turn) = waiting {
                 (turn.prompt, input) = (Some(idx), None);
             }
             let spoken = match self.input(idx) {
-                Some(input) => input != Input::Meta,
+                Some(input) => input != Input::Meta && !input.is_command_line() && !input.is_command_output(),
                 None => self.entries()[idx].kind() == Kind::Assistant,
             };
             if input.is_some() || (turns.is_empty() && spoken) {
@@ -96,20 +99,51 @@ impl Session {
             }
         }
         // Where nothing else was said, that is all there is.
-        if turns.is_empty() && before.iter().any(|&idx| self.entries()[idx].kind() == Kind::User) {
+        if turns.is_empty() && before.iter().any(|&idx| self.input(idx).is_some()) {
             let round = Round::NewSession;
             turns.push(Turn { number: 1, prompt: None, entries: before, round, goes_on: false });
         }
         turns
     }
 
-    /// Whether there is nothing in a turn yet but what the editor says, and pictures.
-    fn waits_for_prompt(&self, turn: &Turn) -> bool {
-        turn.entries.iter().all(|&idx| match self.entries()[idx].kind() {
-            Kind::User => self.input(idx).is_some_and(Input::is_typed) && self.is_wordless(idx),
+    /// The commands that Claude Code carried out by itself, so that no model answered: `/model`, `/cost`. They open no
+    /// turn, and Claude Code does not count them either.
+    fn local_commands(&self, thread: &Thread) -> FxHashSet<usize> {
+        let mut local = FxHashSet::default();
+        let (mut answered, mut printed) = (false, false);
+        for &idx in thread.entries.iter().rev() {
+            let reply = self.reply_of(idx).map(|reply| &self.replies()[reply]);
+            answered |= reply.is_some_and(|reply| !reply.is_synthetic());
+            let Some(input) = self.input(idx) else { continue };
+            printed |= input.is_command_output();
+            if !input.opens_turn() {
+                continue;
+            }
+            let is_system = self.entries()[idx].kind() == Kind::System;
+            if input.is_command_line() && (is_system || (printed && !answered)) {
+                local.insert(idx);
+            } else {
+                answered = false;
+            }
+            printed = false;
+        }
+        local
+    }
+
+    /// Whether an entry of this kind goes on with a turn in which nobody typed a word and no model answered.
+    fn waits_for(&self, turn: &Turn, input: Input) -> bool {
+        let is_notification = |idx: usize| self.input(idx).is_some_and(Input::is_task_notification);
+        if turn.prompt.is_some_and(is_notification) {
+            let is_answer =
+                |idx: &usize| self.reply_of(*idx).is_some_and(|reply| !self.replies()[reply].is_synthetic());
+            return !turn.entries.iter().any(is_answer);
+        }
+        let is_blank = |idx: &usize| match self.entries()[*idx].kind() {
+            Kind::User => self.input(*idx).is_some_and(Input::is_typed) && self.is_wordless(*idx),
             Kind::Assistant => false,
-            _ => self.input(idx).is_none(),
-        })
+            _ => self.input(*idx).is_none(),
+        };
+        input.is_typed() && turn.entries.iter().all(|idx| is_blank(idx))
     }
 
     /// Whether nobody typed anything beside what the editor says, and pictures.
@@ -178,12 +212,28 @@ impl Turn {
         calls
     }
 
+    /// Its entries without the commands at its end that Claude Code carried out by itself: they may come hours later.
+    fn answered_entries(&self, session: &Session) -> &[usize] {
+        let is_command = |&idx: &usize| {
+            let is_command_line = session.input(idx).is_some_and(Input::is_command_line);
+            Some(idx) != self.prompt && (is_command_line || session.is_ahead(idx))
+        };
+        let answered =
+            self.entries.iter().rposition(|&idx| session.reply_of(idx).is_some()).map_or(0, |at| at + 1);
+        let commands = self.entries[answered..].iter().position(is_command);
+        match commands.map(|at| answered + at) {
+            Some(end) if end > 0 => &self.entries[..end],
+            _ => &self.entries,
+        }
+    }
+
     /// When it began and when its newest entry was made.
     pub fn span(&self, session: &Session) -> Option<(Millis, Millis)> {
+        let entries = self.answered_entries(session);
         // What stands beside the conversation may be written long after it.
         let of_tree =
-            |idx: &&usize| session.in_tree(**idx) || !self.entries.iter().any(|&idx| session.in_tree(idx));
-        let times = || self.entries.iter().filter(of_tree).filter_map(|&idx| session.timestamp(idx));
+            |idx: &&usize| session.in_tree(**idx) || !entries.iter().any(|&idx| session.in_tree(idx));
+        let times = || entries.iter().filter(of_tree).filter_map(|&idx| session.timestamp(idx));
         let start = self.prompt.and_then(|idx| session.timestamp(idx)).or_else(|| times().min())?;
         Some((start, times().max()?.max(start)))
     }
@@ -195,12 +245,12 @@ impl Turn {
         if self.goes_on {
             return false;
         }
-        let last_input = self.entries.iter().rev().find_map(|&idx| {
+        let last_input = self.answered_entries(session).iter().rev().find_map(|&idx| {
             let said = session.reply_of(idx).is_some()
                 || session.input(idx).is_some_and(|input| input != Input::Meta);
             said.then(|| session.input(idx))
         });
-        if matches!(last_input.flatten(), Some(Input::Interrupt | Input::CommandOutput | Input::BashOutput)) {
+        if last_input.flatten().is_some_and(Input::ends_turn) {
             return false;
         }
         let Some(last) = self.replies(session).into_iter().map(|reply| &session.replies()[reply]).next_back()

@@ -75,7 +75,7 @@ impl Filter {
     pub(crate) fn wants(&self, item: &Item) -> bool {
         let level = match &item.body {
             Body::Input { input, .. } if input.is_typed() || input.opens_turn() => Level::Prompts,
-            Body::Input { input: Input::Interrupt, .. } => Level::Chat,
+            Body::Input { input: Input::Interrupt | Input::QueuedNotification, .. } => Level::Chat,
             Body::Input { input: Input::CommandOutput | Input::BashOutput, .. } => Level::Tools,
             Body::Input { .. } => Level::Full,
             Body::Text(_) | Body::Compaction { .. } | Body::Link { .. } | Body::Trouble { .. } => Level::Chat,

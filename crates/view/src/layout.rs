@@ -13,7 +13,7 @@ use threadline_usage::Totals;
 
 use crate::card::went_wrong;
 use crate::note::{self, Mark, Note, Notes};
-use crate::outline::OutlineLine;
+use crate::outline::{OutlineLine, TitleSource};
 use crate::teller::{Teller, name_agents, name_topic};
 use crate::telling::{Telling, facts};
 use crate::transcript::{AgentView, Body, Item, Transcript, TurnView, anchor};
@@ -203,8 +203,15 @@ impl<'a> Surveyor<'a> {
     }
 
     fn title(&self, turn: &Turn) -> &'a str {
-        let notes = self.notes();
-        turn.entries.iter().find_map(|&idx| notes[idx].title.as_deref()).unwrap_or_default()
+        let mut best: Option<&(TitleSource, Box<str>)> = None;
+        for title in turn.entries.iter().filter_map(|&idx| self.notes()[idx].title.as_ref()) {
+            if title.0.replaces(best.map(|(source, _)| *source)) {
+                best = Some(title);
+            } else {
+                break;
+            }
+        }
+        best.map(|(_, title)| &**title).unwrap_or_default()
     }
 
     /// What something came to, and the sub-agents that it started, without what they did.

@@ -12,10 +12,12 @@ pub fn input_name(input: Input) -> Option<&'static str> {
         | Input::BashInput => return None,
         Input::QueuedPrompt => "queued",
         Input::TeammateMessage => "from a teammate",
-        Input::TaskNotification => "task notification",
+        Input::TaskNotification | Input::QueuedNotification => "task notification",
+        Input::HostEvent => "event",
         Input::ToolResult => "result",
         Input::CommandOutput | Input::BashOutput => "output",
         Input::Interrupt => "interrupted",
+        Input::HookStop => "hook stopped it",
         Input::CompactSummary => "summary",
         Input::Meta => "context",
     })

@@ -11,7 +11,7 @@ use threadline_session::{Family, Outcome, Reply, ResultAt, Session};
 
 use crate::card::{Call, Card, changes_files};
 use crate::diff::Hunk;
-use crate::outline::title_of;
+use crate::outline::{TitleSource, title_of};
 use crate::teller::{Teller, cut_short};
 use crate::telling::Telling;
 use crate::transcript::{Body, Tokens};
@@ -65,8 +65,8 @@ impl Notes {
 /// What a line adds to the outline of its turn.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Note {
-    /// What a turn is called in which no line before has a name for it.
-    pub(crate) title: Option<Box<str>>,
+    /// The title that the line gives to its turn, if no line before gives a better one.
+    pub(crate) title: Option<(TitleSource, Box<str>)>,
     /// What counts, by block.
     pub(crate) marks: Box<[(u32, Mark)]>,
     /// What the reply used, as the line has it.
@@ -134,7 +134,8 @@ impl Note {
                 Body::Unknown { .. } => Mark::Unknown,
                 Body::Compaction { .. } => Mark::Compaction,
                 body => {
-                    return title = title.take().or_else(|| title_of(body).map(|title| Box::from(&*title)));
+                    let found = title_of(body).map(|(source, title)| (source, Box::from(&*title)));
+                    return title = title.take().or(found);
                 }
             };
             marks.push((block_idx as u32, mark));
@@ -168,11 +169,13 @@ impl Note {
         Self { title, marks: marks.into(), used }
     }
 
-    /// Whether a call on the line got its result since.
+    /// Whether a call on the line got its result since, or turned out to have been stopped.
     fn is_stale(&self, session: &Session) -> bool {
         self.marks.iter().any(|(_, mark)| match mark {
             Mark::Call(call) => {
-                session.tool_calls()[call.call as usize].results.first() != call.result.as_ref()
+                let now = &session.tool_calls()[call.call as usize];
+                now.results.first() != call.result.as_ref()
+                    || (call.outcome == Outcome::Denied && now.outcome(session) != Outcome::Denied)
             }
             _ => false,
         })

@@ -7,7 +7,8 @@ use threadline_usage::Totals;
 
 use crate::card::{Card, first_line};
 use crate::diff::Hunk;
-use crate::transcript::{Body, Item, Timing, Tokens, TurnView};
+use crate::figure::plural;
+use crate::transcript::{Attached, Body, Item, Timing, Tokens, TurnView};
 use crate::unmarked::unmarked;
 
 /// One turn in a line.
@@ -53,7 +54,7 @@ fn line(turn: &TurnView) -> OutlineLine {
 /// The line of a turn that is being told.
 #[derive(Clone, Debug, Default)]
 pub struct Outlining {
-    title: Option<String>,
+    title: Option<(TitleSource, String)>,
     counted: Counted,
 }
 
@@ -70,8 +71,10 @@ struct Counted {
 impl Outlining {
     /// Adds what happened next.
     pub fn add(&mut self, item: &Item) {
-        if self.title.is_none() {
-            self.title = title_of(&item.body).map(Cow::into_owned);
+        if let Some((source, title)) = title_of(&item.body)
+            && source.replaces(self.title.as_ref().map(|(source, _)| *source))
+        {
+            self.title = Some((source, title.into_owned()));
         }
         self.counted.add(item);
     }
@@ -85,21 +88,54 @@ impl Outlining {
             edits,
             lines,
             compactions,
-            ..OutlineLine::blank(turn, &self.title.unwrap_or_default())
+            ..OutlineLine::blank(turn, &self.title.map(|(_, title)| title).unwrap_or_default())
         }
     }
 }
 
-/// What a turn is called after something that happened in it, if that can name it.
-pub(crate) fn title_of(body: &Body) -> Option<Cow<'_, str>> {
-    match body {
-        Body::Input { input, text, .. } if input.is_typed() || input.opens_turn() => {
-            Some(Cow::Borrowed(title_in(text)))
-        }
-        Body::Text(text) => Some(unmarked(title_in(text))),
-        _ => None,
+/// The part of a turn that its title comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TitleSource {
+    /// Words that somebody typed.
+    Prompt,
+    /// Images or documents without a word.
+    Files,
+    /// The model's words.
+    Reply,
+}
+
+impl TitleSource {
+    /// Whether a title from here takes the place of an earlier one: only words that follow pictures do.
+    pub(crate) fn replaces(self, earlier: Option<Self>) -> bool {
+        earlier.is_none_or(|earlier| earlier == Self::Files && self == Self::Prompt)
     }
-    .filter(|title| !title.is_empty())
+}
+
+/// The title that something in a turn gives to the turn, if it gives one.
+pub(crate) fn title_of(body: &Body) -> Option<(TitleSource, Cow<'_, str>)> {
+    let (source, title) = match body {
+        Body::Input { input, text, files, .. } if input.is_typed() || input.opens_turn() => {
+            match title_in(text) {
+                "" => (TitleSource::Files, Cow::Owned(files_title(files))),
+                title => (TitleSource::Prompt, Cow::Borrowed(title)),
+            }
+        }
+        Body::Text(text) => (TitleSource::Reply, unmarked(title_in(text))),
+        _ => return None,
+    };
+    (!title.is_empty()).then_some((source, title))
+}
+
+/// `[image]`, `[2 images, 1 document]`; empty without files.
+fn files_title(files: &[Attached]) -> String {
+    let images = files.iter().filter(|file| file.media_type.starts_with("image/")).count();
+    let counts = [(images, "image"), (files.len() - images, "document")];
+    let named: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, noun)| if files.len() == 1 { (*noun).to_owned() } else { plural(*count as u64, noun) })
+        .collect();
+    if named.is_empty() { String::new() } else { format!("[{}]", named.join(", ")) }
 }
 
 /// What a text is called: its first line, or what the plan is called that Claude Code was told to carry out.

@@ -307,6 +307,11 @@ impl<'f> Teller<'f> {
             // Nobody typed anything, and the prompt is on a line of its own.
             return Some(Body::Event { label: "editor".to_owned(), text: context.join("\n") });
         }
+        if input == Input::HookStop {
+            let text =
+                text.trim().trim_start_matches("Operation stopped by hook").trim_start_matches(':').trim();
+            return Some(Body::Trouble { label: "hook stopped it".to_owned(), text: text.to_owned() });
+        }
         let is_caution = input == Input::Meta && is_caution(&text);
         let text = untagged(input, text);
         if is_caution {

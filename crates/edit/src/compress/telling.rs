@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use threadline_entry::lens::{AttachmentLine, Lens, TaskResult};
+use threadline_entry::lens::{AttachmentLine, Lens, System, TaskResult};
 use threadline_entry::{Entry, Json, Kind};
 use threadline_session::{Input, Outcome, Session, ToolCall};
 
@@ -105,6 +105,7 @@ impl<'s> Telling<'s> {
                 let prompt = line.and_then(|line| line.attachment()?.object().get("prompt")).map(text_of);
                 prompt.unwrap_or_default()
             }
+            Kind::System => entry.lens::<System<'s>>().and_then(System::content).unwrap_or_default(),
             _ => entry
                 .message()
                 .and_then(|message| message.content())
@@ -118,7 +119,10 @@ impl<'s> Telling<'s> {
                 self.prompts.push(command_told(&said).map_or(said, Cow::Owned));
             }
             input if input.is_typed() => self.prompts.push(said()),
-            Input::TeammateMessage | Input::TaskNotification => {
+            Input::TeammateMessage
+            | Input::TaskNotification
+            | Input::QueuedNotification
+            | Input::HostEvent => {
                 let said = said();
                 let (summary, result) = (tag(&said, "summary"), tag(&said, "result"));
                 let about =
@@ -133,6 +137,7 @@ impl<'s> Telling<'s> {
                 self.prompts.extend(typed.filter(|text| !text.trim_start().starts_with(['<', '['])));
             }
             Input::Interrupt => self.events.push(("the person interrupted".to_owned(), "".into())),
+            Input::HookStop => self.events.push((one_line(&said(), 160), "".into())),
             Input::CommandOutput | Input::BashOutput => {
                 let said = said();
                 let inner = said.split(['<', '>']).find(|part| part.contains(' ') || part.len() > 30);

@@ -54,7 +54,8 @@ lens! {
         prompt_source: Cow<'a, str> = "promptSource",
         origin: Origin<'a> = "origin",
         turn_origin: Json<'a> = "turnOrigin",
-        turn_position: Json<'a> = "turnPosition",
+        turn_position: TurnPosition<'a> = "turnPosition",
+        turn_companion: Json<'a> = "turnCompanion",
         is_compact_summary: bool = "isCompactSummary",
         is_visible_in_transcript_only: bool = "isVisibleInTranscriptOnly",
         thinking_metadata: ThinkingMetadata<'a> = "thinkingMetadata",
@@ -63,8 +64,18 @@ lens! {
         image_paste_ids: List<'a, Json<'a>> = "imagePasteIds",
         classifier_meta_lines: Cow<'a, str> = "classifierMetaLines",
         tool_denial_kind: Cow<'a, str> = "toolDenialKind",
+        /// The reply that the person stopped.
+        interrupted_message_id: Cow<'a, str> = "interruptedMessageId",
+        /// The reply that a model refused to finish.
+        refused_message_id: Cow<'a, str> = "refusedMessageId",
         queue_skip_attachments: bool = "queueSkipAttachments",
         sandboxed: Json<'a> = "sandboxed",
+    }
+
+    /// Claude Code's own count of prompts and turns, from 1.
+    TurnPosition {
+        prompt_index: u64 = "promptIndex",
+        turn_index: u64 = "turnIndex",
     }
 
     /// How a permission was granted or refused.

@@ -198,3 +198,28 @@ a4 <- u4  reply  m4 text "On."
     branch from a1: u2 a2 b1 c1 u3
     ");
 }
+
+#[test]
+fn attachments_between_a_boundary_and_its_summary_do_not_hide_it() {
+    let notation = r#"
+u1        user   "long"
+a1 <- u1  reply  m1 text "work"
+b1 <- a1  boundary auto
+x1 <- b1  attach date {"date":"2026-11-16"}
+x2 <- x1  attach environment
+c1 <- x2  compact-summary "In short: long work."
+a2 <- c1  reply  m2 text "On."
+"#;
+    assert_snapshot!(compactions(notation), @"b1 (auto) continues a1, summary c1, keeps []");
+    assert_snapshot!(paths(notation), @"thread: u1 a1 b1 x1 x2 c1 a2");
+}
+
+#[test]
+fn a_summary_below_the_next_prompt_is_of_another_compaction() {
+    assert_snapshot!(compactions(r#"
+u1        user   "long"
+b1 <- u1  boundary auto
+u2 <- b1  user   "go on"
+c1 <- u2  compact-summary "In short."
+"#), @"b1 (auto) continues u1, summary nothing, keeps []");
+}

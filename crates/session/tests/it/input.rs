@@ -47,6 +47,8 @@ const STRINGS: &[(&str, &str)] = &[
     ("<goal>ship</goal>", "meta"),
     ("[Request interrupted by user]", "interrupt"),
     ("[Request interrupted by user for tool use]", "interrupt"),
+    ("Operation stopped by hook: not today", "hook_stop"),
+    ("<ci-monitor-event>\nthe build failed</ci-monitor-event>", "host_event"),
     ("<ide_opened_file>The user opened /a in the IDE.</ide_opened_file>\ngo on", "ide_opened_file"),
     ("<ide_selection>The user selected the lines 1 to 2</ide_selection>\nwhy?", "ide_selection"),
     ("  \n<bash-input>ls</bash-input>", "bash_input"),
@@ -129,7 +131,7 @@ raw {"type":"user","uuid":"u5","message":{"role":"user","content":["bare string"
 }
 
 #[test]
-fn only_queued_commands_are_input_among_attachments() {
+fn queued_commands_and_local_commands_are_input_too() {
     assert_snapshot!(inputs(r#"
 x1 attach queued_command {"prompt":"and tests","commandMode":"prompt"}
 x2 attach queued_command {"prompt":"<task-notification>…","commandMode":"task-notification"}
@@ -139,8 +141,9 @@ x5 attach hologram
 s1 system local_command "<command-name>/cost</command-name>"
 "#), @r"
     x1   queued_prompt      typed
-    x2   task_notification         opens a turn
+    x2   queued_notification
     x3   queued_prompt      typed
+    s1   slash_command      typed  opens a turn
     ");
 }
 
@@ -156,10 +159,13 @@ fn every_kind_is_typed_and_opens_a_turn_or_not() {
         QueuedPrompt,
         TeammateMessage,
         TaskNotification,
+        QueuedNotification,
+        HostEvent,
         ToolResult,
         CommandOutput,
         BashOutput,
         Interrupt,
+        HookStop,
         CompactSummary,
         Meta,
     ];
@@ -169,8 +175,8 @@ fn every_kind_is_typed_and_opens_a_turn_or_not() {
     };
     assert_snapshot!(names((true, true)), @"prompt ide_selection ide_opened_file slash_command bash_input");
     assert_snapshot!(names((true, false)), @"queued_prompt");
-    assert_snapshot!(names((false, true)), @"teammate_message task_notification");
-    assert_snapshot!(names((false, false)), @"tool_result command_output bash_output interrupt compact_summary meta");
+    assert_snapshot!(names((false, true)), @"teammate_message task_notification host_event");
+    assert_snapshot!(names((false, false)), @"queued_notification tool_result command_output bash_output interrupt hook_stop compact_summary meta");
 }
 
 #[test]
@@ -256,7 +262,7 @@ u2 <- a1  user   "two"            -timestamp @+1d
 }
 
 #[test]
-fn a_slash_command_its_output_and_its_caveat_are_one_turn() {
+fn a_local_command_opens_no_turn_and_leaves_the_one_before_as_it_was() {
     assert_snapshot!(turns(r#"
 u1        user   "hi"
 a1 <- u1  reply  m1 text "Hi."
@@ -267,14 +273,114 @@ u2 <- o1  user   "go on"
 a2 <- u2  reply  m2 text "On."
 "#), @r#"
     turn 1  new_session  "hi"
-      [u1 a1]
+      [u1 a1 k1 c1 o1]
       m1  text
-    turn 2  new_round  "<command-name>/model</command-name>"
-      [c1 k1 o1]
-    turn 3  new_round  "go on"
+    turn 2  new_round  "go on"
       [u2 a2]
       m2  text
     "#);
+}
+
+#[test]
+fn a_local_command_on_system_lines_opens_no_turn_either() {
+    assert_snapshot!(turns(r#"
+u1        user   "<command-name>/clear</command-name>"
+s1 <- u1  system local_command "<local-command-stdout></local-command-stdout>"
+u2 <- s1  user   "hi"
+a1 <- u2  reply  m1 tool t1 Bash
+s2 <- a1  system local_command "<command-name>/cost</command-name>"  @+3h
+s3 <- s2  system local_command "<local-command-stdout>$1</local-command-stdout>"
+"#), @r#"
+    turn 1  new_session  "hi"  open
+      [u2 u1 s1 a1 s2 s3]
+      m1  Bash(t1) -> missing
+    "#);
+}
+
+#[test]
+fn the_time_of_a_turn_ends_before_a_local_command() {
+    let session = session(
+        r#"
+u1        user   "hi"
+a1 <- u1  reply  m1 text "Hi."                                                          @+2s
+k1 <- a1  user   "<local-command-caveat>Caveat: …</local-command-caveat>"     meta   @+3h
+c1 <- k1  user   "<command-name>/model</command-name>"
+o1 <- c1  user   "<local-command-stdout>Set model</local-command-stdout>"
+"#,
+    );
+    let (start, end) = session.turns()[0].span(&session).unwrap();
+    assert_eq!(end - start, 3000);
+}
+
+#[test]
+fn a_command_that_the_model_answers_opens_a_turn() {
+    assert_snapshot!(turns(r#"
+u1        user   "<command-message>greet</command-message>\n<command-name>/greet</command-name>"
+k1 <- u1  user   "Say hello."  meta
+a1 <- k1  reply  m1 text "Hello."
+b1 <- a1  user   "<bash-input>ls</bash-input>"
+b2 <- b1  user   "<bash-stdout>a.txt</bash-stdout><bash-stderr></bash-stderr>"
+a2 <- b2  reply  m2 text "One file."
+"#), @r#"
+    turn 1  new_session  "<command-message>greet</command-message>"
+      [u1 k1 a1]
+      m1  text
+    turn 2  new_round  "<bash-input>ls</bash-input>"
+      [b1 b2 a2]
+      m2  text
+    "#);
+}
+
+#[test]
+fn notifications_that_no_model_answered_belong_to_the_next_turn() {
+    // Two that come together are one turn; one that is delivered during a turn is part of it.
+    assert_snapshot!(turns(r#"
+u1        user   "go"
+a1 <- u1  reply  m1 tool t1 Bash
+r1 <- a1  result t1 "ok"
+q1 <- r1  attach queued_command {"prompt":"<task-notification>one</task-notification>","commandMode":"task-notification"}
+a2 <- q1  reply  m2 text "Done."
+n1 <- a2  user   "<task-notification>two</task-notification>"
+n2 <- n1  user   "<task-notification>three</task-notification>"
+a3 <- n2  reply  m3 text "Noted."
+n3 <- a3  user   "<task-notification>stopped</task-notification>"
+u2 <- n3  user   "go on"
+a4 <- u2  reply  m4 text "On."
+"#), @r#"
+    turn 1  new_session  "go"
+      [u1 a1 r1 q1 a2]
+      m1  Bash(t1) -> ok
+      m2  text
+    turn 2  new_round  "<task-notification>three</task-notificat"
+      [n1 n2 a3]
+      m3  text
+    turn 3  new_round  "go on"
+      [n3 u2 a4]
+      m4  text
+    "#);
+}
+
+#[test]
+fn a_line_that_names_its_source_is_what_the_source_says() {
+    for (text, more, kind) in [
+        ("[Request interrupted by user is an odd text", r#","promptSource":"typed""#, "prompt"),
+        ("<system-reminder> typed", r#","promptSource":"typed""#, "prompt"),
+        ("<system-reminder> typed", r#","turnOrigin":"human""#, "prompt"),
+        ("<task-notification> typed", r#","origin":{"kind":"human"}"#, "prompt"),
+        ("Operation stopped by hook, or so", r#","promptSource":"sdk""#, "prompt"),
+        ("<bash-stdout>out</bash-stdout>", r#","turnOrigin":"human""#, "bash_output"),
+        ("<command-name>/init</command-name>", r#","promptSource":"typed""#, "slash_command"),
+        ("<system-reminder>a skill", r#","isMeta":true,"turnOrigin":"human""#, "meta"),
+        ("the build failed", r#","promptSource":"system","turnOrigin":"host_synthetic""#, "host_event"),
+        (
+            "<task-notification>x",
+            r#","promptSource":"system","turnOrigin":"task_notification""#,
+            "task_notification",
+        ),
+        ("hello", r#","promptSource":"something new""#, "prompt"),
+    ] {
+        assert_eq!(input(&serde_json::to_string(text).unwrap(), more), kind, "{text} {more}");
+    }
 }
 
 #[test]
@@ -345,11 +451,9 @@ c2 <- u3  user   "Caveat: The messages below were generated by the user while ru
 u4 <- c2  user   "<bash-input>ls</bash-input>"
 "#), @r#"
     turn 1  new_session  "one"
-      [u1 a1]
+      [u1 a1 c1 u2 u3]
       m1  text
-    turn 2  new_round  "<command-name>/plugin</command-name>"
-      [u2 c1 u3]
-    turn 3  new_round  "<bash-input>ls</bash-input>"  open
+    turn 2  new_round  "<bash-input>ls</bash-input>"  open
       [u4 c2]
     "#);
 }
@@ -450,4 +554,16 @@ queue remove
     line 3: two
     line 5: one
     ");
+}
+
+#[test]
+fn a_prompt_that_an_attachment_repeats_does_not_steer_a_second_time() {
+    assert_snapshot!(steering(r#"
+u1        user   "go"
+queue enqueue "also this"
+queue enqueue "and that"
+queue remove "also this"
+q1 <- u1  attach queued_command {"prompt":"also this","commandMode":"prompt"}
+queue remove "and that"
+"#), @"line 6: and that");
 }

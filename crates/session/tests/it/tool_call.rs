@@ -57,6 +57,12 @@ fn outcomes_are_read_from_the_shapes_that_real_results_have() {
         (r#""User chose to stay in plan mode and continue planning" error "Error: …""#, "denied"),
         (r#""The user doesn't want to take this action right now. STOP" error"#, "denied"),
         (r#""half" {"stdout":"half","stderr":"","interrupted":true}"#, "interrupted"),
+        (
+            r#""[Tool call interrupted: the session ended]" error +{"toolDenialKind":"interrupted"}"#,
+            "interrupted",
+        ),
+        (r#""no" error +{"toolDenialKind":"interrupted"}"#, "interrupted"),
+        (r#""[Tool call interrupted: the session ended]" error"#, "interrupted"),
         (r#""half" error {"stdout":"half","stderr":"","interrupted":true}"#, "interrupted"),
         (r#""[Request interrupted by user for tool use]" error"#, "interrupted"),
     ];
@@ -254,4 +260,28 @@ fn a_turn_is_open_while_a_call_waits_or_its_answer_was_not_read() {
     assert!(!open(
         "a1 <- u1 reply m1 tool t1 Bash\nr1 <- a1 result t1 \"ok\"\na2 <- r1 reply m2 text \"Done.\""
     ));
+}
+
+#[test]
+fn a_call_stopped_while_it_ran_is_told_from_one_that_was_refused_by_the_line_after_it() {
+    // Both have the same result. Other calls of the reply came to an end before.
+    let stopped = |interrupted: &str| {
+        calls(&format!(
+            r#"
+a1        reply  m1 tool t1 Bash
+a2 <- a1  reply  m1 tool t2 Bash
+r1 <- a1  result t1 "Exit code 1" error "Error: Exit code 1"
+r2 <- a2  result t2 "The user doesn't want to proceed with this tool use." error "User rejected tool use"
+i1 <- r2  user   [text "[Request interrupted by user for tool use]"] {interrupted}
+"#
+        ))
+    };
+    assert_snapshot!(stopped(r#"+{"interruptedMessageId":"m1"}"#), @r"
+    Bash(t1) on a1 -> [r1] error in 2000 ms
+    Bash(t2) on a2 -> [r2] interrupted in 2000 ms
+    ");
+    assert_snapshot!(stopped(""), @r"
+    Bash(t1) on a1 -> [r1] error in 2000 ms
+    Bash(t2) on a2 -> [r2] denied in 2000 ms
+    ");
 }

@@ -178,7 +178,7 @@ impl Writer<'_> {
         let limit = match (self.style.level >= Level::Full, indent) {
             (true, _) => usize::MAX,
             // What sub-agents are asked and report is long, and nobody typed it.
-            (_, 0) if input != Input::TaskNotification => PROMPT_LINES,
+            (_, 0) if input.is_typed() || input == Input::TeammateMessage => PROMPT_LINES,
             _ => ERROR_LINES,
         };
         // A line or two more take no more room than to say so.

@@ -42,7 +42,7 @@ pub(crate) fn untagged(input: Input, text: String) -> String {
         Input::BashInput => inner("bash-input").map(|command| format!("!{command}")),
         Input::CommandOutput => both("local-command-stdout", "local-command-stderr"),
         Input::BashOutput => both("bash-stdout", "bash-stderr"),
-        Input::TaskNotification | Input::TeammateMessage => notices(&text),
+        Input::TaskNotification | Input::QueuedNotification | Input::TeammateMessage => notices(&text),
         Input::Meta => {
             let wholly = |name: &str| {
                 let rest = text.trim().strip_prefix(&format!("<{name}>"))?;
@@ -120,8 +120,7 @@ pub(super) fn event(entry: &Entry) -> Option<Body> {
         }
         "away_summary" => Body::Event { label: "recap".to_owned(), text: content },
         "local_command" => {
-            let input =
-                if content.contains("<command-name>") { Input::SlashCommand } else { Input::CommandOutput };
+            let input = Input::of_system(entry)?;
             Body::Input { input, text: untagged(input, content), files: Vec::new(), context: Vec::new() }
         }
         other => Body::Event { label: other.replace('_', " "), text: content },

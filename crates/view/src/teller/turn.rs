@@ -7,7 +7,7 @@ use threadline_usage::Totals;
 use super::Teller;
 use crate::card::asks_person;
 use crate::telling::{Gathered, Told};
-use crate::transcript::{Body, Timing, Tokens, TurnView, anchor};
+use crate::transcript::{Body, Item, Timing, Tokens, TurnView, anchor};
 
 /// So many things are told together.
 const TOLD_TOGETHER: usize = 32;
@@ -51,7 +51,10 @@ impl Teller<'_> {
         let mut told = self.head(turn, before, &used);
         let mut items = Vec::new();
         for &idx in &turn.entries {
-            let more = self.items(idx, compactions);
+            let mut more = self.items(idx, compactions);
+            if turn.prompt.is_some_and(|prompt| idx < prompt) {
+                more.iter_mut().for_each(name_earlier_command);
+            }
             for item in &more {
                 if let Body::Call(call) = &item.body {
                     call.agents.iter().for_each(|agent| told.spent_by_agents += &agent.spent);
@@ -104,6 +107,16 @@ impl Teller<'_> {
             round: turn.round,
             items: Vec::new(),
         }
+    }
+}
+
+/// Turns a command that was run before the first prompt into an event: the prompt comes first in its turn.
+fn name_earlier_command(item: &mut Item) {
+    if let Body::Input { input, text, .. } = &mut item.body
+        && (input.is_command_line() || input.is_command_output())
+    {
+        let label = if input.is_command_line() { "command before" } else { "output before" };
+        item.body = Body::Event { label: label.to_owned(), text: std::mem::take(text) };
     }
 }
 

@@ -29,6 +29,11 @@ fn names(told: &Transcript) -> BTreeMap<(String, String), &'static str> {
     fn add(agent: &str, turns: &[TurnView], names: &mut BTreeMap<(String, String), &'static str>) {
         for item in turns.iter().flat_map(|turn| &turn.items) {
             let kind = match &item.body {
+                Body::Input { input, .. } if input.is_command_line() || input.is_command_output() => {
+                    "command"
+                }
+                // A command before the first prompt is an event of that prompt's turn once it is there.
+                Body::Event { label, .. } if label.ends_with(" before") => "command",
                 Body::Input { input, .. } => input.name(),
                 Body::Text(_) => "text",
                 Body::Thinking(_) => "thinking",

@@ -63,13 +63,11 @@ fn every_kind_of_line_is_told() {
       m1 ide_selection "what is this?" files=1 context=["lines 1 to 2"]
       m2 thinking ""
       m2.2 text "A loom."
-    turn 2 m3
       m3 slash_command "/model opus" files=0 context=[]
       m4 command_output "Set model" files=0 context=[]
-    turn 3 m5
       m5 bash_input "!ls" files=0 context=[]
       m6 bash_output "a.rs" files=0 context=[]
-    turn 4 m7
+    turn 2 m7
       m7 prompt "go on" files=0 context=[]
       m8 trouble API error: status 529, try 1 of 10
       m9 call Bash missing
@@ -80,7 +78,7 @@ fn every_kind_of_line_is_told() {
       m14 compaction Some("auto") dropped=9
       m16 queued_prompt "and this" files=0 context=[]
       m17 event hook: Stop:x: fine
-    turn 5 m18
+    turn 3 m18
       m18 task_notification "Done" files=0 context=[]
     "#);
 }
@@ -109,9 +107,8 @@ u1        user   "<task-notification>\n<task-id>k1</task-id>\n<summary>Agent \"d
 u2 <- u1  user   "<teammate-message teammate_id=\"weaver\" summary=\"done\">\nLeft.\n</teammate-message>\n\n<teammate-message teammate_id=\"dyer\">\nBlue.\n</teammate-message>"
 u3 <- u2  user   "<local-command-stdout>out</local-command-stdout><local-command-stderr>oh</local-command-stderr>"
 "#)), @r#"
-    turn 1 m1
+    turn 1 m2
       m1 task_notification "Agent \"dye\" finished\n28 calls · 96k tokens · 2 min 28 s\n\nIt is <b> & blue.\n\nRead the output file: /tmp/k1" files=0 context=[]
-    turn 2 m2
       m2 teammate_message "weaver: done\n\nLeft.\n\ndyer: Blue." files=0 context=[]
       m3 command_output "out\noh" files=0 context=[]
     "#);
@@ -128,9 +125,8 @@ raw {"type":"user","message":"odd"}
     turn 1 m1
       m1 prompt "first" files=0 context=[]
       m2 queued_prompt "and this" files=0 context=[]
-    turn 2 m3
-      m3 task_notification "Task k1 completed" files=0 context=[]
-    turn 3 m4
+      m3 queued_notification "Task k1 completed" files=0 context=[]
+    turn 2 m4
       m4 unknown None {"type":"user","message":"odd"}
     "#);
 }
@@ -268,7 +264,7 @@ u2 <- a1  user   "Implement the following plan:"
 u3 <- u2  user   [image png]
 "##);
     let titles: Vec<String> = outline(&told.turns).into_iter().map(|line| line.title).collect();
-    assert_eq!(titles, ["Plan: a faster loom", "Implement the following plan:", ""]);
+    assert_eq!(titles, ["Plan: a faster loom", "Implement the following plan:", "[image]"]);
     assert_eq!(told.heading(), Some("Plan: a faster loom"));
 }
 
