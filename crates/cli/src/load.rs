@@ -163,6 +163,7 @@ fn agent(file: &AgentFile, session: Session) -> Result<Agent, CommandError> {
         kind: file.kind,
         agent_type: meta.and_then(|meta| meta.agent_type()),
         description: meta.and_then(|meta| meta.description()),
+        workflow_run: file.run.clone(),
         session,
         spawn: meta.and_then(|meta| meta.tool_use_id()).map(|tool_use_id| Spawn { agent: None, tool_use_id }),
     })

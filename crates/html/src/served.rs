@@ -272,13 +272,16 @@ pub fn changes_page(changes: &[FileChange], title: &str, cwd: Option<&str>, opti
         body.lit("<p class=\"note\">No tool changed a file for good.</p>");
     }
     for file in changes {
-        let before = file.before.as_deref().unwrap_or_default();
-        let hunks = threadline_view::hunks(before, &file.after);
+        let hunks = file.hunks();
         let (added, removed) = threadline_view::Hunk::counts(&hunks);
         body.lit("<section class=\"file\"><h2>")
             .text(words::path(&file.path, cwd))
             .lit("</h2><p class=\"facts\">");
-        body.text(&if file.before.is_none() { "new".to_owned() } else { format!("+{added} −{removed}") });
+        body.text(&match (file.is_new(), file.is_deleted()) {
+            (true, _) => "new".to_owned(),
+            (_, true) => "deleted".to_owned(),
+            _ => format!("+{added} −{removed}"),
+        });
         body.lit(" <span>·</span> ").text(&figure::plural(file.edits as u64, "edit")).lit("</p>");
         for note in &file.notes {
             body.lit("<p class=\"note\">").text(note).lit("</p>");

@@ -1,7 +1,7 @@
 //! Sub-agents: their logs, and the calls that started them, at any depth.
 
 use rustc_hash::FxHashMap;
-use threadline_entry::lens::{AgentResult, Progress};
+use threadline_entry::lens::{AgentResult, Progress, WorkflowResult};
 use threadline_entry::{AgentKind, Kind};
 
 use crate::session::Session;
@@ -32,6 +32,8 @@ pub struct Agent {
     pub agent_type: Option<String>,
     /// What it was asked to do, in a few words.
     pub description: Option<String>,
+    /// The id of the workflow run that it was part of.
+    pub workflow_run: Option<String>,
     /// Its log.
     pub session: Session,
     /// The call that started it, if that can be told.
@@ -127,7 +129,7 @@ impl Family {
         let told =
             |(agent, spawn): (&Agent, &Option<Spawn>)| spawn.is_some() || links.contains_key(&agent.id);
         let all_told = self.agents.iter().zip(&named).all(told);
-        let (by_agent_id, by_prompt) = if all_told { Default::default() } else { self.calls_that_start() };
+        let calls = if all_told { StartingCalls::default() } else { self.starting_calls() };
         let mut taken: Vec<Spawn> = Vec::new();
         for (i, named) in named.into_iter().enumerate() {
             let agent = &self.agents[i];
@@ -137,12 +139,14 @@ impl Family {
             };
             let by_prompt = || {
                 let prompt = first_prompt(&agent.session);
-                let mut calls = by_prompt.iter().filter(|(text, _)| Some(text) == prompt.as_ref());
-                let free = calls.find(|(_, spawn)| spawn.agent != Some(i) && !taken.contains(spawn));
+                let mut same = calls.by_prompt.iter().filter(|(text, _)| Some(text) == prompt.as_ref());
+                let free = same.find(|(_, spawn)| spawn.agent != Some(i) && !taken.contains(spawn));
                 free.map(|(_, spawn)| spawn.clone())
             };
+            let by_run = || calls.by_workflow_run.get(agent.workflow_run.as_ref()?).cloned();
             let spawn = named
-                .or_else(|| by_agent_id.get(&agent.id).cloned())
+                .or_else(|| calls.by_agent_id.get(&agent.id).cloned())
+                .or_else(by_run)
                 .or_else(by_progress)
                 .or_else(by_prompt)
                 .filter(|spawn| spawn.agent != Some(i));
@@ -151,27 +155,29 @@ impl Family {
         }
     }
 
-    /// The calls that name the agent they started, in their result or in progress lines, and all prompts.
-    fn calls_that_start(&self) -> (FxHashMap<String, Spawn>, Vec<(String, Spawn)>) {
-        let mut by_agent_id: FxHashMap<String, Spawn> = FxHashMap::default();
-        let mut by_prompt: Vec<(String, Spawn)> = Vec::new();
+    /// Every call of every session that may have started an agent.
+    fn starting_calls(&self) -> StartingCalls {
+        let mut calls = StartingCalls::default();
         for owner in std::iter::once(None).chain((0..self.agents.len()).map(Some)) {
             let session = self.session(owner);
             for call in session.tool_calls() {
                 let spawn = Spawn { agent: owner, tool_use_id: call.id.clone() };
                 if let Some(id) = started_agent(session, call) {
-                    by_agent_id.entry(id).or_insert_with(|| spawn.clone());
+                    calls.by_agent_id.entry(id).or_insert_with(|| spawn.clone());
+                }
+                if let Some(run) = started_workflow(session, call) {
+                    calls.by_workflow_run.entry(run).or_insert_with(|| spawn.clone());
                 }
                 let input = call.block(session).and_then(|block| block.input());
                 if let Some(prompt) = input.and_then(|input| input.get("prompt")?.as_str()) {
-                    by_prompt.push((prompt.into_owned(), spawn));
+                    calls.by_prompt.push((prompt.into_owned(), spawn));
                 }
             }
             for (agent_id, tool_use_id) in progress_links(session) {
-                by_agent_id.entry(agent_id).or_insert(Spawn { agent: owner, tool_use_id });
+                calls.by_agent_id.entry(agent_id).or_insert(Spawn { agent: owner, tool_use_id });
             }
         }
-        (by_agent_id, by_prompt)
+        calls
     }
 
     /// Who made the call with this id that started agent `started`, whose log may hold a copy of it.
@@ -181,6 +187,28 @@ impl Family {
             .find(|&owner| owner != Some(started) && self.session(owner).tool_call(tool_use_id).is_some())?;
         Some(Spawn { agent, tool_use_id: tool_use_id.to_owned() })
     }
+}
+
+/// The calls that may have started an agent, by what they say of it.
+#[derive(Default)]
+struct StartingCalls {
+    /// By the agent that the result or a progress line names.
+    by_agent_id: FxHashMap<String, Spawn>,
+    /// By the workflow run that the result names.
+    by_workflow_run: FxHashMap<String, Spawn>,
+    /// By the prompt; several calls may have the same one.
+    by_prompt: Vec<(String, Spawn)>,
+}
+
+/// The workflow run that a call's result names: by its id, or by the folder of its transcripts.
+fn started_workflow(session: &Session, call: &crate::ToolCall) -> Option<String> {
+    let at = call.results.first()?;
+    let result: WorkflowResult<'_> = session.entries()[at.entry_idx].tool_use_result()?.of()?;
+    let folder = || {
+        let dir = result.transcript_dir()?;
+        dir.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().map(str::to_owned)
+    };
+    result.run_id().map(Into::into).or_else(folder)
 }
 
 /// The agent that a call's result names.
@@ -304,7 +332,15 @@ impl Agent {
     /// An agent of which no more is known than its id.
     pub fn bare(id: String) -> Self {
         let kind = AgentKind::Task;
-        Self { id, kind, agent_type: None, description: None, session: Session::new(), spawn: None }
+        Self {
+            id,
+            kind,
+            agent_type: None,
+            description: None,
+            workflow_run: None,
+            session: Session::new(),
+            spawn: None,
+        }
     }
 }
 

@@ -109,7 +109,7 @@ impl FileHistory {
                 files.entry(path).or_default().push(known);
             }
         }
-        for FileEdit { agent, entry_idx, at, path, before, after } in family.file_edits() {
+        for FileEdit { agent, entry_idx, at, path, before, after, .. } in family.file_edits() {
             // What a sub-agent did stands in another log; time tells where in the main one it belongs.
             let place = match agent {
                 None => entry_idx,

@@ -27,7 +27,7 @@ mod turn;
 
 pub use agent::{Agent, Family, Inside, Spawn};
 pub use compaction::Compaction;
-pub use file_edit::{FileEdit, FileText};
+pub use file_edit::{FileEdit, FileText, LineHunk};
 pub use file_history::{At, Basis, ChangedFile, FileContent, FileHistory, FileState};
 pub use input::{Input, editor_context, is_caution};
 pub use lineage::{Fork, fork};

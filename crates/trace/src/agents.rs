@@ -114,6 +114,7 @@ pub(crate) fn runs_of(file: &AgentFile, from: u64) -> io::Result<Vec<Run>> {
                 kind: file.kind,
                 agent_type: meta.and_then(|meta| meta.agent_type()),
                 description: meta.and_then(|meta| meta.description()),
+                workflow_run: file.run.clone(),
                 session: piece.session,
                 spawn: spawn.map(|tool_use_id| Spawn { agent: None, tool_use_id }),
             },

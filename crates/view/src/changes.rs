@@ -1,74 +1,160 @@
-//! Net changes: what became of each file that a session touched.
+//! Net changes: each file that a session changed, before its first change and after its last.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
 use similar::TextDiff;
-use threadline_session::{Family, FileText};
+use threadline_session::{Family, FileEdit, FileText, LineHunk};
+
+use crate::diff::Hunk;
 
 /// A file that a session changed: as it was before its first change, and as it was after its last.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileChange {
     /// Its path, as the tools were given it.
     pub path: String,
-    /// Its text before; `None` if it did not exist.
+    /// Its text before; `None` if it did not exist, or if only `parts` are known.
     pub before: Option<String>,
-    /// Its text after.
-    pub after: String,
+    /// Its text after; `None` if it was deleted, or if only `parts` are known.
+    pub after: Option<String>,
+    /// Changed lines, one list per command that changed them, where the log does not have the whole text.
+    pub parts: Vec<Vec<LineHunk>>,
     /// How many calls changed it.
     pub edits: usize,
-    /// What the log cannot know: changes between two edits that no edit made.
+    /// Changes that the log does not have.
     pub notes: Vec<String>,
 }
 
-/// What became of each file, by path. Only changes that tools made through the log's own edits are known;
-/// what a command did shows up only where an edit came after it.
+impl FileChange {
+    /// The hunks to show.
+    pub fn hunks(&self) -> Vec<Hunk> {
+        if self.parts.is_empty() {
+            let text = |text: &Option<String>| text.clone().unwrap_or_default();
+            return crate::diff::hunks(&text(&self.before), &text(&self.after));
+        }
+        self.parts.iter().flatten().map(Hunk::of_lines).collect()
+    }
+
+    /// Whether the session made it.
+    pub fn is_new(&self) -> bool {
+        self.before.is_none() && self.after.is_some()
+    }
+
+    /// Whether the session deleted it.
+    pub fn is_deleted(&self) -> bool {
+        self.before.is_some() && self.after.is_none()
+    }
+
+    /// Adds a further change.
+    fn add(&mut self, edit: FileEdit) {
+        self.edits += 1;
+        if !edit.hunks.is_empty() {
+            if self.edits > 1 && self.parts.is_empty() {
+                return self.note("a shell command changed further lines of it");
+            }
+            // A diff against the last commit repeats the changes that came before.
+            self.parts.retain(|earlier| !repeats(&edit.hunks, earlier));
+            return self.parts.push(edit.hunks);
+        }
+        let after = match edit.after {
+            FileText::Text(after) => Some(after),
+            FileText::Absent => None,
+            FileText::Unknown => {
+                return self.note("a shell command changed it; the log does not have its text");
+            }
+        };
+        let before = edit.before.as_text().map(str::to_owned);
+        let is_first = self.edits == 1;
+        if !self.parts.is_empty() {
+            self.parts.clear();
+            self.note("earlier changes by shell commands are not in this patch");
+            self.before = before;
+        } else if is_first {
+            self.before = before;
+        } else if before.is_some() && before != self.after {
+            self.note("the file was changed between two edits by something else");
+        }
+        self.after = after;
+    }
+
+    fn note(&mut self, note: &str) {
+        if !self.notes.iter().any(|known| known == note) {
+            self.notes.push(note.to_owned());
+        }
+    }
+}
+
+/// Whether hunks hold every change of earlier ones.
+fn repeats(hunks: &[LineHunk], earlier: &[LineHunk]) -> bool {
+    let changed = |hunks: &[LineHunk]| -> Vec<String> {
+        let lines = hunks.iter().flat_map(|hunk| &hunk.lines);
+        lines.filter(|line| line.starts_with(['+', '-'])).cloned().collect()
+    };
+    let mut all = changed(hunks);
+    changed(earlier).iter().all(|line| {
+        let at = all.iter().position(|found| found == line);
+        at.map(|at| all.swap_remove(at)).is_some()
+    })
+}
+
+/// The net change of each file, by path. Known are the edits of tools, and the changes that a shell command's result lists
+/// (from 2.1.300); other commands show only where an edit came after them.
 pub fn changes(family: &Family) -> Vec<FileChange> {
     let mut files: BTreeMap<String, FileChange> = BTreeMap::new();
     for edit in family.file_edits() {
-        let FileText::Text(after) = edit.after else { continue };
-        let before = match edit.before {
-            FileText::Text(before) => Some(before),
-            FileText::Absent | FileText::Unknown => None,
-        };
-        match files.get_mut(&edit.path) {
-            Some(file) => {
-                if file.notes.is_empty() && before.is_some_and(|before| before != file.after) {
-                    file.notes.push("the file was changed between two edits by something else".to_owned());
-                }
-                file.after = after;
-                file.edits += 1;
-            }
-            None => {
-                let path = edit.path.clone();
-                files.insert(edit.path, FileChange { path, before, after, edits: 1, notes: Vec::new() });
-            }
+        if edit.after == FileText::Unknown && !edit.by_command {
+            continue;
         }
+        let path = edit.path.clone();
+        files.entry(path.clone()).or_insert_with(|| FileChange { path, ..FileChange::default() }).add(edit);
     }
-    files.into_values().filter(|file| file.before.as_ref() != Some(&file.after)).collect()
+    let is_change =
+        |file: &FileChange| file.before != file.after || !file.parts.is_empty() || !file.notes.is_empty();
+    files.into_values().filter(is_change).collect()
 }
 
 /// The changes as a patch that `git apply` takes, with paths below `root` made relative to it.
 pub fn patch(changes: &[FileChange], root: Option<&str>) -> String {
     let mut out = String::new();
+    let root = root.map(|root| root.replace('\\', "/").trim_end_matches('/').to_owned() + "/");
     for file in changes {
         let path = file.path.replace('\\', "/");
-        let root = root.map(|root| root.replace('\\', "/").trim_end_matches('/').to_owned() + "/");
         let path =
             root.as_deref().and_then(|root| path.strip_prefix(root)).unwrap_or(path.trim_start_matches('/'));
         for note in &file.notes {
             out.push_str(&format!("# {path}: {note}\n"));
         }
-        out.push_str(&format!("diff --git a/{path} b/{path}\n"));
-        let from = match file.before {
-            Some(_) => format!("a/{path}"),
-            None => {
-                out.push_str("new file mode 100644\n");
-                "/dev/null".to_owned()
-            }
-        };
-        let before = file.before.as_deref().unwrap_or_default();
-        let diff = TextDiff::from_lines(before, &file.after);
-        out.push_str(&diff.unified_diff().header(&from, &format!("b/{path}")).to_string());
+        for hunks in &file.parts {
+            let _ = write!(out, "diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n");
+            hunks.iter().for_each(|hunk| add_hunk(&mut out, hunk));
+        }
+        if !file.parts.is_empty() || file.before == file.after {
+            continue;
+        }
+        let _ = writeln!(out, "diff --git a/{path} b/{path}");
+        let (mut from, mut to) = (format!("a/{path}"), format!("b/{path}"));
+        if file.is_new() {
+            out.push_str("new file mode 100644\n");
+            from = "/dev/null".to_owned();
+        } else if file.is_deleted() {
+            out.push_str("deleted file mode 100644\n");
+            to = "/dev/null".to_owned();
+        }
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let (before, after) = (text(&file.before), text(&file.after));
+        let diff = TextDiff::from_lines(&*before, &*after);
+        out.push_str(&diff.unified_diff().header(&from, &to).to_string());
     }
     out
+}
+
+/// A hunk as a unified diff has it.
+fn add_hunk(out: &mut String, hunk: &LineHunk) {
+    let count = |signs: [char; 2]| hunk.lines.iter().filter(|line| line.starts_with(signs)).count();
+    let (old, new) = (count([' ', '-']), count([' ', '+']));
+    let _ = writeln!(out, "@@ -{},{old} +{},{new} @@", hunk.old_start, hunk.new_start);
+    for line in &hunk.lines {
+        out.push_str(line);
+        out.push('\n');
+    }
 }

@@ -1,9 +1,11 @@
 //! Changes to a text: hunks of lines, and within changed lines the words that changed.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use similar::{ChangeTag, TextDiff};
 use threadline_entry::lens::PatchHunk;
+use threadline_session::LineHunk;
 
 /// A stretch of changed lines with some that stayed around them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,8 +49,23 @@ impl Hunk {
 
     /// A hunk as Claude Code noted it.
     pub fn noted(hunk: PatchHunk<'_>) -> Self {
+        let lines = hunk.lines().into_iter().flat_map(|lines| lines.iter());
+        Self::of_signed_lines(hunk.old_start().unwrap_or(0), hunk.new_start().unwrap_or(0), lines)
+    }
+
+    /// A hunk of an edit.
+    pub fn of_lines(hunk: &LineHunk) -> Self {
+        let lines = hunk.lines.iter().map(|line| Cow::Borrowed(&**line));
+        Self::of_signed_lines(hunk.old_start, hunk.new_start, lines)
+    }
+
+    fn of_signed_lines<'l>(
+        old_start: u64,
+        new_start: u64,
+        signed: impl Iterator<Item = Cow<'l, str>>,
+    ) -> Self {
         let mut lines: Vec<DiffLine> = Vec::new();
-        for line in hunk.lines().into_iter().flat_map(|lines| lines.iter()) {
+        for line in signed {
             let (change, text) = match line.as_bytes().first() {
                 Some(b'+') => (Change::Added, &line[1..]),
                 Some(b'-') => (Change::Removed, &line[1..]),
@@ -60,7 +77,6 @@ impl Hunk {
             lines.push(DiffLine { change, text: text.to_owned(), changed: Vec::new() });
         }
         mark_words(&mut lines);
-        let (old_start, new_start) = (hunk.old_start().unwrap_or(0), hunk.new_start().unwrap_or(0));
         Self { old_start, new_start, lines }
     }
 }

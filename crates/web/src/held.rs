@@ -160,6 +160,7 @@ impl Held {
                 kind: file.kind,
                 agent_type: meta.and_then(|meta| meta.agent_type()),
                 description: meta.and_then(|meta| meta.description()),
+                workflow_run: file.run.clone(),
                 session,
                 spawn: None,
             });
@@ -312,9 +313,9 @@ impl Held {
     pub(crate) fn edits(&self) -> Result<Option<Family>, Missing> {
         let mut size = 0;
         let mut whole = Vec::new();
-        for agent in std::iter::once(None).chain((0..self.agents.len()).map(Some)) {
+        for (agent, calls) in self.family.calls_with_edits() {
             let (session, log) = (self.family.session(agent), self.log(agent));
-            let calls = session.tool_calls().iter().filter(|call| EDITS.contains(&&*call.name));
+            let calls = calls.into_iter().map(|call| &session.tool_calls()[call]);
             let entries: Vec<usize> = calls
                 .flat_map(|call| call.lines().chain(call.results.iter().map(|at| at.entry_idx)))
                 .collect();
@@ -336,9 +337,6 @@ impl Held {
         Ok(Some(family))
     }
 }
-
-/// The tools whose results hold what became of a file.
-const EDITS: &[&str] = &["Write", "Edit", "MultiEdit"];
 
 /// More than this is not put together into one diff.
 const MOST_EDITS: u64 = 64 << 20;

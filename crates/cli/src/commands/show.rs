@@ -5,8 +5,9 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::str::FromStr;
 
-use threadline_session::Family;
+use threadline_session::{Family, ToolCall};
 use threadline_term::{Style, Telegraph, render_outline, render_transcript};
+use threadline_view::figure::plural;
 use threadline_view::{
     Filter, Level, Telling, Transcript, TurnView, changes, findings, outline, patch, wire,
 };
@@ -276,14 +277,18 @@ fn show_patch(cx: &Context, family: &Family) -> Result<Outcome, CommandError> {
     for file in changes.iter().filter(|file| !file.notes.is_empty()) {
         cx.ui.note(&format!("{}: {}", file.path, file.notes.join("; ")));
     }
-    let commands = family
-        .main
-        .tool_calls()
-        .iter()
-        .filter(|call| call.name == "Bash" || call.name == "PowerShell")
-        .count();
+    let is_command = |call: &&ToolCall| matches!(&*call.name, "Bash" | "PowerShell");
+    let commands: usize = family
+        .calls_with_edits()
+        .map(|(agent, calls)| {
+            let all = family.session(agent).tool_calls();
+            let listed = calls.into_iter().map(|call| &all[call]).filter(is_command).count();
+            all.iter().filter(is_command).count() - listed
+        })
+        .sum();
     if commands > 0 {
-        cx.ui.note(&format!("{commands} commands ran; what they changed is not in the log"));
+        let commands = plural(commands as u64, "shell command");
+        cx.ui.note(&format!("{commands} ran whose changes to files are not in the log"));
     }
     Ok(if changes.is_empty() { Outcome::No } else { Outcome::Done })
 }

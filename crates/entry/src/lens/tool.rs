@@ -60,6 +60,28 @@ lens! {
         persisted_output_path: Cow<'a, str> = "persistedOutputPath",
         persisted_output_size: u64 = "persistedOutputSize",
         code: Json<'a> = "code",
+        /// Files that the command changed (from 2.1.300, in a git repository).
+        bash_edit_diff: BashEditDiff<'a> = "bashEditDiff",
+        stale_read_file_state_hint: Cow<'a, str> = "staleReadFileStateHint",
+        timed_out_after_ms: Json<'a> = "timedOutAfterMs",
+    }
+
+    /// The changes that a command made to files.
+    BashEditDiff {
+        files: List<'a, BashEditFile<'a>> = "files",
+        /// How many files changed of which no text is given.
+        more_files: u64 = "moreFiles",
+        changed_files: List<'a, Cow<'a, str>> = "changedFiles",
+        skipped_large: Json<'a> = "skippedLarge",
+        restricted: Json<'a> = "restricted",
+    }
+
+    /// A file that a command changed. Of a file that git tracks, the hunks may be against the last commit.
+    BashEditFile {
+        file_path: Cow<'a, str> = "filePath",
+        hunks: List<'a, PatchHunk<'a>> = "hunks",
+        created: bool = "created",
+        deleted: bool = "deleted",
     }
 
     /// BashOutput.
@@ -161,6 +183,9 @@ lens! {
         error: Cow<'a, str> = "error",
         language: Cow<'a, str> = "language",
         new_source: Cow<'a, str> = "new_source",
+        notebook_path: Cow<'a, str> = "notebook_path",
+        original_file: Cow<'a, str> = "original_file",
+        updated_file: Cow<'a, str> = "updated_file",
     }
 
     /// Grep.

@@ -280,3 +280,22 @@ n1 <- a2  user   "<task-notification>\n<task-id>a7f</task-id></task-notification
       replies: n1 n2
     ");
 }
+
+#[test]
+fn agents_of_a_workflow_are_started_by_the_call_that_names_its_run() {
+    let main = session(
+        r#"
+u1        user   "weave"
+a1 <- u1  reply  m1 tool t1 Workflow {"script":"…"}
+r1 <- a1  result t1 "started" {"status":"async_launched","taskId":"w1","runId":"wf_1"}
+a2 <- r1  reply  m2 tool t2 Workflow {"script":"…"}
+r2 <- a2  result t2 "started" {"status":"async_launched","transcriptDir":"/home/ada/.claude/projects/-p/s1/subagents/workflows/wf_2"}
+"#,
+    );
+    let part_of = |run: &str, id: &str| Agent { workflow_run: Some(run.to_owned()), ..agent(id, None, LOG) };
+    let family =
+        Family::new(main, vec![part_of("wf_1", "a1f"), part_of("wf_2", "a2f"), part_of("wf_3", "a3f")]);
+    let starts: Vec<_> =
+        family.agents.iter().map(|agent| agent.spawn.as_ref().map(|spawn| &*spawn.tool_use_id)).collect();
+    assert_eq!(starts, [Some("t1"), Some("t2"), None]);
+}

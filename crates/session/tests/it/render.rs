@@ -154,7 +154,7 @@ pub(crate) fn is_sound(session: &Session) -> bool {
 pub(crate) fn agent(id: &str, tool_use_id: Option<&str>, notation: &str) -> Agent {
     let spawn = tool_use_id.map(|id| Spawn { agent: None, tool_use_id: id.into() });
     let (kind, session) = (AgentKind::Task, session(notation));
-    Agent { id: id.into(), kind, agent_type: None, description: None, session, spawn }
+    Agent { id: id.into(), kind, agent_type: None, description: None, workflow_run: None, session, spawn }
 }
 
 /// The family: each agent, what started it, and what it said.

@@ -50,7 +50,7 @@ fn applied(files: &[FileChange], root: Option<&str>) -> Option<BTreeMap<String, 
 }
 
 fn expected(files: &[FileChange]) -> BTreeMap<String, String> {
-    files.iter().map(|file| (file.path.clone(), file.after.clone())).collect()
+    files.iter().map(|file| (file.path.clone(), file.after.clone().unwrap_or_default())).collect()
 }
 
 const EDITS: &str = r#"
@@ -98,7 +98,7 @@ fn a_change_that_no_edit_made_is_noted() {
         &EDITS.replace(r#""originalFile":"a\nB\nB\n""#, r#""originalFile":"a\nB\nB\nmore\n""#)
     )));
     assert_eq!(files[0].notes.len(), 1);
-    assert_eq!(files[0].after, "B\nB\nmore\n");
+    assert_eq!(files[0].after.as_deref(), Some("B\nB\nmore\n"));
 }
 
 #[test]
@@ -121,10 +121,97 @@ fn real_edits_lead_to_the_files_that_the_next_edit_found() {
 }
 
 fn check_with_git(changed: &[FileChange], log: &Path) {
-    let texts: Vec<FileChange> = changed.to_vec();
+    // Of the others, git would need a text that the log does not have.
+    let texts: Vec<FileChange> = changed.iter().filter(|file| file.before != file.after).cloned().collect();
     if !texts.is_empty()
         && let Some(applied) = applied(&texts, None)
     {
         assert_eq!(applied, expected(&texts), "{}", log.display());
     }
+}
+
+/// A session of shell commands, each with the `bashEditDiff` that its result has.
+fn commands(first: &str, diffs: &[&str]) -> Vec<FileChange> {
+    let mut notation = format!("u1 user \"go\"\n{first}\n");
+    for (i, diff) in diffs.iter().enumerate() {
+        notation.push_str(&format!(
+            "b{i} reply n{i} tool k{i} Bash {{\"command\":\"x\"}}\ns{i} <- b{i} result k{i} \"\" {{\"stdout\":\"\",\"bashEditDiff\":{diff}}}\n"
+        ));
+    }
+    changes(&family(&log(&notation)))
+}
+
+const READ: &str = r#"a0 reply m0 tool t0 Read {"file_path":"/w/a.txt"}
+r0 <- a0 result t0 "…" {"type":"text","file":{"filePath":"/w/a.txt","content":"hello\nsecond\n","numLines":3,"startLine":1,"totalLines":3}}"#;
+const BYE: &str = r#"{"files":[{"filePath":"/w/a.txt","hunks":[{"oldStart":1,"oldLines":2,"newStart":1,"newLines":2,"lines":["-hello","+bye"," second"]}]}],"moreFiles":0,"changedFiles":["/w/a.txt"]}"#;
+/// The same against the last commit, and one line more.
+const BYE_X: &str = r#"{"files":[{"filePath":"/w/a.txt","hunks":[{"oldStart":1,"oldLines":2,"newStart":1,"newLines":3,"lines":["-hello","+bye"," second","+x"]}]}],"moreFiles":0,"changedFiles":["/w/a.txt"]}"#;
+
+#[test]
+fn changes_of_shell_commands_are_in_the_patch() {
+    // The text is known from a read; the second diff starts from the last commit.
+    insta::assert_snapshot!(patch(&commands(READ, &[BYE, BYE_X]), Some("/w")), @r"
+    diff --git a/a.txt b/a.txt
+    --- a/a.txt
+    +++ b/a.txt
+    @@ -1,2 +1,3 @@
+    -hello
+    +bye
+     second
+    +x
+    ");
+}
+
+#[test]
+fn changed_lines_of_a_file_that_was_never_read_are_in_the_patch() {
+    let files = commands("", &[BYE, BYE_X]);
+    insta::assert_snapshot!(patch(&files, Some("/w")), @r"
+    diff --git a/a.txt b/a.txt
+    --- a/a.txt
+    +++ b/a.txt
+    @@ -1,2 +1,3 @@
+    -hello
+    +bye
+     second
+    +x
+    ");
+    assert_eq!((files[0].edits, files[0].hunks().len()), (2, 1));
+}
+
+#[test]
+fn files_that_commands_make_delete_or_only_name_are_told_apart() {
+    let made = r#"{"files":[{"filePath":"/w/n.txt","hunks":[{"oldStart":1,"oldLines":0,"newStart":1,"newLines":1,"lines":["+no newline","\\ No newline at end of file"]}],"created":true},{"filePath":"/w/d.txt","hunks":[{"oldStart":1,"oldLines":2,"newStart":1,"newLines":0,"lines":["-one","-two"]}],"deleted":true}],"moreFiles":1,"changedFiles":["/w/n.txt","/w/d.txt","/w/bin.dat"]}"#;
+    let files = commands("", &[made]);
+    insta::assert_snapshot!(patch(&files, Some("/w")), @r"
+    # bin.dat: a shell command changed it; the log does not have its text
+    diff --git a/d.txt b/d.txt
+    deleted file mode 100644
+    --- a/d.txt
+    +++ /dev/null
+    @@ -1,2 +0,0 @@
+    -one
+    -two
+    diff --git a/n.txt b/n.txt
+    new file mode 100644
+    --- /dev/null
+    +++ b/n.txt
+    @@ -0,0 +1 @@
+    +no newline
+    \ No newline at end of file
+    ");
+    if let Some(applied) = applied(&files, Some("/w")) {
+        assert_eq!(applied["/w/n.txt"], "no newline");
+        assert_eq!(applied["/w/d.txt"], "");
+    }
+}
+
+#[test]
+fn a_notebook_has_its_texts_in_the_result() {
+    let files = changes(&family(&log(r#"
+u1        user  "go"
+a1 <- u1  reply m1 tool t1 NotebookEdit {"notebook_path":"/w/n.ipynb","new_source":"2"}
+r1 <- a1  result t1 "ok" {"new_source":"2","notebook_path":"/w/n.ipynb","original_file":"{1}\n","updated_file":"{2}\n"}
+"#)));
+    let texts = (files[0].before.as_deref(), files[0].after.as_deref());
+    assert_eq!(texts, (Some("{1}\n"), Some("{2}\n")));
 }

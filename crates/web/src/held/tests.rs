@@ -31,6 +31,7 @@ fn told(file: &SessionFile, book: &Book) -> Transcript {
             kind: agent.kind,
             agent_type: meta.as_ref().and_then(|meta| meta.agent_type()),
             description: meta.as_ref().and_then(|meta| meta.description()),
+            workflow_run: agent.run.clone(),
             session: whole(&agent.path),
             spawn: spawn.map(|tool_use_id| Spawn { agent: None, tool_use_id }),
         }

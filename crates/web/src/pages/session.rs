@@ -326,8 +326,10 @@ pub(crate) fn changes(state: &State, ask: &Ask) -> Result<Answer, Problem> {
         }
         Form::Markdown => Ok(Answer::Text(threadline_view::patch(&changes, cwd.as_deref()))),
         Form::Json => Answer::json(changes.iter().map(|file| {
+            let patch =
+                (!file.parts.is_empty()).then(|| threadline_view::patch(std::slice::from_ref(file), None));
             serde_json::json!({"type": "change", "path": file.path, "edits": file.edits, "notes": file.notes,
-                "before": file.before, "after": file.after})
+                "before": file.before, "after": file.after, "patch": patch})
         })),
     }
 }
