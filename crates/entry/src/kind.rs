@@ -99,4 +99,10 @@ kinds! {
     ApiRequestShape = "api-request-shape",
     /// A message as it was sent in a request.
     ApiRequestBlob = "api-request-blob",
+    /// The session was moved to another working directory (from 2.1.220).
+    Relocated = "relocated",
+    /// The worktree that the session is in (from 2.1.220).
+    WorktreeState = "worktree-state",
+    /// The conversation that a sub-agent starts from (from 2.1.325).
+    ForkContextRef = "fork-context-ref",
 }

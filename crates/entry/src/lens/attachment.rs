@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use super::{Json, List, Origin, lens};
+use super::{Block, Json, List, Mixed, Open, Origin, ReadFile, lens};
 
 lens! {
     /// The body of an `attachment` line. Which fields it has depends on [`AttachmentBody::kind`].
     AttachmentBody {
         kind: Cow<'a, str> = "type",
         /// A string for hooks and listings; an object for files.
-        content: Json<'a> = "content",
+        content: Mixed<'a, AttachedContent<'a>> = "content",
 
         /// `file`, `edited_text_file`, `nested_memory`, `directory`, `compact_file_reference` …
         filename: Cow<'a, str> = "filename",
@@ -26,20 +26,27 @@ lens! {
         duration_ms: f64 = "durationMs",
         stdout: Cow<'a, str> = "stdout",
         stderr: Cow<'a, str> = "stderr",
-        blocking_error: Json<'a> = "blockingError",
+        blocking_error: Mixed<'a, BlockingError<'a>> = "blockingError",
+        /// `hook_stopped_continuation`.
+        message: Cow<'a, str> = "message",
 
         /// `queued_command`: a prompt typed while the model was at work.
-        prompt: Json<'a> = "prompt",
+        prompt: Mixed<'a, Block<'a>> = "prompt",
         command_mode: Cow<'a, str> = "commandMode",
         origin: Origin<'a> = "origin",
         source_uuid: Cow<'a, str> = "source_uuid",
         timestamp: Cow<'a, str> = "timestamp",
+        delivery_id: Cow<'a, str> = "delivery_id",
+        run_id: Cow<'a, str> = "runId",
+        human_turn: Json<'a> = "humanTurn",
+        tools_used_delta: List<'a, Cow<'a, str>> = "toolsUsedDelta",
+        usage: TaskUsage<'a> = "usage",
 
         /// `task_reminder`, `todo_reminder`, `skill_listing`.
         item_count: u64 = "itemCount",
         skill_count: u64 = "skillCount",
         names: List<'a, Cow<'a, str>> = "names",
-        digests: Json<'a> = "digests",
+        digests: Open<'a> = "digests",
         is_initial: bool = "isInitial",
 
         /// `deferred_tools_delta`, `agent_listing_delta`, `mcp_instructions_delta`.
@@ -80,8 +87,11 @@ lens! {
         date: Cow<'a, str> = "date",
 
         /// `environment`, `model`, `instructions`, `session_context`, `prompt_snapshot`, `remote_session_change`.
-        snapshot: Json<'a> = "snapshot",
-        identity: Json<'a> = "identity",
+        snapshot: EnvironmentSnapshot<'a> = "snapshot",
+        changes: List<'a, EnvironmentChange<'a>> = "changes",
+        identity: ModelIdentity<'a> = "identity",
+        files: List<'a, InstructionFile<'a>> = "files",
+        saved_copy_framing: SavedCopyFraming<'a> = "savedCopyFraming",
         text: Cow<'a, str> = "text",
         context: Json<'a> = "context",
         cli_prefix: Json<'a> = "cliPrefix",
@@ -93,13 +103,116 @@ lens! {
         system_prompt: Json<'a> = "systemPrompt",
         system_turns: Json<'a> = "systemTurns",
         tool_change_header: Json<'a> = "toolChangeHeader",
-        tools: Json<'a> = "tools",
+        tools: Open<'a> = "tools",
         commit: Json<'a> = "commit",
         managed_commit: Json<'a> = "managedCommit",
         managed_pr: Json<'a> = "managedPr",
         pr: Json<'a> = "pr",
         send_user_file_hint: Json<'a> = "sendUserFileHint",
         url: Json<'a> = "url",
+
+        /// `budget_usd`.
+        used: f64 = "used",
+        total: f64 = "total",
+        remaining: f64 = "remaining",
+
+        /// `max_turns_reached`.
+        max_turns: u64 = "maxTurns",
+        turn_count: u64 = "turnCount",
+        exit_committed: bool = "exitCommitted",
+
+        /// `structured_output`: the answer, in the shape that was asked for.
+        data: Open<'a> = "data",
+
+        /// `deferred_tools_record`.
+        entries: List<'a, DeferredTool<'a>> = "entries",
+
+        /// `unknown_command_fallback`.
+        command_name: Cow<'a, str> = "commandName",
+        available_command_names: List<'a, Cow<'a, str>> = "availableCommandNames",
+        available_command_count: u64 = "availableCommandCount",
+    }
+
+    /// The objects under `content`: a file that was read, a memory file, a task or a todo.
+    AttachedContent {
+        kind: Cow<'a, str> = "type",
+        file: ReadFile<'a> = "file",
+        path: Cow<'a, str> = "path",
+        content: Cow<'a, str> = "content",
+        raw_content: Cow<'a, str> = "rawContent",
+        content_differs_from_disk: bool = "contentDiffersFromDisk",
+        globs: List<'a, Cow<'a, str>> = "globs",
+        parent: Cow<'a, str> = "parent",
+        id: Cow<'a, str> = "id",
+        subject: Cow<'a, str> = "subject",
+        description: Cow<'a, str> = "description",
+        status: Cow<'a, str> = "status",
+        owner: Cow<'a, str> = "owner",
+        blocks: List<'a, Cow<'a, str>> = "blocks",
+        blocked_by: List<'a, Cow<'a, str>> = "blockedBy",
+        metadata: Open<'a> = "metadata",
+        active_form: Cow<'a, str> = "activeForm",
+        priority: Cow<'a, str> = "priority",
+    }
+
+    /// Why a hook stopped the model.
+    BlockingError {
+        blocking_error: Cow<'a, str> = "blockingError",
+        command: Cow<'a, str> = "command",
+    }
+
+    /// What a background task used.
+    TaskUsage {
+        duration_ms: f64 = "durationMs",
+        tool_uses: u64 = "toolUses",
+        total_tokens: u64 = "totalTokens",
+    }
+
+    /// Where a session runs.
+    EnvironmentSnapshot {
+        working_directory: Cow<'a, str> = "workingDirectory",
+        additional_working_directories: List<'a, Cow<'a, str>> = "additionalWorkingDirectories",
+        is_git_repo: bool = "isGitRepo",
+        is_worktree: bool = "isWorktree",
+        os_version: Cow<'a, str> = "osVersion",
+        platform: Cow<'a, str> = "platform",
+        shell: Cow<'a, str> = "shell",
+    }
+
+    /// A change of the environment.
+    EnvironmentChange {
+        field: Cow<'a, str> = "field",
+        from: Json<'a> = "from",
+        to: Json<'a> = "to",
+    }
+
+    /// The model that a session uses.
+    ModelIdentity {
+        model_id: Cow<'a, str> = "modelId",
+        marketing_name: Cow<'a, str> = "marketingName",
+        knowledge_cutoff: Cow<'a, str> = "knowledgeCutoff",
+    }
+
+    /// A memory file that was loaded.
+    InstructionFile {
+        kind: Cow<'a, str> = "type",
+        path: Cow<'a, str> = "path",
+        content: Cow<'a, str> = "content",
+        globs: List<'a, Cow<'a, str>> = "globs",
+        parent: Cow<'a, str> = "parent",
+    }
+
+    /// How the copy of a file is shown to the model.
+    SavedCopyFraming {
+        enveloped: bool = "enveloped",
+    }
+
+    /// A tool that is loaded when it is asked for.
+    DeferredTool {
+        name: Cow<'a, str> = "name",
+        description: Cow<'a, str> = "description",
+        input_schema: Open<'a> = "input_schema",
+        defer_loading: bool = "defer_loading",
     }
 }
 
@@ -107,20 +220,27 @@ lens! {
 pub const ATTACHMENT_TYPES: &[&str] = &[
     "agent_listing_delta",
     "auto_mode",
+    "budget_usd",
     "command_permissions",
     "compact_file_reference",
     "date",
     "date_change",
     "deferred_tools_delta",
+    "deferred_tools_record",
     "directory",
     "edited_text_file",
     "environment",
     "file",
+    "goal_status",
     "hook_additional_context",
+    "hook_blocking_error",
+    "hook_cancelled",
     "hook_non_blocking_error",
+    "hook_stopped_continuation",
     "hook_success",
     "hook_system_message",
     "instructions",
+    "max_turns_reached",
     "mcp_instructions_delta",
     "model",
     "nested_memory",
@@ -130,7 +250,12 @@ pub const ATTACHMENT_TYPES: &[&str] = &[
     "queued_command",
     "remote_session_change",
     "session_context",
+    "silent_turn_reminder",
     "skill_listing",
+    "structured_output",
     "task_reminder",
     "todo_reminder",
+    "total_tokens_reminder",
+    "ultrathink_effort",
+    "unknown_command_fallback",
 ];

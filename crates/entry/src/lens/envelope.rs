@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{AttachmentBody, Json, List, Message, Moment, ProgressBody, ToolUseResult, lens};
+use super::{AttachmentBody, Content, Json, List, Message, Moment, ProgressBody, Todo, ToolUseResult, lens};
 
 lens! {
     /// What `user`, `assistant`, `system`, `progress` and `attachment` lines have in common.
@@ -59,9 +59,14 @@ lens! {
         is_compact_summary: bool = "isCompactSummary",
         is_visible_in_transcript_only: bool = "isVisibleInTranscriptOnly",
         thinking_metadata: ThinkingMetadata<'a> = "thinkingMetadata",
-        todos: List<'a, Json<'a>> = "todos",
+        todos: List<'a, Todo<'a>> = "todos",
         plan_content: Cow<'a, str> = "planContent",
         image_paste_ids: List<'a, Json<'a>> = "imagePasteIds",
+        summarize_metadata: SummarizeMetadata<'a> = "summarizeMetadata",
+        summarized_turn_prompt_uuids: List<'a, Cow<'a, str>> = "summarizedTurnPromptUuids",
+        holds_persons_words: bool = "holdsPersonsWords",
+        tool_ends_turn: bool = "toolEndsTurn",
+        mcp_call_not_read_only: bool = "mcpCallNotReadOnly",
         classifier_meta_lines: Cow<'a, str> = "classifierMetaLines",
         tool_denial_kind: Cow<'a, str> = "toolDenialKind",
         /// The reply that the person stopped.
@@ -69,6 +74,7 @@ lens! {
         /// The reply that a model refused to finish.
         refused_message_id: Cow<'a, str> = "refusedMessageId",
         queue_skip_attachments: bool = "queueSkipAttachments",
+        queue_transcript_only: bool = "queueTranscriptOnly",
         sandboxed: Json<'a> = "sandboxed",
     }
 
@@ -83,6 +89,15 @@ lens! {
         decision: Cow<'a, str> = "decision",
         reason_type: Cow<'a, str> = "reasonType",
         source: Cow<'a, str> = "source",
+        reason_code: Cow<'a, str> = "reasonCode",
+        grant_scope: Cow<'a, str> = "grantScope",
+        rule_source: Cow<'a, str> = "ruleSource",
+    }
+
+    /// A summary of a part of the conversation.
+    SummarizeMetadata {
+        direction: Cow<'a, str> = "direction",
+        messages_summarized: u64 = "messagesSummarized",
     }
 
     /// Who caused a prompt: `human`, `task-notification` …
@@ -97,7 +112,14 @@ lens! {
         max_thinking_tokens: u64 = "maxThinkingTokens",
         level: Cow<'a, str> = "level",
         disabled: bool = "disabled",
-        triggers: List<'a, Json<'a>> = "triggers",
+        triggers: List<'a, ThinkingTrigger<'a>> = "triggers",
+    }
+
+    /// A word in a prompt that asks the model to think.
+    ThinkingTrigger {
+        start: u64 = "start",
+        end: u64 = "end",
+        text: Cow<'a, str> = "text",
     }
 
     /// What `assistant` lines add.
@@ -108,6 +130,14 @@ lens! {
         /// `rate_limit`, `invalid_request`, `authentication_failed`, `unknown` …
         error: Json<'a> = "error",
         api_error_status: u64 = "apiErrorStatus",
+        api_error: Cow<'a, str> = "apiError",
+        api_error_type: Cow<'a, str> = "apiErrorType",
+        error_details: Json<'a> = "errorDetails",
+        is_aborted_mid_stream: bool = "isAbortedMidStream",
+        failed_response_had_no_tool_call: bool = "failedResponseHadNoToolCall",
+        server_classifier_request: Json<'a> = "serverClassifierRequest",
+        /// Lines of an earlier try of the same reply.
+        supersedes_uuids: List<'a, Cow<'a, str>> = "supersedesUuids",
         effort: Cow<'a, str> = "effort",
         per_turn_effort: Json<'a> = "perTurnEffort",
         attribution_agent: Cow<'a, str> = "attributionAgent",
@@ -136,8 +166,14 @@ lens! {
     AttachmentLine {
         attachment: AttachmentBody<'a> = "attachment",
         /// What the model saw of it (from 2.1.2xx).
-        rendered: Json<'a> = "rendered",
+        rendered: List<'a, Rendered<'a>> = "rendered",
+        rendered_in_human_turn: List<'a, Rendered<'a>> = "renderedInHumanTurn",
         rendered_role: Cow<'a, str> = "renderedRole",
         rendered_beside_tool_result: Json<'a> = "renderedBesideToolResult",
+    }
+
+    /// A text of an attachment as it is sent.
+    Rendered {
+        content: Content<'a> = "content",
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Drift, FromJson, Json, JsonKind, List, Object, lens};
+use super::{Drift, FromJson, Json, JsonKind, List, Mixed, Object, Open, lens};
 use crate::index::Blocks;
 use crate::lens::Lens;
 
@@ -17,11 +17,48 @@ lens! {
         content: Content<'a> = "content",
         stop_reason: Cow<'a, str> = "stop_reason",
         stop_sequence: Cow<'a, str> = "stop_sequence",
-        stop_details: Json<'a> = "stop_details",
+        stop_details: StopDetails<'a> = "stop_details",
         usage: Usage<'a> = "usage",
-        container: Json<'a> = "container",
-        context_management: Json<'a> = "context_management",
-        diagnostics: Json<'a> = "diagnostics",
+        container: Container<'a> = "container",
+        context_management: ContextManagement<'a> = "context_management",
+        diagnostics: Diagnostics<'a> = "diagnostics",
+    }
+
+    /// Why a reply ended, in more words.
+    StopDetails {
+        kind: Cow<'a, str> = "type",
+        category: Cow<'a, str> = "category",
+        explanation: Cow<'a, str> = "explanation",
+    }
+
+    /// The container that code ran in.
+    Container {
+        id: Cow<'a, str> = "id",
+        expires_at: Cow<'a, str> = "expires_at",
+    }
+
+    /// Edits that the API made to the context.
+    ContextManagement {
+        applied_edits: List<'a, ContextEdit<'a>> = "applied_edits",
+    }
+
+    /// One edit that the API made to the context.
+    ContextEdit {
+        kind: Cow<'a, str> = "type",
+        cleared_input_tokens: u64 = "cleared_input_tokens",
+        cleared_tool_uses: u64 = "cleared_tool_uses",
+        cleared_thinking_turns: u64 = "cleared_thinking_turns",
+    }
+
+    /// The API's remarks on a request.
+    Diagnostics {
+        cache_miss_reason: CacheMissReason<'a> = "cache_miss_reason",
+    }
+
+    /// Why the cache was not used.
+    CacheMissReason {
+        kind: Cow<'a, str> = "type",
+        cache_missed_input_tokens: u64 = "cache_missed_input_tokens",
     }
 
     /// The token counts of one reply.
@@ -80,22 +117,81 @@ lens! {
         data: Cow<'a, str> = "data",
         id: Cow<'a, str> = "id",
         name: Cow<'a, str> = "name",
-        input: Json<'a> = "input",
-        caller: Json<'a> = "caller",
+        input: Open<'a> = "input",
+        caller: Caller<'a> = "caller",
         tool_use_id: Cow<'a, str> = "tool_use_id",
         is_error: bool = "is_error",
         content: Content<'a> = "content",
         source: Source<'a> = "source",
         title: Cow<'a, str> = "title",
         context: Json<'a> = "context",
-        citations: Json<'a> = "citations",
+        citations: Mixed<'a, Citation<'a>> = "citations",
         /// Of `tool_reference`.
         tool_name: Cow<'a, str> = "tool_name",
         /// Of `fallback`: the models before and after.
-        from: Json<'a> = "from",
-        to: Json<'a> = "to",
-        cache_control: Json<'a> = "cache_control",
+        from: Mixed<'a, FallbackModel<'a>> = "from",
+        to: Mixed<'a, FallbackModel<'a>> = "to",
+        cache_control: CacheControl<'a> = "cache_control",
         server_name: Cow<'a, str> = "server_name",
+        /// Of search results.
+        url: Cow<'a, str> = "url",
+        page_age: Json<'a> = "page_age",
+        encrypted_content: Cow<'a, str> = "encrypted_content",
+        /// Of `resource` and `resource_link`, from MCP servers.
+        resource: Resource<'a> = "resource",
+        uri: Cow<'a, str> = "uri",
+        mime_type: Cow<'a, str> = "mimeType",
+        description: Cow<'a, str> = "description",
+        annotations: Open<'a> = "annotations",
+        meta: Open<'a> = "_meta",
+    }
+
+    /// Who made a call: the model itself, or code that it wrote.
+    Caller {
+        kind: Cow<'a, str> = "type",
+        tool_id: Cow<'a, str> = "tool_id",
+    }
+
+    /// A place that a text is taken from.
+    Citation {
+        kind: Cow<'a, str> = "type",
+        cited_text: Cow<'a, str> = "cited_text",
+        title: Cow<'a, str> = "title",
+        url: Cow<'a, str> = "url",
+        encrypted_index: Cow<'a, str> = "encrypted_index",
+        source: Cow<'a, str> = "source",
+        document_index: u64 = "document_index",
+        document_title: Cow<'a, str> = "document_title",
+        file_id: Cow<'a, str> = "file_id",
+        start_char_index: u64 = "start_char_index",
+        end_char_index: u64 = "end_char_index",
+        start_page_number: u64 = "start_page_number",
+        end_page_number: u64 = "end_page_number",
+        start_block_index: u64 = "start_block_index",
+        end_block_index: u64 = "end_block_index",
+        search_result_index: u64 = "search_result_index",
+    }
+
+    /// A model that refused, or that answered in its place.
+    FallbackModel {
+        model: Cow<'a, str> = "model",
+    }
+
+    /// A mark up to which a request is cached.
+    CacheControl {
+        kind: Cow<'a, str> = "type",
+        ttl: Cow<'a, str> = "ttl",
+        scope: Cow<'a, str> = "scope",
+    }
+
+    /// A resource of an MCP server.
+    Resource {
+        uri: Cow<'a, str> = "uri",
+        mime_type: Cow<'a, str> = "mimeType",
+        text: Cow<'a, str> = "text",
+        blob: Cow<'a, str> = "blob",
+        name: Cow<'a, str> = "name",
+        meta: Open<'a> = "_meta",
     }
 
     /// The bytes of an image or document.
@@ -105,7 +201,7 @@ lens! {
         data: Cow<'a, str> = "data",
         url: Cow<'a, str> = "url",
         file_id: Cow<'a, str> = "file_id",
-        content: Json<'a> = "content",
+        content: Content<'a> = "content",
     }
 }
 
@@ -129,6 +225,11 @@ pub const BLOCK_TYPES: &[&str] = &[
     "code_execution_tool_result",
     "container_upload",
     "search_result",
+    "advisor_tool_result",
+    "advisor_result",
+    "web_search_tool_result_error",
+    "resource",
+    "resource_link",
 ];
 
 /// The content of a message or a tool result: a string, or a list of blocks.
@@ -176,6 +277,12 @@ impl<'a> Content<'a> {
 }
 
 impl<'a> FromJson<'a> for Content<'a> {
+    type Value = Self;
+
+    fn value(self) -> Self {
+        self
+    }
+
     fn from_json(json: Json<'a>) -> Option<Self> {
         matches!(json.kind(), JsonKind::String | JsonKind::Array).then_some(Self { json, blocks: None })
     }
@@ -187,13 +294,15 @@ impl<'a> FromJson<'a> for Content<'a> {
     }
 
     fn drift(json: Json<'_>, drift: &mut Drift<'_>) {
-        for item in json.items() {
+        // The results of some tools of the API are one block and no list.
+        let one = json.is_object().then_some(json);
+        for item in one.into_iter().chain(json.items()) {
             match item.get("type").and_then(Json::as_str) {
                 Some(kind) if BLOCK_TYPES.contains(&&*kind) => {
                     drift.at(&kind, |drift| Block::drift(item, drift))
                 }
                 Some(kind) => drift.report(&kind),
-                None => {}
+                None => drift.members(item, &[]),
             }
         }
     }

@@ -105,6 +105,12 @@ pub trait Lens<'a>: Copy {
 
 /// A value that a lens can read from a field.
 pub trait FromJson<'a>: Sized {
+    /// The value as callers get it; for most types the type itself.
+    type Value;
+
+    /// The value as callers get it.
+    fn value(self) -> Self::Value;
+
     /// The value, if it is of the expected kind.
     fn from_json(json: Json<'a>) -> Option<Self>;
 
@@ -113,37 +119,136 @@ pub trait FromJson<'a>: Sized {
         Self::from_json(object.get(key)?)
     }
 
-    /// Reports what is unknown inside the value.
-    fn drift(_json: Json<'_>, _drift: &mut Drift<'_>) {}
+    /// Reports the keys inside the value that are unknown: all of them, unless the type says otherwise.
+    fn drift(json: Json<'_>, drift: &mut Drift<'_>) {
+        drift.members(json, &[]);
+        for item in json.items() {
+            Self::drift(item, drift);
+        }
+    }
 }
 
 impl<'a> FromJson<'a> for Cow<'a, str> {
+    type Value = Self;
+
+    fn value(self) -> Self {
+        self
+    }
+
     fn from_json(json: Json<'a>) -> Option<Self> {
         json.as_str()
     }
 }
 
 impl<'a> FromJson<'a> for u64 {
+    type Value = Self;
+
+    fn value(self) -> Self {
+        self
+    }
+
     fn from_json(json: Json<'a>) -> Option<Self> {
         json.as_u64()
     }
 }
 
 impl<'a> FromJson<'a> for f64 {
+    type Value = Self;
+
+    fn value(self) -> Self {
+        self
+    }
+
     fn from_json(json: Json<'a>) -> Option<Self> {
         json.as_f64()
     }
 }
 
 impl<'a> FromJson<'a> for bool {
+    type Value = Self;
+
+    fn value(self) -> Self {
+        self
+    }
+
     fn from_json(json: Json<'a>) -> Option<Self> {
         json.as_bool()
     }
 }
 
+/// A value of any kind. Objects in it have no known keys: see [`Open`] and [`Map`] for those whose keys are data.
 impl<'a> FromJson<'a> for Json<'a> {
+    type Value = Self;
+
+    fn value(self) -> Self {
+        self
+    }
+
     fn from_json(json: Self) -> Option<Self> {
         Some(json)
+    }
+}
+
+/// A value whose keys are data and no part of the format, such as the input of a tool or a schema.
+#[derive(Clone, Copy, Debug)]
+pub struct Open<'a>(Json<'a>);
+
+impl<'a> FromJson<'a> for Open<'a> {
+    type Value = Json<'a>;
+
+    fn value(self) -> Json<'a> {
+        self.0
+    }
+
+    fn from_json(json: Json<'a>) -> Option<Self> {
+        Some(Self(json))
+    }
+
+    fn drift(_json: Json<'_>, _drift: &mut Drift<'_>) {}
+}
+
+/// A value of any kind whose objects, also those in a list, have the fields of the lens `L`.
+#[derive(Clone, Copy, Debug)]
+pub struct Mixed<'a, L>(Json<'a>, PhantomData<fn() -> L>);
+
+impl<'a, L: FromJson<'a>> FromJson<'a> for Mixed<'a, L> {
+    type Value = Json<'a>;
+
+    fn value(self) -> Json<'a> {
+        self.0
+    }
+
+    fn from_json(json: Json<'a>) -> Option<Self> {
+        Some(Self(json, PhantomData))
+    }
+
+    fn drift(json: Json<'_>, drift: &mut Drift<'_>) {
+        match json.kind() {
+            JsonKind::Object => L::drift(json, drift),
+            _ => json.items().for_each(|item| Self::drift(item, drift)),
+        }
+    }
+}
+
+/// An object whose keys are data and whose values are all of one kind, such as paths to backups.
+#[derive(Clone, Copy, Debug)]
+pub struct Map<'a, T>(Json<'a>, PhantomData<fn() -> T>);
+
+impl<'a, T: FromJson<'a>> FromJson<'a> for Map<'a, T> {
+    type Value = Json<'a>;
+
+    fn value(self) -> Json<'a> {
+        self.0
+    }
+
+    fn from_json(json: Json<'a>) -> Option<Self> {
+        json.is_object().then_some(Self(json, PhantomData))
+    }
+
+    fn drift(json: Json<'_>, drift: &mut Drift<'_>) {
+        for (_, value) in json.members() {
+            drift.at("*", |drift| T::drift(value, drift));
+        }
     }
 }
 
@@ -152,6 +257,12 @@ impl<'a> FromJson<'a> for Json<'a> {
 pub struct Moment(pub Millis);
 
 impl<'a> FromJson<'a> for Moment {
+    type Value = Self;
+
+    fn value(self) -> Self {
+        self
+    }
+
     fn from_json(json: Json<'a>) -> Option<Self> {
         timestamp::parse(&json.as_str()?).map(Self)
     }
@@ -192,11 +303,18 @@ impl<'a, T: FromJson<'a>> List<'a, T> {
 }
 
 impl<'a, T: FromJson<'a>> FromJson<'a> for List<'a, T> {
+    type Value = Self;
+
+    fn value(self) -> Self {
+        self
+    }
+
     fn from_json(json: Json<'a>) -> Option<Self> {
         (json.kind() == JsonKind::Array).then_some(Self(json, PhantomData))
     }
 
     fn drift(json: Json<'_>, drift: &mut Drift<'_>) {
+        drift.members(json, &[]);
         for item in json.items() {
             T::drift(item, drift);
         }
@@ -225,10 +343,27 @@ impl Drift<'_> {
     }
 
     /// Reports the members of `json` that none of `lenses` knows.
+    ///
+    /// Where several know a key, they may read it as different kinds of values: the one that knows most of it counts.
     pub(crate) fn members(&mut self, json: Json<'_>, lenses: &[Knows]) {
         for (key, value) in json.members() {
-            if !lenses.iter().any(|knows| knows(key, value, self)) {
-                self.report(&key.name());
+            let mut fewest: Option<Vec<String>> = None;
+            for knows in lenses {
+                let mut found = Vec::new();
+                let mut sink = |path: &str| found.push(path.to_owned());
+                let mut inner = Drift { path: std::mem::take(&mut self.path), sink: &mut sink };
+                let is_known = knows(key, value, &mut inner);
+                self.path = std::mem::take(&mut inner.path);
+                if is_known && fewest.as_ref().is_none_or(|fewest| found.len() < fewest.len()) {
+                    fewest = Some(found);
+                }
+                if fewest.as_ref().is_some_and(Vec::is_empty) {
+                    break;
+                }
+            }
+            match fewest {
+                Some(found) => found.iter().for_each(|path| (self.sink)(path)),
+                None => self.report(&key.name()),
             }
         }
     }
@@ -271,8 +406,8 @@ macro_rules! lens {
         impl<'a> $name<'a> {
             $(
                 $(#[$field_meta])*
-                pub fn $field(self) -> Option<$type> {
-                    <$type as crate::lens::FromJson<'a>>::from_field(self.0, $key)
+                pub fn $field(self) -> Option<<$type as crate::lens::FromJson<'a>>::Value> {
+                    <$type as crate::lens::FromJson<'a>>::from_field(self.0, $key).map(crate::lens::FromJson::value)
                 }
             )*
         }
@@ -298,6 +433,12 @@ macro_rules! lens {
         }
 
         impl<'a> crate::lens::FromJson<'a> for $name<'a> {
+            type Value = Self;
+
+            fn value(self) -> Self {
+                self
+            }
+
             fn from_json(json: crate::json::Json<'a>) -> Option<Self> {
                 json.is_object().then(|| Self(crate::lens::Object::new(json)))
             }

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::{Json, List, lens};
+use super::{Drift, FromJson, Json, List, lens, lenses_of};
+use crate::kind::Kind;
 
 lens! {
     /// The body of a `progress` line. Which fields it has depends on [`ProgressBody::kind`].
@@ -24,8 +25,8 @@ lens! {
         command: Cow<'a, str> = "command",
 
         /// `agent_progress`: a line of the sub-agent, as it would stand in its own file.
-        message: Json<'a> = "message",
-        normalized_messages: List<'a, Json<'a>> = "normalizedMessages",
+        message: InnerLine<'a> = "message",
+        normalized_messages: List<'a, InnerLine<'a>> = "normalizedMessages",
         agent_id: Cow<'a, str> = "agentId",
         prompt: Cow<'a, str> = "prompt",
         resume: Json<'a> = "resume",
@@ -43,6 +44,30 @@ lens! {
         /// `query_update`, `search_results_received`.
         query: Cow<'a, str> = "query",
         result_count: u64 = "resultCount",
+    }
+}
+
+/// A line inside another, as it would be in a log of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct InnerLine<'a>(Json<'a>);
+
+impl<'a> FromJson<'a> for InnerLine<'a> {
+    type Value = Json<'a>;
+
+    fn value(self) -> Json<'a> {
+        self.0
+    }
+
+    fn from_json(json: Json<'a>) -> Option<Self> {
+        Some(Self(json))
+    }
+
+    fn drift(json: Json<'_>, drift: &mut Drift<'_>) {
+        let kind = json.get("type").and_then(Json::as_str);
+        match kind.as_deref().and_then(|kind| lenses_of(Kind::named(kind))) {
+            Some(lenses) => drift.members(json, &lenses),
+            None => drift.members(json, &[]),
+        }
     }
 }
 

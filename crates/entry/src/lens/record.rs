@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Json, Knows, List, Moment, lens};
+use super::{Block, Json, Knows, List, Map, Mixed, Moment, Open, lens};
 use crate::kind::Kind;
 use crate::lens::Lens;
 
@@ -37,7 +37,7 @@ lens! {
         message_id: Cow<'a, str> = "messageId",
         timestamp: Moment = "timestamp",
         /// Path to [`Backup`].
-        tracked_file_backups: Json<'a> = "trackedFileBackups",
+        tracked_file_backups: Map<'a, Backup<'a>> = "trackedFileBackups",
     }
 
     /// Where a file's former content is kept; no name if the file did not exist.
@@ -60,13 +60,19 @@ lens! {
     QueueOperation {
         /// `enqueue`, `dequeue`, `remove` or `popAll`.
         operation: Cow<'a, str> = "operation",
-        content: Json<'a> = "content",
+        content: Mixed<'a, Block<'a>> = "content",
+        /// Why a prompt left the queue, such as `absorbed_mid_turn`.
+        reason: Cow<'a, str> = "reason",
+        command_uuid: Cow<'a, str> = "commandUuid",
+        delivery_id: Cow<'a, str> = "deliveryId",
     }
 
     /// `last-prompt`.
     LastPrompt {
         last_prompt: Cow<'a, str> = "lastPrompt",
         leaf_uuid: Cow<'a, str> = "leafUuid",
+        /// Whether the person chose the leaf, by a rewind.
+        explicit: bool = "explicit",
     }
 
     /// `custom-title`.
@@ -117,7 +123,14 @@ lens! {
 
     /// `content-replacement`.
     ContentReplacement {
-        replacements: Json<'a> = "replacements",
+        replacements: List<'a, Replacement<'a>> = "replacements",
+    }
+
+    /// A text that stands for a content that was moved out.
+    Replacement {
+        kind: Cow<'a, str> = "kind",
+        tool_use_id: Cow<'a, str> = "toolUseId",
+        replacement: Cow<'a, str> = "replacement",
     }
 
     /// `cost-state`: Claude Code's own account, as it stands so far.
@@ -131,7 +144,7 @@ lens! {
         total_lines_removed: u64 = "totalLinesRemoved",
         start_time: f64 = "startTime",
         /// Model to [`ModelUsage`].
-        model_usage: Json<'a> = "modelUsage",
+        model_usage: Map<'a, ModelUsage<'a>> = "modelUsage",
         has_unknown_model_cost: bool = "hasUnknownModelCost",
     }
 
@@ -164,23 +177,49 @@ lens! {
         base: Json<'a> = "base",
         keep: Json<'a> = "keep",
         tail: List<'a, Json<'a>> = "tail",
-        params: Json<'a> = "params",
+        params: Open<'a> = "params",
         shape_hash: Cow<'a, str> = "shapeHash",
         query_source: Cow<'a, str> = "querySource",
-        cache_control: Json<'a> = "cacheControl",
+        cache_control: Open<'a> = "cacheControl",
         request_digest: Json<'a> = "requestDigest",
     }
 
     /// `api-request-shape`: the system prompt and tools of requests.
     ApiRequestShape {
-        shape: Json<'a> = "shape",
+        shape: Open<'a> = "shape",
         shape_hash: Cow<'a, str> = "shapeHash",
     }
 
     /// `api-request-blob`: a second copy of a message.
     ApiRequestBlob {
         hash: Cow<'a, str> = "hash",
-        message: Json<'a> = "message",
+        message: Open<'a> = "message",
+    }
+
+    /// `relocated`: the session was moved to another working directory.
+    Relocated {
+        relocated_cwd: Cow<'a, str> = "relocatedCwd",
+    }
+
+    /// `worktree-state`: the worktree that the session is in; `null` when it leaves it.
+    WorktreeState {
+        worktree_session: WorktreeSession<'a> = "worktreeSession",
+    }
+
+    /// A worktree that a session works in.
+    WorktreeSession {
+        worktree_name: Cow<'a, str> = "worktreeName",
+        worktree_path: Cow<'a, str> = "worktreePath",
+        worktree_branch: Cow<'a, str> = "worktreeBranch",
+        original_cwd: Cow<'a, str> = "originalCwd",
+        pre_enter_original_cwd: Cow<'a, str> = "preEnterOriginalCwd",
+    }
+
+    /// `fork-context-ref`: a sub-agent starts from the conversation of its parent.
+    ForkContextRef {
+        parent_session_id: Cow<'a, str> = "parentSessionId",
+        parent_last_uuid: Cow<'a, str> = "parentLastUuid",
+        context_length: u64 = "contextLength",
     }
 }
 
@@ -207,6 +246,9 @@ pub(crate) fn record_lenses(kind: Kind) -> Option<Knows> {
         Kind::ApiRequest => ApiRequest::knows,
         Kind::ApiRequestShape => ApiRequestShape::knows,
         Kind::ApiRequestBlob => ApiRequestBlob::knows,
+        Kind::Relocated => Relocated::knows,
+        Kind::WorktreeState => WorktreeState::knows,
+        Kind::ForkContextRef => ForkContextRef::knows,
         _ => return None,
     })
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Json, Knows, List, lens};
+use super::{Json, Knows, List, Mixed, Open, lens};
 use crate::lens::Lens;
 
 lens! {
@@ -11,6 +11,63 @@ lens! {
         subtype: Cow<'a, str> = "subtype",
         content: Cow<'a, str> = "content",
         level: Cow<'a, str> = "level",
+        /// Shown to the person and not sent (from 2.1.325).
+        is_display_only: bool = "isDisplayOnly",
+        retracted_message_uuids: List<'a, Cow<'a, str>> = "retractedMessageUuids",
+    }
+
+    /// `local_command`: a command that Claude Code carried out by itself, or its output.
+    LocalCommand {
+        command_run: CommandRun<'a> = "commandRun",
+        command_outcome: Json<'a> = "commandOutcome",
+        context_usage: ContextUsage<'a> = "contextUsage",
+    }
+
+    /// A command with its arguments.
+    CommandRun {
+        command: Cow<'a, str> = "command",
+        args: Cow<'a, str> = "args",
+    }
+
+    /// What `/context` reports.
+    ContextUsage {
+        model: Cow<'a, str> = "model",
+        percentage: f64 = "percentage",
+        total_tokens: u64 = "total_tokens",
+        raw_max_tokens: u64 = "raw_max_tokens",
+        categories: List<'a, ContextPart<'a>> = "categories",
+        skills: List<'a, ContextPart<'a>> = "skills",
+        agents: List<'a, ContextPart<'a>> = "agents",
+        mcp_tools: List<'a, ContextPart<'a>> = "mcp_tools",
+        memory_files: List<'a, ContextPart<'a>> = "memory_files",
+    }
+
+    /// A part of the context and its size.
+    ContextPart {
+        kind: Cow<'a, str> = "kind",
+        name: Cow<'a, str> = "name",
+        source: Cow<'a, str> = "source",
+        path: Cow<'a, str> = "path",
+        server: Cow<'a, str> = "server",
+        tokens: u64 = "tokens",
+    }
+
+    /// `informational`: a message to the person.
+    Informational {
+        prevent_continuation: bool = "preventContinuation",
+        prompt_submit_ending: PromptSubmitEnding<'a> = "promptSubmitEnding",
+    }
+
+    /// How a prompt ended that was not sent.
+    PromptSubmitEnding {
+        ending: PromptEnding<'a> = "ending",
+        prompt_kept: bool = "promptKept",
+    }
+
+    /// Why a prompt was not sent.
+    PromptEnding {
+        kind: Cow<'a, str> = "kind",
+        reason: Cow<'a, str> = "reason",
     }
 
     /// `compact_boundary`: what came before was replaced by a summary.
@@ -29,6 +86,8 @@ lens! {
         /// The tail of the conversation that was kept as it was.
         preserved_segment: PreservedSegment<'a> = "preservedSegment",
         preserved_messages: PreservedMessages<'a> = "preservedMessages",
+        messages_summarized: u64 = "messagesSummarized",
+        running_turn_prompt: Json<'a> = "runningTurnPrompt",
     }
 
     /// The tail that a compaction kept.
@@ -63,12 +122,13 @@ lens! {
     TurnDuration {
         duration_ms: u64 = "durationMs",
         message_count: u64 = "messageCount",
+        pending_background_agent_count: u64 = "pendingBackgroundAgentCount",
     }
 
     /// `stop_hook_summary`: the hooks that ran when the model stopped.
     StopHookSummary {
         hook_count: u64 = "hookCount",
-        hook_infos: List<'a, Json<'a>> = "hookInfos",
+        hook_infos: List<'a, HookInfo<'a>> = "hookInfos",
         hook_errors: List<'a, Json<'a>> = "hookErrors",
         hook_additional_context: List<'a, Json<'a>> = "hookAdditionalContext",
         prevented_continuation: bool = "preventedContinuation",
@@ -77,14 +137,57 @@ lens! {
         tool_use_id: Cow<'a, str> = "toolUseID",
     }
 
+    /// A hook that ran.
+    HookInfo {
+        command: Cow<'a, str> = "command",
+        duration_ms: f64 = "durationMs",
+        prompt_text: Cow<'a, str> = "promptText",
+    }
+
     /// `api_error`: a request failed and will be tried again.
     ApiError {
-        error: Json<'a> = "error",
-        cause: Json<'a> = "cause",
+        error: Mixed<'a, FailedRequest<'a>> = "error",
+        cause: Mixed<'a, ErrorCause<'a>> = "cause",
         retry_in_ms: f64 = "retryInMs",
         retry_attempt: u64 = "retryAttempt",
         max_retries: u64 = "maxRetries",
         source: Cow<'a, str> = "source",
+    }
+
+    /// A failed request, as the client has it, or as the API answered it.
+    FailedRequest {
+        kind: Cow<'a, str> = "type",
+        status: Json<'a> = "status",
+        message: Cow<'a, str> = "message",
+        formatted: Cow<'a, str> = "formatted",
+        cause: Mixed<'a, ErrorCause<'a>> = "cause",
+        /// The API's own error, which may be inside another.
+        error: Mixed<'a, FailedRequest<'a>> = "error",
+        details: Json<'a> = "details",
+        headers: Open<'a> = "headers",
+        request_id: Json<'a> = "requestID",
+        request_id_too: Json<'a> = "requestId",
+        api_request_id: Json<'a> = "request_id",
+        connection: FailedConnection<'a> = "connection",
+        is_network_down: bool = "isNetworkDown",
+        no_response: Json<'a> = "noResponse",
+        rate_limits: Open<'a> = "rateLimits",
+    }
+
+    /// A connection that failed.
+    FailedConnection {
+        code: Cow<'a, str> = "code",
+        message: Cow<'a, str> = "message",
+        is_ssl_error: bool = "isSSLError",
+    }
+
+    /// The system's error behind a failed request.
+    ErrorCause {
+        code: Cow<'a, str> = "code",
+        errno: Json<'a> = "errno",
+        path: Cow<'a, str> = "path",
+        message: Cow<'a, str> = "message",
+        cause: Json<'a> = "cause",
     }
 
     /// `model_refusal_fallback`: one model refused, another answered.
@@ -103,6 +206,8 @@ lens! {
 /// What `system` lines may hold, whatever their subtype.
 pub(crate) const SYSTEM: &[Knows] = &[
     System::knows,
+    LocalCommand::knows,
+    Informational::knows,
     CompactBoundary::knows,
     MicrocompactBoundary::knows,
     TurnDuration::knows,
@@ -119,6 +224,7 @@ pub const SYSTEM_SUBTYPES: &[&str] = &[
     "stop_hook_summary",
     "api_error",
     "local_command",
+    "model_fallback",
     "model_refusal_fallback",
     "informational",
 ];

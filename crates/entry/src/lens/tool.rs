@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Drift, FromJson, Json, JsonKind, Knows, List, Object, Usage, lens};
+use super::{Drift, FromJson, Json, JsonKind, Knows, List, Map, Mixed, Object, Open, Usage, lens};
 use crate::lens::{Content, Lens};
 
 /// What a tool returned.
@@ -36,13 +36,22 @@ impl<'a> ToolUseResult<'a> {
 }
 
 impl<'a> FromJson<'a> for ToolUseResult<'a> {
+    type Value = Self;
+
+    fn value(self) -> Self {
+        self
+    }
+
     fn from_json(json: Json<'a>) -> Option<Self> {
         Some(Self(json))
     }
 
-    /// Which tool it was stands on another line, so a key is known if any tool writes it.
+    /// The call is on another line, so a key is known if any tool writes it.
     fn drift(json: Json<'_>, drift: &mut Drift<'_>) {
-        drift.members(json, RESULTS);
+        match json.kind() {
+            JsonKind::Object => drift.members(json, RESULTS),
+            _ => Content::drift(json, drift),
+        }
     }
 }
 
@@ -56,7 +65,7 @@ lens! {
         no_output_expected: bool = "noOutputExpected",
         return_code_interpretation: Cow<'a, str> = "returnCodeInterpretation",
         background_task_id: Cow<'a, str> = "backgroundTaskId",
-        git_operation: Json<'a> = "gitOperation",
+        git_operation: GitOperation<'a> = "gitOperation",
         persisted_output_path: Cow<'a, str> = "persistedOutputPath",
         persisted_output_size: u64 = "persistedOutputSize",
         code: Json<'a> = "code",
@@ -64,6 +73,40 @@ lens! {
         bash_edit_diff: BashEditDiff<'a> = "bashEditDiff",
         stale_read_file_state_hint: Cow<'a, str> = "staleReadFileStateHint",
         timed_out_after_ms: Json<'a> = "timedOutAfterMs",
+    }
+
+    /// What a command did to a git repository.
+    GitOperation {
+        commit: GitCommit<'a> = "commit",
+        push: GitPush<'a> = "push",
+        branch: GitBranch<'a> = "branch",
+        pr: GitPullRequest<'a> = "pr",
+    }
+
+    /// A commit that a command made.
+    GitCommit {
+        kind: Cow<'a, str> = "kind",
+        sha: Cow<'a, str> = "sha",
+        branch: Cow<'a, str> = "branch",
+    }
+
+    /// A branch that a command pushed.
+    GitPush {
+        branch: Cow<'a, str> = "branch",
+    }
+
+    /// A branch that a command made or changed to.
+    GitBranch {
+        action: Cow<'a, str> = "action",
+        #[doc = "The branch."]
+        reference: Cow<'a, str> = "ref",
+    }
+
+    /// A pull request that a command made or changed.
+    GitPullRequest {
+        action: Cow<'a, str> = "action",
+        number: u64 = "number",
+        url: Cow<'a, str> = "url",
     }
 
     /// The changes that a command made to files.
@@ -124,11 +167,30 @@ lens! {
         base64: Cow<'a, str> = "base64",
         kind: Cow<'a, str> = "type",
         original_size: u64 = "originalSize",
-        dimensions: Json<'a> = "dimensions",
+        dimensions: ImageDimensions<'a> = "dimensions",
         /// Of a notebook.
-        cells: Json<'a> = "cells",
+        cells: List<'a, NotebookCell<'a>> = "cells",
         count: u64 = "count",
         output_dir: Cow<'a, str> = "outputDir",
+    }
+
+    /// The size of an image, as it is and as it is shown.
+    ImageDimensions {
+        original_width: u64 = "originalWidth",
+        original_height: u64 = "originalHeight",
+        display_width: u64 = "displayWidth",
+        display_height: u64 = "displayHeight",
+    }
+
+    /// A cell of a notebook.
+    NotebookCell {
+        cell_type: Cow<'a, str> = "cellType",
+        cell_id: Cow<'a, str> = "cell_id",
+        language: Cow<'a, str> = "language",
+        execution_count: Json<'a> = "execution_count",
+        source: Cow<'a, str> = "source",
+        /// In the formats of the notebook's own tools.
+        outputs: Open<'a> = "outputs",
     }
 
     /// Edit.
@@ -147,10 +209,17 @@ lens! {
     /// MultiEdit.
     MultiEditResult {
         file_path: Cow<'a, str> = "filePath",
-        edits: List<'a, Json<'a>> = "edits",
+        edits: List<'a, TextReplacement<'a>> = "edits",
         original_file_contents: Cow<'a, str> = "originalFileContents",
         structured_patch: List<'a, PatchHunk<'a>> = "structuredPatch",
         user_modified: bool = "userModified",
+    }
+
+    /// One replacement of a MultiEdit.
+    TextReplacement {
+        old_string: Cow<'a, str> = "old_string",
+        new_string: Cow<'a, str> = "new_string",
+        replace_all: bool = "replace_all",
     }
 
     /// Write.
@@ -223,13 +292,24 @@ lens! {
         total_tokens: u64 = "totalTokens",
         total_tool_use_count: u64 = "totalToolUseCount",
         usage: Usage<'a> = "usage",
-        tool_stats: Json<'a> = "toolStats",
+        tool_stats: ToolStats<'a> = "toolStats",
         resolved_model: Cow<'a, str> = "resolvedModel",
         is_async: bool = "isAsync",
         description: Cow<'a, str> = "description",
         output_file: Cow<'a, str> = "outputFile",
         can_read_output_file: bool = "canReadOutputFile",
         can_continue_agent: bool = "canContinueAgent",
+    }
+
+    /// How often a sub-agent called which kind of tool.
+    ToolStats {
+        bash_count: u64 = "bashCount",
+        edit_file_count: u64 = "editFileCount",
+        lines_added: u64 = "linesAdded",
+        lines_removed: u64 = "linesRemoved",
+        other_tool_count: u64 = "otherToolCount",
+        read_count: u64 = "readCount",
+        search_count: u64 = "searchCount",
     }
 
     /// Task, Agent: a teammate was started, which is a session of its own.
@@ -261,11 +341,29 @@ lens! {
     SendMessageResult {
         message: Cow<'a, str> = "message",
         success: bool = "success",
-        routing: Json<'a> = "routing",
+        routing: MessageRouting<'a> = "routing",
         request_id: Cow<'a, str> = "request_id",
         target: Cow<'a, str> = "target",
-        pin: Json<'a> = "pin",
+        pin: MessagePin<'a> = "pin",
         resumed_agent_id: Cow<'a, str> = "resumedAgentId",
+    }
+
+    /// Where a message went.
+    MessageRouting {
+        sender: Cow<'a, str> = "sender",
+        sender_color: Cow<'a, str> = "senderColor",
+        target: Cow<'a, str> = "target",
+        target_color: Cow<'a, str> = "targetColor",
+        summary: Cow<'a, str> = "summary",
+        content: Cow<'a, str> = "content",
+    }
+
+    /// The agent that a name stands for.
+    MessagePin {
+        id: Cow<'a, str> = "id",
+        name: Cow<'a, str> = "name",
+        #[doc = "How the agent is referred to."]
+        reference: Json<'a> = "ref",
     }
 
     /// TodoWrite.
@@ -313,9 +411,15 @@ lens! {
         task_id: Cow<'a, str> = "taskId",
         success: bool = "success",
         updated_fields: List<'a, Cow<'a, str>> = "updatedFields",
-        status_change: Json<'a> = "statusChange",
+        status_change: StatusChange<'a> = "statusChange",
         verification_nudge_needed: bool = "verificationNudgeNeeded",
         error: Cow<'a, str> = "error",
+    }
+
+    /// A task's status before and after.
+    StatusChange {
+        from: Cow<'a, str> = "from",
+        to: Cow<'a, str> = "to",
     }
 
     /// WebFetch.
@@ -331,9 +435,17 @@ lens! {
     /// WebSearch.
     WebSearchResult {
         query: Cow<'a, str> = "query",
-        results: List<'a, Json<'a>> = "results",
+        results: Mixed<'a, SearchHits<'a>> = "results",
         duration_seconds: f64 = "durationSeconds",
         search_count: u64 = "searchCount",
+    }
+
+    /// The hits of one search, or one hit.
+    SearchHits {
+        tool_use_id: Cow<'a, str> = "tool_use_id",
+        content: Mixed<'a, SearchHits<'a>> = "content",
+        title: Cow<'a, str> = "title",
+        url: Cow<'a, str> = "url",
     }
 
     /// EnterPlanMode, ExitPlanMode.
@@ -347,10 +459,31 @@ lens! {
 
     /// AskUserQuestion.
     AskUserQuestionResult {
-        questions: List<'a, Json<'a>> = "questions",
+        questions: List<'a, Question<'a>> = "questions",
         /// Question to answer.
-        answers: Json<'a> = "answers",
-        annotations: Json<'a> = "annotations",
+        answers: Map<'a, Json<'a>> = "answers",
+        annotations: Map<'a, Annotation<'a>> = "annotations",
+    }
+
+    /// A question with its choices.
+    Question {
+        question: Cow<'a, str> = "question",
+        header: Cow<'a, str> = "header",
+        multi_select: bool = "multiSelect",
+        options: List<'a, Choice<'a>> = "options",
+    }
+
+    /// A choice of a question.
+    Choice {
+        label: Cow<'a, str> = "label",
+        description: Cow<'a, str> = "description",
+        preview: Cow<'a, str> = "preview",
+    }
+
+    /// A person's remark on an answer.
+    Annotation {
+        notes: Cow<'a, str> = "notes",
+        preview: Cow<'a, str> = "preview",
     }
 
     /// Skill.
@@ -394,7 +527,7 @@ lens! {
         url: Cow<'a, str> = "url",
         live_subscription: Json<'a> = "liveSubscription",
         count: u64 = "count",
-        findings: List<'a, Json<'a>> = "findings",
+        findings: List<'a, ReviewFinding<'a>> = "findings",
         level: Cow<'a, str> = "level",
         scheduled_for: Json<'a> = "scheduledFor",
         clamped_delay_seconds: f64 = "clampedDelaySeconds",
@@ -403,6 +536,18 @@ lens! {
         stopped: bool = "stopped",
         persistent: bool = "persistent",
         timeout_ms: u64 = "timeoutMs",
+    }
+
+    /// A finding of a review.
+    ReviewFinding {
+        category: Cow<'a, str> = "category",
+        failure_scenario: Cow<'a, str> = "failure_scenario",
+        file: Cow<'a, str> = "file",
+        line: u64 = "line",
+        outcome: Cow<'a, str> = "outcome",
+        short_summary: Cow<'a, str> = "short_summary",
+        summary: Cow<'a, str> = "summary",
+        verdict: Cow<'a, str> = "verdict",
     }
 }
 

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot read its input should fail")]
 
+mod drift;
+
 use proptest::prelude::*;
 use threadline_entry::lens::Lens;
 use threadline_entry::{Code, Ending, Entry, Finding, Kind, Lines, parse_line};

@@ -141,7 +141,7 @@ impl Call<'_> {
             (text("title"), text("url"))
         };
         let (mut links, mut texts) = (Vec::new(), Vec::new());
-        for result in results.into_iter().flat_map(|results| results.iter()) {
+        for result in results.into_iter().flat_map(|results| results.items()) {
             texts.extend(result.as_str().map(|text| text.trim().to_owned()));
             links.extend(result.get("content").into_iter().flat_map(Json::items).map(link));
         }

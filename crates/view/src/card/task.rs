@@ -110,11 +110,12 @@ impl Call<'_> {
     fn task_update(&self) -> Told {
         let result = self.of::<TaskUpdateResult<'_>>();
         let change = result.and_then(|result| result.status_change());
-        let part = |key: &str| change.and_then(|change| Some(change.get(key)?.as_str()?.into_owned()));
+        let from = change.and_then(|change| change.from()).map(Cow::into_owned);
+        let to = change.and_then(|change| change.to()).map(Cow::into_owned);
         let text = format!("#{} {}", self.string("taskId"), self.string("subject")).trim_end().to_owned();
-        let status = part("to").unwrap_or_else(|| self.string("status"));
+        let status = to.unwrap_or_else(|| self.string("status"));
         let detail = self.string("description");
-        let todo = Todo { text: text.clone(), status, before: part("from"), is_new: false, detail };
+        let todo = Todo { text: text.clone(), status, before: from, is_new: false, detail };
         let mut gist = Vec::new();
         match todo.change() {
             Some(change) => gist.push(change),

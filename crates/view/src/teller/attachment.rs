@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use threadline_entry::lens::{AttachmentBody, AttachmentLine, Block, FromJson};
-use threadline_entry::{Json, JsonKind};
-use threadline_session::Session;
+use threadline_entry::lens::{AttachmentBody, AttachmentLine, Block, FromJson, Lens};
+use threadline_entry::{Json, JsonKind, Key};
+use threadline_session::{Input, Session};
 
 use super::below;
 use super::line::{file_of, untagged};
@@ -55,23 +55,63 @@ pub(super) fn attached(session: &Session, entry_idx: usize) -> Option<Body> {
             ("date", body.new_date().or_else(|| body.date()).unwrap_or_default().into_owned())
         }
         "environment" => {
-            let part = |key: &str| Some(body.snapshot()?.get(key)?.as_str()?.into_owned());
-            let parts = ["workingDirectory", "shell", "osVersion"].into_iter().filter_map(part);
-            ("environment", parts.collect::<Vec<_>>().join(", "))
+            let place = body.snapshot();
+            let parts = place.map(|place| [place.working_directory(), place.shell(), place.os_version()]);
+            ("environment", parts.into_iter().flatten().flatten().collect::<Vec<_>>().join(", "))
         }
         "model" => {
-            let part = |key: &str| Some(body.identity()?.get(key)?.as_str()?.into_owned());
-            ("model", part("marketingName").or_else(|| part("modelId")).unwrap_or_default())
+            let name = body.identity().and_then(|model| model.marketing_name().or_else(|| model.model_id()));
+            ("model", name.unwrap_or_default().into_owned())
         }
         "prompt_snapshot" => {
             let size = |json: Option<Json<'_>>| json.map_or(0, |json| json.raw().len() as u64);
             ("system prompt", bytes(size(body.system_prompt()) + size(body.tools())))
         }
+        "budget_usd" => {
+            let dollars = |amount: Option<f64>| format!("${:.4}", amount.unwrap_or(0.0));
+            ("budget", format!("{} of {} used", dollars(body.used()), dollars(body.total())))
+        }
+        "max_turns_reached" => ("turn limit", format!("{} reached", body.max_turns().unwrap_or(0))),
+        "unknown_command_fallback" => {
+            ("unknown command", format!("/{}", body.command_name().unwrap_or_default()))
+        }
+        "structured_output" => {
+            ("structured output", body.data().map(|data| data.raw().to_owned()).unwrap_or_default())
+        }
+        "instructions" => {
+            let files = body.files().into_iter().flat_map(|files| files.iter());
+            let names = files.filter_map(|file| file.path()).collect::<Vec<_>>();
+            ("memory", names.join(", "))
+        }
         // These say how the model is to sign, or nothing at all.
         "session_context" | "remote_session_change" => return None,
-        other => return Some(Body::Event { label: other.replace('_', " "), text: path }),
+        other => {
+            let text = if path.is_empty() { any_text(line, body) } else { path };
+            return Some(Body::Event { label: other.replace('_', " "), text });
+        }
     };
     Some(Body::Event { label: label.to_owned(), text })
+}
+
+/// The text of an attachment of a type without a place of its own: the text that the model gets, else its own fields.
+fn any_text(line: AttachmentLine<'_>, body: AttachmentBody<'_>) -> String {
+    let own = body.text().or_else(|| body.message()).map(Cow::into_owned);
+    let own = own.or_else(|| body.content().map(text_of)).filter(|text| !text.is_empty());
+    let sent = || {
+        let texts =
+            line.rendered().into_iter().flat_map(|texts| texts.iter()).filter_map(|text| text.content());
+        let texts: Vec<String> = texts.map(|text| untagged(Input::Meta, text.text().into_owned())).collect();
+        Some(texts.join("\n")).filter(|text| !text.trim().is_empty())
+    };
+    own.or_else(sent).unwrap_or_else(|| {
+        let is_id = |key: &str| key == "type" || key.to_lowercase().ends_with("id");
+        let fields = body.object().json().members().filter(|(key, _)| !is_id(&key.name()));
+        let field = |(key, value): (Key<'_>, Json<'_>)| {
+            let value = value.as_str().unwrap_or_else(|| value.raw().into());
+            format!("{}: {value}", key.name())
+        };
+        fields.map(field).collect::<Vec<_>>().join(", ")
+    })
 }
 
 /// What a hook did.
@@ -82,6 +122,10 @@ fn hook(body: AttachmentBody<'_>, kind: &str) -> Option<Body> {
     });
     let said = body.content().map(text_of).filter(|said| !said.is_empty());
     Some(match kind {
+        "hook_stopped_continuation" => {
+            let why = body.message().map(Cow::into_owned).or(said).unwrap_or_default();
+            Body::Trouble { label: "hook stopped it".to_owned(), text: join([name.into_owned(), why]) }
+        }
         "hook_non_blocking_error" | "hook_blocking_error" | "hook_cancelled" => {
             let errors = blocked.or_else(|| Some(body.stderr()?.into_owned())).or(said).unwrap_or_default();
             let text = join([name.into_owned(), errors]);

@@ -288,3 +288,34 @@ a1 <- u3  reply  m1 text "Woven."
 "#;
     assert_eq!(heading(local), "weave");
 }
+
+#[test]
+fn attachments_that_carry_text_show_it() {
+    let told = of(r#"
+u1        user   "go"
+x1 <- u1  attach hook_stopped_continuation {"message":"enough now","hookName":"PreToolUse:Bash","hookEvent":"PreToolUse"}
+x2 <- x1  attach goal_status {"goal":"ship it","met":false,"toolUseID":"t1"}
+x3 <- x2  attach max_turns_reached {"maxTurns":2,"turnCount":3}
+x4 <- x3  attach budget_usd {"used":0.25,"total":2,"remaining":1.75}
+x5 <- x4  attach unknown_command_fallback {"commandName":"nonesuch","availableCommandCount":41}
+x6 <- x5  attach structured_output {"data":{"n":2}}
+x7 <- x6  attach next_week {"text":"something new"}
+x8 <- x7  attach silent_turn_reminder +{"rendered":[{"content":"<system-reminder>\nsay something\n</system-reminder>"}]}
+x9 <- x8  attach instructions {"files":[{"type":"Project","path":"/w/CLAUDE.md","content":"…"}]}
+"#);
+    let lines = told.turns[0].items.iter().map(|item| match &item.body {
+        Body::Event { label, text } | Body::Trouble { label, text } => format!("{label}: {text}"),
+        other => format!("{other:?}"),
+    });
+    insta::assert_snapshot!(lines.skip(1).collect::<Vec<_>>().join("\n"), @r#"
+    hook stopped it: PreToolUse:Bash: enough now
+    goal status: goal: ship it, met: false
+    turn limit: 2 reached
+    budget: $0.2500 of $2.0000 used
+    unknown command: /nonesuch
+    structured output: {"n":2}
+    next week: something new
+    silent turn reminder: say something
+    memory: /w/CLAUDE.md
+    "#);
+}

@@ -1,0 +1,125 @@
+//! Keys that no lens knows are named, wherever in a line they are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+use threadline_entry::lens::drift;
+use threadline_entry::{Entry, Kind};
+
+/// The key that is put into every object.
+const NEW: &str = "keyOfNextWeek";
+
+/// Objects whose keys are data and no part of the format.
+const OPEN: &[&str] = &[
+    // Made up by the model, by the schema of a tool.
+    "<tool_use>.input",
+    "<server_tool_use>.input",
+    // Schemas of tools, and answers in a shape that a person asked for.
+    ".input_schema",
+    "attachment.attachment<prompt_snapshot>.tools",
+    "attachment.attachment<structured_output>.data",
+    // Requests, as they are logged a second time.
+    "api-request.params",
+    "api-request.cacheControl",
+    "api-request-shape.shape",
+    "api-request-blob.message",
+    // In the formats of other programs.
+    "<notebook>.file.cells[].outputs",
+    "<task_reminder>.content[].metadata",
+];
+
+/// Objects whose keys are data, with values of a known kind.
+const MAPS: &[&str] = &[
+    "cost-state.modelUsage",
+    "file-history-snapshot.snapshot.trackedFileBackups",
+    "user.toolUseResult.annotations",
+    "user.toolUseResult.answers",
+];
+
+/// The paths of objects in which a new key goes unnoticed, with `[]` for the items of a list.
+fn unnoticed(log: &[u8], seen: &mut BTreeSet<String>) -> BTreeMap<String, usize> {
+    let mut missed = BTreeMap::new();
+    for line in log.split(|byte| *byte == b'\n') {
+        let Ok(Value::Object(line)) = serde_json::from_slice(line) else { continue };
+        let line = Value::Object(line);
+        let entry = Entry::parse(line.to_string().as_bytes()).0;
+        if matches!(entry.kind(), Kind::Unknown | Kind::Untyped | Kind::Bad | Kind::Blank) {
+            continue;
+        }
+        let mut unknown = Vec::new();
+        drift(&entry, &mut |path| unknown.extend(path.rsplit('.').next().map(str::to_owned)));
+        let mut objects = Vec::new();
+        find_objects(&line, entry.kind().name().unwrap_or_default(), &mut Vec::new(), &mut objects);
+        for (path, pointer) in objects {
+            // An unknown key is named itself.
+            let is_named = |key: &String| path.split(['.', '[', '<']).any(|step| step == key);
+            let is_open = unknown.iter().any(is_named)
+                || OPEN.iter().any(|open| path.contains(open))
+                || MAPS.contains(&&*path);
+            if is_open || !seen.insert(path.clone()) {
+                continue;
+            }
+            let mut changed = line.clone();
+            let object = changed.pointer_mut(&pointer).and_then(Value::as_object_mut).unwrap();
+            object.insert(NEW.to_owned(), Value::from(1));
+            let changed = Entry::parse(changed.to_string().as_bytes()).0;
+            let mut is_named = false;
+            drift(&changed, &mut |found| is_named |= found.ends_with(NEW));
+            if !is_named {
+                *missed.entry(path).or_insert(0) += 1;
+            }
+        }
+    }
+    missed
+}
+
+/// Every object in a value: its path, and its JSON pointer.
+fn find_objects(value: &Value, path: &str, pointer: &mut Vec<String>, found: &mut Vec<(String, String)>) {
+    let mut inside = |value: &Value, path: &str, step: String| {
+        pointer.push(step);
+        find_objects(value, path, pointer, found);
+        pointer.pop();
+    };
+    match value {
+        Value::Object(members) => {
+            let name = kind_of(members).map(|kind| format!("{path}<{kind}>"));
+            let path = name.as_deref().filter(|_| path.contains('.')).unwrap_or(path);
+            for (key, value) in members {
+                inside(value, &format!("{path}.{key}"), key.replace('~', "~0").replace('/', "~1"));
+            }
+            let pointer: String = pointer.iter().map(|step| format!("/{step}")).collect();
+            found.push((path.to_owned(), pointer));
+        }
+        Value::Array(items) => {
+            for (i, item) in items.iter().enumerate() {
+                inside(item, &format!("{path}[]"), i.to_string());
+            }
+        }
+        _ => {}
+    }
+}
+
+fn kind_of(members: &Map<String, Value>) -> Option<&str> {
+    members.get("type")?.as_str()
+}
+
+#[test]
+fn a_new_key_is_named_in_every_object_of_every_sample() {
+    let (mut seen, mut missed) = (BTreeSet::new(), BTreeMap::new());
+    for sample in threadline_testkit::samples() {
+        missed.append(&mut unnoticed(&sample.log, &mut seen));
+        for (_, log) in &sample.agents {
+            missed.append(&mut unnoticed(log, &mut seen));
+        }
+    }
+    assert!(missed.is_empty(), "{} of {} kinds of objects: {missed:#?}", missed.len(), seen.len());
+}
+
+#[test]
+fn a_new_key_is_named_in_every_object_of_every_real_log() {
+    let (mut seen, mut missed) = (BTreeSet::new(), BTreeMap::new());
+    for path in threadline_testkit::shared_logs() {
+        missed.append(&mut unnoticed(&std::fs::read(&path).unwrap(), &mut seen));
+    }
+    assert!(missed.is_empty(), "{} of {} kinds of objects: {missed:#?}", missed.len(), seen.len());
+}
