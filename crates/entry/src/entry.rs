@@ -111,7 +111,8 @@ pub fn parse_line(line: &Line<'_>, mut sink: impl FnMut(Entry, Vec<Finding>)) {
     }
 }
 
-/// Cuts `{…}{…}` into its objects; a rest that is none is a piece too. Nothing if it does not begin with an object.
+/// Cuts `{…}{…}` into its objects; a rest that is none is a piece too. Nothing if it does not begin with an object,
+/// unless a whole record follows a torn line.
 fn glued_pieces(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     let mut pieces = Vec::new();
     let Ok(text) = std::str::from_utf8(bytes) else { return pieces };
@@ -120,7 +121,9 @@ fn glued_pieces(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
         let rest = &text[start..];
         let mut walker = Walker::new(rest);
         if walker.object(|walker, _| walker.value()).is_err() {
-            if !pieces.is_empty() {
+            if let Some(record) = record_at_end(rest) {
+                pieces.extend([start..start + record, start + record..text.len()]);
+            } else if !pieces.is_empty() {
                 pieces.push(start..text.len());
             }
             return pieces;
@@ -132,6 +135,21 @@ fn glued_pieces(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
         }
         start = end;
     }
+}
+
+/// Where a record, such as a title, begins at the end of a torn line: a program that appends it may not have closed
+/// the line before.
+fn record_at_end(text: &str) -> Option<usize> {
+    const START: &str = "{\"type\":";
+    let start = text.rfind(START).filter(|start| *start > 0)?;
+    let mut walker = Walker::new(&text[start..]);
+    walker.object(|walker, _| walker.value()).ok()?;
+    let is_end = json::skip_white(&text.as_bytes()[start..], walker.pos()) == text.len() - start;
+    let (entry, _) = Entry::parse(&text.as_bytes()[start..]);
+    let in_conversation =
+        matches!(entry.kind, Kind::User | Kind::Assistant | Kind::System | Kind::Progress | Kind::Attachment);
+    let is_record = entry.kind.name().is_some() && !in_conversation && entry.session_id().is_some();
+    (is_end && is_record).then_some(start)
 }
 
 impl Entry {

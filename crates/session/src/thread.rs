@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 use threadline_entry::Kind;
 
+use crate::input::{Input, is_caution};
 use crate::session::{Parent, Session};
 use crate::tool_call::ResultAt;
 
@@ -65,13 +66,43 @@ impl Session {
                 replies[reply] = true;
             }
         }
-        while self.join_beside(leaf, &replies, &mut members) {}
+        let continued = self.continued_lines();
+        while self.join_beside(leaf, &replies, &continued, &mut members) {}
         members
+    }
+
+    /// The lines that a prompt or a reply continues, directly or further down, by entry.
+    fn continued_lines(&self) -> Vec<bool> {
+        let mut continued = vec![false; self.entries().len()];
+        for idx in (0..self.entries().len()).filter(|&idx| self.in_tree(idx)) {
+            let speaks = match self.input(idx) {
+                Some(input) => !self.is_of_local_command(idx, input),
+                None => self.entries()[idx].kind() == Kind::Assistant,
+            };
+            if !speaks {
+                continue;
+            }
+            for above in self.ancestors(idx).skip(1) {
+                // So are those above it.
+                if std::mem::replace(&mut continued[above], true) {
+                    break;
+                }
+            }
+        }
+        continued
+    }
+
+    /// Whether a line is a command, its output, or the caveat before it.
+    fn is_of_local_command(&self, idx: usize, input: Input) -> bool {
+        let text = || self.entries()[idx].message()?.content()?.as_str();
+        input.is_command_line()
+            || input.is_command_output()
+            || (input == Input::Meta && text().is_some_and(|text| is_caution(&text)))
     }
 
     /// Lets in what hangs beside the walk: other lines of a reply, results of parallel calls, hooks and attachments,
     /// and the boundary of a compaction that kept its tail. Tells whether something hangs on them that stands before.
-    fn join_beside(&self, leaf: usize, replies: &[bool], members: &mut [bool]) -> bool {
+    fn join_beside(&self, leaf: usize, replies: &[bool], continued: &[bool], members: &mut [bool]) -> bool {
         let mut again = false;
         for idx in 0..members.len() {
             if members[idx] || !self.in_tree(idx) || self.is_sidechain(idx) != self.is_sidechain(leaf) {
@@ -86,6 +117,13 @@ impl Session {
                 Kind::User if self.entries()[idx].flag("isCompactSummary") => self.parent_in(idx, members),
                 // What a call brought in, such as a skill, hangs below its result.
                 Kind::User if self.entries()[idx].get("sourceToolUseID").is_some() => {
+                    self.parent_in(idx, members)
+                }
+                // A command that Claude Code carried out by itself is no branch.
+                Kind::User
+                    if !continued[idx]
+                        && self.input(idx).is_some_and(|input| self.is_of_local_command(idx, input)) =>
+                {
                     self.parent_in(idx, members)
                 }
                 Kind::User => self.answers_member(idx, members),

@@ -152,9 +152,7 @@ impl<'w> Tail<'w> {
         let mut tail = Self::default();
         for line in lines_back(bytes) {
             let kind = LineKind::of(line);
-            if kind != LineKind::Conversation {
-                tail.names.look(line, kind);
-            }
+            tail.names.look(line, kind);
             let wanted = [("gitBranch", tail.git_branch.is_none()), ("version", tail.version.is_none())];
             if kind != LineKind::Record && wanted.iter().any(|(_, wanted)| *wanted) {
                 let [branch, version] = leading::members(line, wanted);
@@ -210,9 +208,8 @@ impl<'w> Head<'w> {
             }
         }
         if !named {
-            let records = lines_back(bytes).map(|line| (line, LineKind::of(line)));
-            for (line, kind) in records.filter(|(_, kind)| *kind != LineKind::Conversation) {
-                head.names.look(line, kind);
+            for line in lines_back(bytes) {
+                head.names.look(line, LineKind::of(line));
             }
         }
         head.prompt = search.finish();
@@ -262,6 +259,12 @@ struct Names<'w> {
 
 impl<'w> Names<'w> {
     fn look(&mut self, line: &'w [u8], kind: LineKind) {
+        if kind == LineKind::Conversation {
+            if let Some(record) = record_at_end(line) {
+                self.look(record, LineKind::Record);
+            }
+            return;
+        }
         const NEEDLES: [&str; 5] =
             ["\"customTitle\"", "\"aiTitle\"", "\"lastPrompt\"", "\"summary\"", "\"tag\""];
         // The type of a record stands first and tells at once; other lines have to be searched.
@@ -313,6 +316,12 @@ impl LineKind {
             None => Self::Other,
         }
     }
+}
+
+/// A record with a name at the end of a torn line, which the program that appended it did not close.
+fn record_at_end(line: &[u8]) -> Option<&[u8]> {
+    let record = &line[memmem::rfind(line, RECORD).filter(|start| *start > 0)?..];
+    NAMING.iter().any(|name| record[RECORD.len()..].starts_with(name.as_bytes())).then_some(record)
 }
 
 fn has(line: &[u8], needle: &str) -> bool {

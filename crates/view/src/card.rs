@@ -386,10 +386,14 @@ pub(crate) fn is_refusal(text: &str) -> bool {
     REFUSED.iter().any(|refused| text.starts_with(refused))
 }
 
-/// What went wrong with a call, without the tag around it.
-pub(crate) fn untagged_error(text: &str) -> &str {
-    let bare = text.trim().strip_prefix("<tool_use_error>");
-    bare.and_then(|text| text.strip_suffix("</tool_use_error>")).unwrap_or(text)
+/// The result of a failed call without the tags around the error. Claude Code may append reminders to it.
+pub(crate) fn untagged_error(text: &str) -> Cow<'_, str> {
+    let Some(error) = text.trim().strip_prefix("<tool_use_error>") else { return text.into() };
+    match error.split_once("</tool_use_error>") {
+        Some((error, "")) => error.into(),
+        Some((error, more)) => format!("{error}{more}").into(),
+        None => error.into(),
+    }
 }
 
 /// What stands in a tag.

@@ -8,7 +8,7 @@ use threadline_entry::{AgentKind, Finding, Millis};
 use threadline_session::{Input, Outcome, Round};
 use threadline_usage::Totals;
 
-use crate::card::{Card, is_refusal, untagged_error, went_wrong};
+use crate::card::{Card, is_refusal, went_wrong};
 use crate::indented::indented;
 
 /// A session as a conversation.
@@ -305,7 +305,7 @@ impl CallView {
 
     /// What the model was told, where something went wrong and that says more than the outcome does.
     pub fn complaint(&self) -> Option<&str> {
-        let text = untagged_error(&self.result).trim();
+        let text = self.result.trim();
         // How a command ended is said already.
         let told = text.strip_prefix("Exit code ").filter(|_| matches!(self.card, Card::Command(_)));
         let text = told.map_or(text, |rest| rest.split_once('\n').map_or("", |(_, rest)| rest));

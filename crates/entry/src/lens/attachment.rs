@@ -93,7 +93,7 @@ lens! {
         files: List<'a, InstructionFile<'a>> = "files",
         saved_copy_framing: SavedCopyFraming<'a> = "savedCopyFraming",
         text: Cow<'a, str> = "text",
-        context: Json<'a> = "context",
+        context: SessionContext<'a> = "context",
         cli_prefix: Json<'a> = "cliPrefix",
         context_rendering: Json<'a> = "contextRendering",
         echo_wire_tool_inputs: Json<'a> = "echoWireToolInputs",
@@ -177,6 +177,11 @@ lens! {
         os_version: Cow<'a, str> = "osVersion",
         platform: Cow<'a, str> = "platform",
         shell: Cow<'a, str> = "shell",
+    }
+
+    /// Facts about a session's folder.
+    SessionContext {
+        git_status: Json<'a> = "gitStatus",
     }
 
     /// A change of the environment.

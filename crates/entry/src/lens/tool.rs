@@ -253,6 +253,7 @@ lens! {
         language: Cow<'a, str> = "language",
         new_source: Cow<'a, str> = "new_source",
         notebook_path: Cow<'a, str> = "notebook_path",
+        old_source: Cow<'a, str> = "old_source",
         original_file: Cow<'a, str> = "original_file",
         updated_file: Cow<'a, str> = "updated_file",
     }
@@ -346,6 +347,7 @@ lens! {
         target: Cow<'a, str> = "target",
         pin: MessagePin<'a> = "pin",
         resumed_agent_id: Cow<'a, str> = "resumedAgentId",
+        revived_agent_id: Cow<'a, str> = "revivedAgentId",
     }
 
     /// Where a message went.
@@ -454,6 +456,7 @@ lens! {
         is_agent: bool = "isAgent",
         file_path: Cow<'a, str> = "filePath",
         has_task_tool: bool = "hasTaskTool",
+        plan_was_edited: bool = "planWasEdited",
         message: Cow<'a, str> = "message",
     }
 
@@ -508,6 +511,7 @@ lens! {
         transcript_dir: Cow<'a, str> = "transcriptDir",
         script_path: Cow<'a, str> = "scriptPath",
         status: Cow<'a, str> = "status",
+        summary: Cow<'a, str> = "summary",
     }
 
     /// LSP.
@@ -519,8 +523,13 @@ lens! {
         file_count: u64 = "fileCount",
     }
 
-    /// Artifact, ReportFindings, ScheduleWakeup, Monitor.
+    /// Artifact, ReportFindings, ScheduleWakeup, CronCreate, Monitor.
     SmallResult {
+        id: Cow<'a, str> = "id",
+        human_schedule: Cow<'a, str> = "humanSchedule",
+        next_fire_at: Json<'a> = "nextFireAt",
+        recurring: bool = "recurring",
+        durable: bool = "durable",
         path: Cow<'a, str> = "path",
         title: Cow<'a, str> = "title",
         updated: bool = "updated",

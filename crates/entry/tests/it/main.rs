@@ -169,3 +169,23 @@ proptest! {
         prop_assert_eq!(written(&entries(text.as_bytes())), text.as_bytes());
     }
 }
+
+#[test]
+fn a_record_glued_to_a_torn_line_is_an_entry_of_its_own() {
+    let kinds =
+        |line: &str| entries(line.as_bytes()).into_iter().map(|(entry, _)| entry.kind()).collect::<Vec<_>>();
+    let title = r#"{"type":"custom-title","customTitle":"Loom","sessionId":"s"}"#;
+    assert_eq!(kinds(&format!(r#"{{"type":"user","mess{title}"#)), [Kind::Bad, Kind::CustomTitle]);
+    assert_eq!(
+        kinds(&format!(r#"{{"type":"user"}}{{"torn{title} "#)),
+        [Kind::User, Kind::Bad, Kind::CustomTitle]
+    );
+    // The end of a torn line may be a whole object all the same.
+    for line in [
+        r#"{"type":"user","message":{"content":[{"type":"text","text":"hi"}"#,
+        r#"{"type":"progress","data":{"message":{"type":"user","sessionId":"s"}"#,
+        r#"{"type":"x","a":{"type":"custom-title","customTitle":"no session"}"#,
+    ] {
+        assert_eq!(kinds(line), [Kind::Bad], "{line}");
+    }
+}

@@ -515,3 +515,21 @@ a1 <- u1   reply    m1 thinking "Hm."
 "#;
     assert_snapshot!(paths(notation), @"thread: u1 p1 a1 a2 r1");
 }
+
+#[test]
+fn a_local_command_that_nothing_continues_is_no_branch() {
+    assert_snapshot!(paths(r#"
+u1        user   "one"
+a1 <- u1  reply  m1 text "Done."
+k1 <- a1  user   "<local-command-caveat>Caveat: …</local-command-caveat>"     meta
+c1 <- k1  user   "<command-name>/exit</command-name>"
+o1 <- c1  user   "<local-command-stdout>Bye!</local-command-stdout>"
+u2 <- a1  user   "two"
+a2 <- u2  reply  m2 text "Done."
+c2 <- a1  user   "<command-name>/init</command-name>"
+a3 <- c2  reply  m3 text "Left."
+"#), @r"
+    thread: u1 a1 k1 c1 o1 c2 a3
+    branch from a1: u2 a2
+    ");
+}

@@ -181,3 +181,17 @@ fn a_file_that_is_gone_is_an_error_for_itself_alone() {
     assert_eq!(glances[0].as_ref().unwrap_err().kind(), io::ErrorKind::NotFound);
     assert!(glances[1].as_ref().unwrap().is_listed());
 }
+
+#[test]
+fn a_title_glued_to_a_torn_line_is_seen() {
+    let glance = of(&[
+        PROMPT,
+        r#"{"parentUuid":"1","type":"assistant","message":{"role":"assis{"type":"custom-title","customTitle":"Loom","sessionId":"s"}"#,
+    ]);
+    assert_eq!(glance.custom_title.as_deref(), Some("Loom"));
+    // An object inside a line is no record, whatever it says.
+    let glance = of(&[
+        r#"{"parentUuid":null,"type":"user","message":{"role":"user","content":[{"type":"text","text":"custom-title"}]}}"#,
+    ]);
+    assert_eq!(glance.custom_title, None);
+}

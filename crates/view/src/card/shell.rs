@@ -6,7 +6,7 @@ use threadline_entry::lens::{
     BashOutputResult, BashResult, StopResult, TaskResult, TaskUpdateResult, WorkflowResult,
 };
 
-use super::{Call, Card, CommandCard, Told, first_line, is_refusal, tag, untagged_error};
+use super::{Call, Card, CommandCard, Told, first_line, is_refusal, tag};
 
 impl Call<'_> {
     pub(super) fn command(&self) -> Told {
@@ -80,7 +80,7 @@ impl Call<'_> {
 
     /// What the model was told of the output. How the command ended is said apart.
     fn printed(&self) -> &str {
-        let text = untagged_error(self.text);
+        let text = self.text;
         match exit_code(text) {
             Some(_) => text.trim_start().split_once('\n').map_or("", |(_, rest)| rest),
             None if self.failed && is_refusal(text) => "",

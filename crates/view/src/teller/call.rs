@@ -6,7 +6,7 @@ use threadline_session::{Outcome, ToolCall};
 
 use super::Teller;
 use super::line::file_of;
-use crate::card::{Call, Card, is_agents};
+use crate::card::{Call, Card, is_agents, untagged_error};
 use crate::transcript::{AgentView, CallView};
 
 impl<'f> Teller<'f> {
@@ -18,6 +18,7 @@ impl<'f> Teller<'f> {
         let text = if text.is_empty() { resources(content) } else { text };
         let text = kept_elsewhere(&text).and_then(self.telling.kept).unwrap_or(text);
         let outcome = call.outcome(session);
+        let text = if outcome == Outcome::Error { untagged_error(&text).into_owned() } else { text };
         let data = call.results.first().and_then(|at| session.entries()[at.entry_idx].tool_use_result());
         let failed = outcome != Outcome::Ok;
         let input = block.input();

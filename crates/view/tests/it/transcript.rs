@@ -319,3 +319,17 @@ x9 <- x8  attach instructions {"files":[{"type":"Project","path":"/w/CLAUDE.md",
     memory: /w/CLAUDE.md
     "#);
 }
+
+#[test]
+fn errors_have_no_tags_around_them() {
+    let told = of(r#"
+u1        user   "go"
+a1 <- u1  reply  m1 tool t1 Edit {"file_path":"/a"}
+r1 <- a1  result t1 "<tool_use_error>File not read.</tool_use_error>\n\n<system-reminder>now</system-reminder>" error
+"#);
+    let call = told.turns[0].items.iter().find_map(|item| match &item.body {
+        Body::Call(call) => Some(call),
+        _ => None,
+    });
+    assert_eq!(call.unwrap().result, "File not read.\n\n<system-reminder>now</system-reminder>");
+}
