@@ -189,3 +189,14 @@ fn a_record_glued_to_a_torn_line_is_an_entry_of_its_own() {
         assert_eq!(kinds(line), [Kind::Bad], "{line}");
     }
 }
+
+#[test]
+fn the_document_of_the_format_names_every_type() {
+    use threadline_entry::lens::{ATTACHMENT_TYPES, SYSTEM_SUBTYPES};
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/format.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    let kinds = Kind::NAMED.iter().filter_map(|kind| kind.name());
+    let names = kinds.chain(ATTACHMENT_TYPES.iter().copied()).chain(SYSTEM_SUBTYPES.iter().copied());
+    let missing: Vec<&str> = names.filter(|name| !document.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "not in docs/format.md: {missing:?}");
+}
