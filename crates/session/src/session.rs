@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use threadline_entry::lens::User;
 use threadline_entry::{Code, Entry, Finding, Json, Kind, Lines, Millis, parse_line};
 
@@ -34,8 +34,8 @@ pub struct Session {
     /// Results whose call has not been seen.
     pub(crate) stray_results: FxHashMap<Box<str>, Vec<ResultAt>>,
     queue: Queue,
-    /// The ids of replies that the person stopped.
-    interrupted: FxHashSet<Box<str>>,
+    /// The ids of replies that the person stopped, and the lines that say so.
+    interrupted: FxHashMap<Box<str>, u32>,
     findings: Vec<Finding>,
     /// The active conversation, once somebody asked.
     pub(crate) thread: OnceLock<Thread>,
@@ -228,7 +228,7 @@ impl Session {
         if input == Input::Interrupt
             && let Some(id) = entry.lens::<User<'_>>().and_then(|line| line.interrupted_message_id())
         {
-            self.interrupted.insert(id.into());
+            self.interrupted.insert(id.into(), idx as u32);
         }
         input
     }
@@ -324,9 +324,10 @@ impl Session {
         self.queue.steered_from(entry_idx)
     }
 
-    /// Whether the person stopped a reply, or a call of it that ran. Only newer versions of Claude Code say which.
-    pub(crate) fn is_interrupted(&self, reply: usize) -> bool {
-        self.replies[reply].id.as_deref().is_some_and(|id| self.interrupted.contains(id))
+    /// The line that says that the person stopped a reply, or a call of it that ran. Only newer versions of Claude Code
+    /// say which reply it was.
+    pub fn interrupted_at(&self, reply: usize) -> Option<usize> {
+        self.interrupted.get(self.replies[reply].id.as_deref()?).map(|&idx| idx as usize)
     }
 
     /// The calls that a line holds, by their place in [`Session::tool_calls`].

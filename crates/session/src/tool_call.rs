@@ -130,7 +130,7 @@ impl ToolCall {
         let is_refused = denial.as_deref().map_or_else(|| begins(DENIED), |kind| kind == "user-rejected");
         if denial.as_deref() == Some("interrupted")
             || begins(INTERRUPTED)
-            || (is_refused && session.is_interrupted(self.reply))
+            || (is_refused && session.interrupted_at(self.reply).is_some())
         {
             Outcome::Interrupted
         } else if is_refused || denial.is_some() {

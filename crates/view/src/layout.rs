@@ -14,7 +14,7 @@ use threadline_usage::Totals;
 use crate::card::went_wrong;
 use crate::note::{self, Mark, Note, Notes};
 use crate::outline::{OutlineLine, TitleSource};
-use crate::teller::{Teller, name_agents, name_topic};
+use crate::teller::{Teller, name_agents, name_earlier_command, name_topic};
 use crate::telling::{Telling, facts};
 use crate::transcript::{AgentView, Body, Item, Transcript, TurnView, anchor};
 
@@ -307,10 +307,12 @@ impl Layout {
         let mut needed = entries.to_vec();
         for &idx in entries {
             for call in session.calls_on(idx) {
-                needed.extend(session.tool_calls()[call].results.iter().map(|at| at.entry_idx));
+                let call = &session.tool_calls()[call];
+                needed.extend(call.results.iter().map(|at| at.entry_idx));
+                needed.extend(session.interrupted_at(call.reply));
             }
-            if session.is_boundary(idx) {
-                needed.extend(session.children(idx));
+            if let Some(summary) = session.compaction(idx).and_then(|compaction| compaction.summary) {
+                needed.extend(session.ancestors(summary).take_while(|&above| above != idx));
             }
             needed.extend(session.steered_from(idx));
         }
@@ -321,7 +323,11 @@ impl Layout {
 
     /// Gives items that were told apart from the rest what only the whole session knows.
     pub fn complete(&self, items: &mut [Item]) {
+        let first = self.turns.first().and_then(|turn| line_of(&turn.turn.anchor)).unwrap_or(0);
         for item in items {
+            if item.line_no < first {
+                name_earlier_command(item);
+            }
             match &mut item.body {
                 Body::Compaction { dropped, .. } => {
                     *dropped = self.dropped.get(&item.anchor).copied().unwrap_or(0)
@@ -347,6 +353,11 @@ impl Layout {
     pub fn agents(&self) -> impl Iterator<Item = (&AgentView, &str)> {
         self.agents.iter().flat_map(|(call, agents)| agents.iter().map(move |agent| (agent, &**call)))
     }
+}
+
+/// The line that a turn's anchor names.
+fn line_of(anchor: &str) -> Option<u64> {
+    anchor.strip_prefix('m')?.split('.').next()?.parse().ok()
 }
 
 /// Tells the entries on these lines, in this order, of a session that holds them and what they

@@ -19,6 +19,7 @@ use self::attachment::attached;
 pub(crate) use self::call::{below, name_agents, name_topic};
 pub(crate) use self::line::untagged;
 use self::line::{compacted, event, file_of, progress, queued};
+pub(crate) use self::turn::name_earlier_command;
 use crate::name::short_model;
 use crate::telling::Telling;
 use crate::transcript::{AgentView, Body, Item, anchor};

@@ -52,7 +52,7 @@ impl Teller<'_> {
         let mut items = Vec::new();
         for &idx in &turn.entries {
             let mut more = self.items(idx, compactions);
-            if turn.prompt.is_some_and(|prompt| idx < prompt) {
+            if turn.number == 1 && turn.prompt.is_some_and(|prompt| idx < prompt) {
                 more.iter_mut().for_each(name_earlier_command);
             }
             for item in &more {
@@ -111,7 +111,7 @@ impl Teller<'_> {
 }
 
 /// Turns a command that was run before the first prompt into an event: the prompt comes first in its turn.
-fn name_earlier_command(item: &mut Item) {
+pub(crate) fn name_earlier_command(item: &mut Item) {
     if let Body::Input { input, text, .. } = &mut item.body
         && (input.is_command_line() || input.is_command_output())
     {
