@@ -1,11 +1,13 @@
 //! Turns: a prompt and everything the model did before the next one.
 
-use rustc_hash::FxHashSet;
-use threadline_entry::lens::{AttachmentLine, Block, Progress};
+use std::borrow::Cow;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use threadline_entry::lens::{AttachmentLine, Block, Progress, User};
 use threadline_entry::{Kind, Millis};
 
 use crate::input::{Input, editor_context, is_caution};
-use crate::session::Session;
+use crate::session::{Parent, Session};
 use crate::thread::Thread;
 use crate::tool_call::Outcome;
 
@@ -66,10 +68,21 @@ impl Session {
         let mut turns: Vec<Turn> = Vec::new();
         // Hooks, attachments and what Claude Code puts in before the first prompt go to its turn.
         let mut before = Vec::new();
-        let local = self.local_commands(thread);
-        for &idx in &thread.entries {
+        let ordered = self.parents_first(&thread.entries);
+        let local = self.local_commands(&ordered);
+        // Claude Code's own number of the turn, where it writes one.
+        let mut own_number = None;
+        for &idx in &*ordered {
             let mut input =
                 self.input(idx).filter(|input| input.opens_turn()).filter(|_| !local.contains(&idx));
+            if let Some(number) = self.turn_index(idx) {
+                match own_number {
+                    Some(before) if number == before => input = None,
+                    Some(before) if number > before => input = input.or(self.input(idx)),
+                    _ => {}
+                }
+                own_number = Some(number);
+            }
             // What the editor says, pictures and words of tasks may come on lines of their own before the prompt.
             let waiting =
                 turns.last_mut().filter(|turn| input.is_some_and(|input| self.waits_for(turn, input)));
@@ -106,12 +119,48 @@ impl Session {
         turns
     }
 
+    /// Entries in file order, but each behind its parent: 2.1.300 may write a reply before its prompt.
+    fn parents_first<'e>(&self, entries: &'e [usize]) -> Cow<'e, [usize]> {
+        let parent = |idx: usize| match self.parent(idx) {
+            Parent::Entry(parent) => Some(parent),
+            Parent::Root | Parent::Dangling => None,
+        };
+        if entries.iter().all(|&idx| parent(idx).is_none_or(|parent| parent < idx)) {
+            return Cow::Borrowed(entries);
+        }
+        let mut pending: FxHashSet<usize> = entries.iter().copied().collect();
+        let mut waiting: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
+        let mut ordered = Vec::with_capacity(entries.len());
+        for &idx in entries {
+            if let Some(parent) = parent(idx).filter(|parent| pending.contains(parent)) {
+                waiting.entry(parent).or_default().push(idx);
+                continue;
+            }
+            let mut ready = vec![idx];
+            while let Some(idx) = ready.pop() {
+                ordered.push(idx);
+                pending.remove(&idx);
+                ready.extend(waiting.remove(&idx).into_iter().flatten().rev());
+            }
+        }
+        Cow::Owned(ordered)
+    }
+
+    /// Claude Code's own number of the turn that a line is part of. Lines that cannot begin a turn may carry it, too.
+    fn turn_index(&self, idx: usize) -> Option<u64> {
+        let can_open = |input: Input| {
+            !input.is_command_output() && !matches!(input, Input::ToolResult | Input::CompactSummary)
+        };
+        self.input(idx).filter(|&input| self.entries()[idx].kind() == Kind::User && can_open(input))?;
+        self.entries()[idx].lens::<User<'_>>()?.turn_position()?.turn_index()
+    }
+
     /// The commands that Claude Code carried out by itself, so that no model answered: `/model`, `/cost`. They open no
     /// turn, and Claude Code does not count them either.
-    fn local_commands(&self, thread: &Thread) -> FxHashSet<usize> {
+    fn local_commands(&self, entries: &[usize]) -> FxHashSet<usize> {
         let mut local = FxHashSet::default();
         let (mut answered, mut printed) = (false, false);
-        for &idx in thread.entries.iter().rev() {
+        for &idx in entries.iter().rev() {
             let reply = self.reply_of(idx).map(|reply| &self.replies()[reply]);
             answered |= reply.is_some_and(|reply| !reply.is_synthetic());
             let Some(input) = self.input(idx) else { continue };
@@ -143,7 +192,7 @@ impl Session {
             Kind::Assistant => false,
             _ => self.input(*idx).is_none(),
         };
-        input.is_typed() && turn.entries.iter().all(|idx| is_blank(idx))
+        input.is_typed() && turn.entries.iter().all(is_blank)
     }
 
     /// Whether nobody typed anything beside what the editor says, and pictures.

@@ -567,3 +567,45 @@ q1 <- u1  attach queued_command {"prompt":"also this","commandMode":"prompt"}
 queue remove "and that"
 "#), @"line 6: and that");
 }
+
+#[test]
+fn claude_codes_own_numbers_decide_where_turns_begin() {
+    assert_snapshot!(turns(r#"
+u1        user   "one"            +{"turnPosition":{"promptIndex":1,"turnIndex":1}}
+a1 <- u1  reply  m1 text "Done."
+u2 <- a1  user   "still one"      +{"turnPosition":{"promptIndex":1,"turnIndex":1}}
+a2 <- u2  reply  m2 text "Done."
+k1 <- a2  user   "wake up" meta   +{"turnPosition":{"promptIndex":1,"turnIndex":2}}
+a3 <- k1  reply  m3 text "Awake."
+u3 <- a3  user   "by an older version"
+a4 <- u3  reply  m4 text "Done."
+"#), @r#"
+    turn 1  new_session  "one"
+      [u1 a1 u2 a2]
+      m1  text
+      m2  text
+    turn 2  new_round  "wake up"
+      [k1 a3]
+      m3  text
+    turn 3  new_round  "by an older version"
+      [u3 a4]
+      m4  text
+    "#);
+}
+
+#[test]
+fn a_reply_that_was_written_before_its_prompt_belongs_to_it() {
+    assert_snapshot!(turns(r#"
+a1 <- x1  reply  m1 text "Running."
+a2 <- a1  reply  m1 tool t1 Bash
+u1        user   "run it"
+x1 <- u1  attach date {"date":"2026-11-16"}
+r1 <- a2  result t1 "ok"
+a3 <- r1  reply  m2 text "Done."
+"#), @r#"
+    turn 1  new_session  "run it"
+      [u1 x1 a1 a2 r1 a3]
+      m1  text, Bash(t1) -> ok
+      m2  text
+    "#);
+}

@@ -195,6 +195,7 @@ fn agent(id: &str, call: Option<&str>, notation: &str) -> Agent {
         kind: AgentKind::of(id, false),
         agent_type: Some("Explore".to_owned()),
         description: Some("look around".to_owned()),
+        workflow_run: None,
         session: Session::from_bytes(&log(notation)),
         spawn,
     }
