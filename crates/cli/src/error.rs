@@ -59,12 +59,13 @@ impl CommandError {
 
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "error: {}", self.message)?;
+        // What follows a newline is indented, so that nothing in a message looks like another part of it.
+        writeln!(f, "error: {}", self.message.replace('\n', "\n  "))?;
         for cause in &self.causes {
-            writeln!(f, "cause: {cause}")?;
+            writeln!(f, "cause: {}", cause.replace('\n', "\n  "))?;
         }
         for hint in &self.hints {
-            writeln!(f, "hint: {hint}")?;
+            writeln!(f, "hint: {}", hint.replace('\n', "\n  "))?;
         }
         Ok(())
     }

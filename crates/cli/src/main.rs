@@ -1,6 +1,5 @@
 //! The binary `threadline`: arguments, streams, pager, exit codes, configuration.
 
-#![allow(clippy::print_stderr, reason = "this is the crate that speaks")]
 #![allow(clippy::disallowed_methods, reason = "this is the crate that reads the environment and the clock")]
 
 mod commands;
@@ -16,6 +15,7 @@ mod ui;
 use std::process::ExitCode;
 
 use clap::Parser;
+use threadline_term::{text, visible};
 
 use crate::context::{Context, GlobalArgs};
 
@@ -30,10 +30,14 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(report_panic));
     if is_hook() {
         return run_hook();
     }
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return report_usage(&error),
+    };
     // Before anything is made that would be made again.
     if matches!(cli.command, commands::Command::Serve(_)) {
         commands::serve::give_memory_back();
@@ -43,7 +47,7 @@ fn main() -> ExitCode {
         Ok(outcome) => outcome.into(),
         Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
         Err(error) => {
-            eprint!("{error}");
+            ui::say(&text!("{error}"));
             ExitCode::from(2)
         }
     }
@@ -66,7 +70,33 @@ fn run_hook() -> ExitCode {
         Err(error) => Err(error.to_string()),
     };
     if let Ok(Err(error)) = std::panic::catch_unwind(run) {
-        eprint!("{error}");
+        ui::say(&text!("{error}"));
     }
     ExitCode::SUCCESS
+}
+
+/// Reports a panic like the standard hook, except that its message, which may quote a log, is made visible, and that
+/// a closed stderr is no second panic.
+fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
+    let message = panic.payload_as_str().unwrap_or("unknown");
+    let place = panic.location().map_or_else(String::new, |place| format!(" at {place}"));
+    let backtrace = std::backtrace::Backtrace::capture();
+    ui::say(&text!("threadline panicked{place}:\n  {message}\n"));
+    match backtrace.status() {
+        std::backtrace::BacktraceStatus::Captured => ui::say(&text!("{backtrace}\n")),
+        _ => ui::say(&text!("hint: RUST_BACKTRACE=1 shows where it came from\n")),
+    }
+}
+
+/// Prints the help that was asked for, or what is wrong with the arguments.
+fn report_usage(error: &clap::Error) -> ExitCode {
+    // Messages quote arguments, so with colours they are shown only if there is nothing in the arguments to obey.
+    let is_plain = |arg: std::ffi::OsString| arg.to_str().is_some_and(|arg| visible(arg) == *arg);
+    if std::env::args_os().all(is_plain) {
+        // Nobody reads what cannot be written.
+        let _ = error.print();
+    } else {
+        ui::say(&text!("{}", error.render()));
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

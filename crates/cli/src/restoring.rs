@@ -6,7 +6,6 @@ use std::path::{Component, Path, PathBuf};
 use similar::{ChangeTag, TextDiff};
 use threadline_session::{At, Basis, FileContent, FileHistory, FileText};
 use threadline_store::{self as store, FileDigest, SessionFile, Snapshot, Step};
-use threadline_term::{Label, Page, visible};
 use threadline_view::figure::bytes;
 
 use crate::commands::carry_out;
@@ -244,7 +243,7 @@ impl Restoring {
     }
 
     /// The change from now to then, as `diff -u` writes it.
-    pub(crate) fn diff(&self, page: Page) -> String {
+    pub(crate) fn patch(&self) -> String {
         if self.action == Action::Cannot || self.now.as_deref() == self.content.as_deref() {
             return String::new();
         }
@@ -256,25 +255,7 @@ impl Restoring {
         };
         let (from, to) = (side("a", self.now.is_some()), side("b", self.content.is_some()));
         let Some((now, then)) = self.texts() else { return format!("Binary files {from} and {to} differ\n") };
-        let diff = TextDiff::from_lines(now, then);
-        let mut out = String::new();
-        for line in diff.unified_diff().header(&from, &to).to_string().split_inclusive('\n') {
-            let (text, newline) = line.strip_suffix('\n').map_or((line, ""), |text| (text, "\n"));
-            let painted = match text.as_bytes().first() {
-                _ if text.starts_with("--- ") || text.starts_with("+++ ") => Label::Strong,
-                Some(b'@') => Label::Dim,
-                Some(b'+') => Label::Added,
-                Some(b'-') => Label::Removed,
-                _ => {
-                    out.push_str(&shown(text, page));
-                    out.push_str(newline);
-                    continue;
-                }
-            };
-            out.push_str(&page.paint(painted, &shown(text, page)));
-            out.push_str(newline);
-        }
-        out
+        TextDiff::from_lines(now, then).unified_diff().header(&from, &to).to_string()
     }
 }
 
@@ -312,11 +293,6 @@ fn readable(path: &Path) -> Result<(), CommandError> {
 #[cfg(not(unix))]
 fn readable(_: &Path) -> Result<(), CommandError> {
     Ok(())
-}
-
-/// A line as it can be looked at; into a pipe it goes as it is, so that `patch` takes it.
-fn shown(text: &str, page: Page) -> String {
-    if page.color { visible(text).into_owned() } else { text.to_owned() }
 }
 
 /// What is known of a file.

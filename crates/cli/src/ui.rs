@@ -1,11 +1,13 @@
 //! How threadline speaks: the answer on stdout, the conversation on stderr.
 
+use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::{Child, Command, Stdio};
 
-use threadline_term::Page;
+use threadline_term::{Label, Page, TermText, text};
 
 use crate::env;
+use crate::error::CommandError;
 
 /// When to use colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -50,7 +52,9 @@ impl Ui {
 
     /// Where the answer goes.
     pub(crate) fn answer(&self) -> Answer {
-        Answer { out: Some(Box::new(BufWriter::with_capacity(1 << 16, io::stdout().lock()))), pager: None }
+        let out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        let is_machine = !self.color && !io::stdout().is_terminal();
+        Answer { out: Some(Box::new(out)), pager: None, is_machine }
     }
 
     /// Where a long answer goes: through a pager, if a person is reading.
@@ -59,7 +63,7 @@ impl Ui {
         match pager {
             Some(mut pager) => {
                 let out = pager.stdin.take().map(|stdin| Box::new(stdin) as Box<dyn Write>);
-                Answer { out, pager: Some(pager) }
+                Answer { out, pager: Some(pager), is_machine: false }
             }
             None => self.answer(),
         }
@@ -68,13 +72,13 @@ impl Ui {
     /// Something worth knowing beside the answer.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
-            eprintln!("{text}");
+            say(&text!("{}\n", text.replace('\n', "\n  ")));
         }
     }
 
     /// Something that went wrong with a part of the work.
     pub(crate) fn warn(&self, text: &str) {
-        eprintln!("warning: {text}");
+        say(&text!("warning: {}\n", text.replace('\n', "\n  ")));
     }
 
     /// Tells a person at a terminal how far long work has come. The line is wiped at the end.
@@ -82,6 +86,11 @@ impl Ui {
         let shown = !self.quiet && total > 20 && io::stderr().is_terminal();
         Progress { what, total, shown, done: std::sync::atomic::AtomicUsize::new(0) }
     }
+}
+
+/// Writes to stderr. If that fails, there is nowhere left to report it.
+pub(crate) fn say(text: &TermText) {
+    let _ = io::stderr().lock().write_all(text.as_str().as_bytes());
 }
 
 fn start_pager() -> Option<Child> {
@@ -93,38 +102,114 @@ fn start_pager() -> Option<Child> {
 }
 
 /// A stream for the answer. Must be finished, so that what was written is known to have arrived.
+///
+/// `write!` and `writeln!` format [`TermText`], so whatever comes from a log is visible. There is no way to write
+/// bytes as they are, except as [data](Self::data) that a program reads.
 pub(crate) struct Answer {
     out: Option<Box<dyn Write>>,
     pager: Option<Child>,
+    /// Whether a program reads it: it goes into a pipe or a file, and nobody asked for colours.
+    is_machine: bool,
 }
 
 impl Answer {
+    /// Makes `write!` and `writeln!` work.
+    pub(crate) fn write_fmt(&mut self, args: fmt::Arguments<'_>) -> io::Result<()> {
+        self.text(&TermText::format(args))
+    }
+
+    /// Writes text.
+    pub(crate) fn text(&mut self, text: &TermText) -> io::Result<()> {
+        self.write_bytes(text.as_str().as_bytes())
+    }
+
     /// Writes one JSON object as a line.
-    pub(crate) fn json(&mut self, value: &impl serde::Serialize) -> Result<(), crate::error::CommandError> {
-        serde_json::to_writer(&mut *self, value)?;
-        self.write_all(b"\n")?;
+    pub(crate) fn json(&mut self, value: &impl serde::Serialize) -> Result<(), CommandError> {
+        self.json_text(&serde_json::to_string(value)?)?;
         Ok(())
+    }
+
+    /// Writes JSON as a line. Characters that a terminal might obey are escaped, which changes nothing for a program.
+    pub(crate) fn json_text(&mut self, json: &str) -> io::Result<()> {
+        let mut rest = json;
+        while let Some(at) = rest.find(is_unsafe_in_json) {
+            let (before, after) = rest.split_at(at);
+            self.write_bytes(before.as_bytes())?;
+            let ch = after.chars().next().unwrap_or_default();
+            for unit in ch.encode_utf16(&mut [0; 2]) {
+                self.write_bytes(format!("\\u{unit:04x}").as_bytes())?;
+            }
+            rest = &after[ch.len_utf8()..];
+        }
+        self.write_bytes(rest.as_bytes())?;
+        self.write_bytes(b"\n")
+    }
+
+    /// Writes data that a program reads, such as a patch or a page: byte for byte into a pipe or a file. On a
+    /// terminal it is made visible like all else.
+    pub(crate) fn data(&mut self, data: &str) -> io::Result<()> {
+        if self.is_machine { self.write_bytes(data.as_bytes()) } else { self.text(&data.into()) }
+    }
+
+    /// Writes a patch: as [data](Self::data) for a program, with colours for a person.
+    pub(crate) fn patch(&mut self, page: Page, patch: &str) -> io::Result<()> {
+        if self.is_machine {
+            return self.write_bytes(patch.as_bytes());
+        }
+        for line in patch.split_inclusive('\n') {
+            let (line, newline) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
+            let label = match line.as_bytes().first() {
+                _ if line.starts_with("--- ") || line.starts_with("+++ ") => Label::Strong,
+                Some(b'@') => Label::Dim,
+                Some(b'+') => Label::Added,
+                Some(b'-') => Label::Removed,
+                _ => {
+                    write!(self, "{line}{newline}")?;
+                    continue;
+                }
+            };
+            write!(self, "{}{newline}", page.paint(label, line))?;
+        }
+        Ok(())
+    }
+
+    /// Writes [data](Self::data) that `work` makes piece by piece.
+    pub(crate) fn data_of(
+        &mut self,
+        work: impl FnOnce(&mut dyn Write) -> Result<(), CommandError>,
+    ) -> Result<(), CommandError> {
+        if self.is_machine {
+            return work(self.out.as_mut().map_or(&mut io::sink(), |out| &mut **out));
+        }
+        let mut bytes = Vec::new();
+        work(&mut bytes)?;
+        self.text(&String::from_utf8_lossy(&bytes).into())?;
+        Ok(())
+    }
+
+    /// Sends out what was written so far.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.out.as_mut().map_or(Ok(()), |out| out.flush())
     }
 
     /// Waits until everything is written, and read if a person reads it in a pager.
     pub(crate) fn finish(mut self) -> io::Result<()> {
-        let flushed = self.out.as_mut().map_or(Ok(()), |out| out.flush());
+        let flushed = self.flush();
         self.out = None;
         if let Some(mut pager) = self.pager.take() {
             pager.wait()?;
         }
         flushed
     }
+
+    fn write_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.out.as_mut().map_or(Ok(()), |out| out.write_all(bytes))
+    }
 }
 
-impl Write for Answer {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.out.as_mut().map_or(Ok(bytes.len()), |out| out.write(bytes))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.as_mut().map_or(Ok(()), |out| out.flush())
-    }
+/// Whether a character must be escaped in JSON that may be looked at. What is below U+0020 is escaped already.
+fn is_unsafe_in_json(ch: char) -> bool {
+    ch >= '\u{7f}' && *threadline_term::visible(ch.encode_utf8(&mut [0; 4])) != *ch.encode_utf8(&mut [0; 4])
 }
 
 /// How far long work has come.
@@ -140,15 +225,67 @@ impl Progress {
     pub(crate) fn step(&self) {
         let done = self.done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
         if self.shown && done.is_multiple_of(16) {
-            eprint!("\r{} {done} of {}", self.what, self.total);
+            self.draw(&format!("\r{} {done} of {}", self.what, self.total));
         }
+    }
+}
+
+impl Progress {
+    /// Writes a line of our own over the one before. It matters to nobody if that fails.
+    fn draw(&self, line: &str) {
+        let _ = io::stderr().lock().write_all(line.as_bytes());
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.shown {
-            eprint!("\r\u{1b}[K");
+            self.draw("\r\u{1b}[K");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an answer writes where a program or a person reads it.
+    fn written(is_machine: bool, work: impl FnOnce(&mut Answer)) -> String {
+        #[derive(Clone, Default)]
+        struct Shared(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+        impl Write for Shared {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0.lock().unwrap().write(bytes)
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let shared = Shared::default();
+        let mut answer = Answer { out: Some(Box::new(shared.clone())), pager: None, is_machine };
+        work(&mut answer);
+        answer.finish().unwrap();
+        let bytes = shared.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn only_data_for_a_program_is_written_as_it_is() {
+        let evil = "a\u{1b}[2J\u{9b}b\u{202e}";
+        let shown = "a^[[2J<U+009B>b<U+202E>";
+        for is_machine in [false, true] {
+            assert_eq!(written(is_machine, |answer| write!(answer, "{evil}").unwrap()), shown);
+            assert_eq!(written(is_machine, |answer| answer.text(&evil.into()).unwrap()), shown);
+            let json = written(is_machine, |answer| answer.json(&evil).unwrap());
+            assert_eq!(json, "\"a\\u001b[2J\\u009bb\\u202e\"\n");
+            assert_eq!(serde_json::from_str::<String>(&json).unwrap(), evil);
+            let data = if is_machine { evil } else { shown };
+            assert_eq!(written(is_machine, |answer| answer.data(evil).unwrap()), data);
+            let piecewise =
+                |out: &mut dyn Write| Ok(evil.bytes().try_for_each(|byte| out.write_all(&[byte]))?);
+            assert_eq!(written(is_machine, |answer| answer.data_of(piecewise).unwrap()), data);
+        }
+        let tag = "\u{e0041}";
+        assert_eq!(written(true, |answer| answer.json(&tag).unwrap()), "\"\\udb40\\udc41\"\n");
     }
 }

@@ -84,10 +84,13 @@ mod tests {
     fn colours_are_kept_and_all_else_is_shown() {
         let text = "\u{1b}[1;31merror\u{1b}[0m: \u{1b}[38;5;12mx\u{1b}[39m\u{1b}[2J\u{1b}]0;t\u{7}";
         let styled = colours(text, Style::new());
-        assert_eq!(styled.paint(Page { width: None, color: false, links: false }), "error: x^[[2J^[]0;t^G");
+        assert_eq!(
+            styled.paint(Page { width: None, color: false, links: false }).as_str(),
+            "error: x^[[2J^[]0;t^G"
+        );
         let painted = styled.paint(Page { width: None, color: true, links: false });
         assert!(
-            painted.starts_with("\u{1b}[1m\u{1b}[31merror\u{1b}[0m: \u{1b}[38;5;12mx\u{1b}[0m^[["),
+            painted.as_str().starts_with("\u{1b}[1m\u{1b}[31merror\u{1b}[0m: \u{1b}[38;5;12mx\u{1b}[0m^[["),
             "{painted:?}"
         );
     }

@@ -11,11 +11,13 @@ use crate::ansi::colours;
 use crate::highlight::highlight;
 use crate::markdown;
 use crate::page::{Label, Page, cut};
-use crate::visible;
+use crate::text::TermText;
+use crate::{text, visible};
 
 /// The lines of a call's card, to stand beside an indent.
-pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<String> {
+pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<TermText> {
     let dim = |text: &str| page.paint(Label::Dim, text);
+    let dim_line = |line: &TermText| page.paint(Label::Dim, line);
     let prose = |text: &str| {
         if page.color { markdown::render(text, page, indent) } else { page.wrap(&visible(text), indent) }
     };
@@ -31,7 +33,7 @@ pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<Stri
         }
         Card::Matches { place, files, lines, .. } => {
             let place = (!place.is_empty()).then(|| format!("in {}", visible(place)));
-            let place = place.iter().flat_map(|place| page.wrap(place, indent)).map(|line| dim(&line));
+            let place = place.iter().flat_map(|place| page.wrap(place, indent)).map(|line| dim_line(&line));
             let text = if lines.is_empty() { files.join("\n") } else { lines.clone() };
             place.chain(page.wrap(&visible(&text), indent)).collect()
         }
@@ -39,7 +41,7 @@ pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<Stri
             // What a sub-agent was asked and said stands in its own turns, where they are known.
             let mut lines = Vec::new();
             if call.agents.is_empty() {
-                lines.extend(page.wrap(&visible(prompt), indent).iter().map(|line| dim(line)));
+                lines.extend(page.wrap(prompt, indent).iter().map(dim_line));
             }
             if !call.answer_is_told() {
                 lines.extend(prose(answer));
@@ -60,12 +62,12 @@ pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<Stri
                 let mut lines = marked(mark, &todo.text, page, indent);
                 match lines.last_mut() {
                     Some(last) if last.width() + change.width() <= page.room(indent) => {
-                        last.push_str(&dim(&change));
+                        last.push(dim(&change));
                     }
                     _ => lines.push(dim(&change)),
                 }
                 let detail = page.wrap(visible(&todo.detail).trim_end(), indent + 2);
-                lines.extend(detail.iter().map(|line| dim(&format!("  {line}"))));
+                lines.extend(detail.iter().map(|line| dim_line(&text!("  {line}"))));
                 lines
             })
             .collect(),
@@ -76,7 +78,7 @@ pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<Stri
         Card::Links { links, text, .. } => links
             .iter()
             .flat_map(|(title, url)| {
-                let url = page.paint(Label::Link, &format!("  {}", visible(url)));
+                let url = page.paint(Label::Link, format!("  {}", visible(url)));
                 page.wrap(&visible(title), indent).into_iter().chain([url])
             })
             .chain(prose(text))
@@ -90,7 +92,7 @@ pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<Stri
                     let mark = if question.chose(&option.label) { "◉" } else { "○" };
                     lines.extend(marked(mark, &option.label, page, indent));
                     let meant = page.wrap(&visible(&option.description), indent + 2);
-                    lines.extend(meant.iter().map(|line| dim(&format!("  {line}"))));
+                    lines.extend(meant.iter().map(|line| dim_line(&text!("  {line}"))));
                 }
                 let own = question.own_answer().into_iter();
                 lines.extend(own.flat_map(|answer| marked("◉", &answer, page, indent)));
@@ -105,27 +107,25 @@ pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<Stri
                 let key = format!("{}:", visible(key));
                 let mut lines = page.wrap(&format!("{key} {}", visible(value)), indent + 2).into_iter();
                 let first = lines.next().unwrap_or_default();
-                let first = match first.strip_prefix(&key) {
+                let first = match first.plain().strip_prefix(&key) {
                     Some(rest) => dim(&key) + rest,
                     None => first,
                 };
-                std::iter::once(first).chain(lines.map(|line| format!("  {line}"))).collect::<Vec<_>>()
+                std::iter::once(first).chain(lines.map(|line| text!("  {line}"))).collect::<Vec<_>>()
             })
             .collect(),
     };
     if matches!(call.card, Card::Fields(_) | Card::Message { .. }) && call.outcome == Outcome::Ok {
-        lines
-            .extend(page.wrap(visible(&call.shown_result()).trim_end(), indent).iter().map(|line| dim(line)));
+        lines.extend(page.wrap(call.shown_result().trim_end(), indent).iter().map(dim_line));
     }
     lines.extend(call.files.iter().map(|file| dim(&attached(file))));
     lines
 }
 
 /// Lines behind a mark, one below the other.
-fn marked(mark: &str, text: &str, page: Page, indent: usize) -> Vec<String> {
+fn marked(mark: &str, text: &str, page: Page, indent: usize) -> Vec<TermText> {
     let lines = page.wrap(&visible(text), indent + 2);
-    let line =
-        |(i, line): (usize, String)| if i == 0 { format!("{mark} {line}") } else { format!("  {line}") };
+    let line = |(i, line): (usize, TermText)| if i == 0 { text!("{mark} {line}") } else { text!("  {line}") };
     lines.into_iter().enumerate().map(line).collect()
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn attached(file: &Attached) -> String {
     format!("[{}, {}]", visible(&file.media_type), bytes(file.data.len() as u64 / 4 * 3))
 }
 
-fn command_lines(card: &CommandCard, page: Page, indent: usize) -> Vec<String> {
+fn command_lines(card: &CommandCard, page: Page, indent: usize) -> Vec<TermText> {
     let mut lines = Vec::new();
     if card.command.lines().count() > 1 {
         let command = card.command.trim_end().replace('\t', "    ");
@@ -153,27 +153,27 @@ fn command_lines(card: &CommandCard, page: Page, indent: usize) -> Vec<String> {
 }
 
 /// A file's lines with their numbers.
-fn numbered(path: &str, text: &str, start: u64, page: Page, indent: usize) -> Vec<String> {
+fn numbered(path: &str, text: &str, start: u64, page: Page, indent: usize) -> Vec<TermText> {
     let language = Path::new(path).extension().unwrap_or_default().to_string_lossy().into_owned();
     let text = visible(text);
     let lines = highlight(&text, &language, page);
     let digits = (start as usize + lines.len()).to_string().len();
     let room = page.room(indent + digits + 2);
     let plain: Vec<&str> = text.lines().collect();
-    let number = |i: usize| page.paint(Label::Dim, &format!("{:>digits$} ", start as usize + i));
+    let number = |i: usize| page.paint(Label::Dim, format!("{:>digits$} ", start as usize + i));
     lines
         .iter()
         .enumerate()
         .map(|(i, line)| {
             let fits = plain.get(i).is_none_or(|plain| plain.replace('\t', "    ").width() <= room);
-            let line = if fits { line.clone() } else { cut(plain[i], room) };
-            format!("{}{line}", number(i))
+            let line = if fits { line.clone() } else { cut(plain[i], room).into() };
+            number(i) + line
         })
         .collect()
 }
 
 /// Hunks with line numbers, signs, and the words that changed.
-pub(crate) fn diff_lines(hunks: &[Hunk], page: Page, indent: usize) -> Vec<String> {
+pub(crate) fn diff_lines(hunks: &[Hunk], page: Page, indent: usize) -> Vec<TermText> {
     let mut out = Vec::new();
     for (i, hunk) in hunks.iter().enumerate() {
         if i > 0 {
@@ -188,17 +188,14 @@ pub(crate) fn diff_lines(hunks: &[Hunk], page: Page, indent: usize) -> Vec<Strin
             old += u64::from(line.change != Change::Added);
             new += u64::from(line.change != Change::Removed);
             let number = if hunk.new_start == 0 { String::new() } else { format!("{number:>5} ") };
-            out.push(format!(
-                "{}{}",
-                page.paint(Label::Dim, &number),
-                diff_line(line, page, indent + number.len() + 2)
-            ));
+            let line = diff_line(line, page, indent + number.len() + 2);
+            out.push(page.paint(Label::Dim, number) + line);
         }
     }
     out
 }
 
-fn diff_line(line: &DiffLine, page: Page, indent: usize) -> String {
+fn diff_line(line: &DiffLine, page: Page, indent: usize) -> TermText {
     let (sign, label, word) = match line.change {
         Change::Kept => (" ", Label::Dim, Label::Dim),
         Change::Added => ("+", Label::Added, Label::AddedWord),
@@ -208,15 +205,15 @@ fn diff_line(line: &DiffLine, page: Page, indent: usize) -> String {
     let room = page.room(indent);
     // Marks are by place in the text as it stands: where that was changed for showing, or is cut, there are none.
     if line.changed.is_empty() || shown != line.text || shown.width() > room || !page.color {
-        return page.paint(label, &format!("{sign} {}", cut(&shown, room)));
+        return page.paint(label, format!("{sign} {}", cut(&shown, room)));
     }
-    let mut out = page.paint(label, &format!("{sign} "));
+    let mut out = page.paint(label, format!("{sign} "));
     let mut at = 0;
     for range in &line.changed {
-        out.push_str(&page.paint(label, &line.text[at..range.start]));
-        out.push_str(&page.paint(word, &line.text[range.clone()]));
+        out.push(page.paint(label, &line.text[at..range.start]));
+        out.push(page.paint(word, &line.text[range.clone()]));
         at = range.end;
     }
-    out.push_str(&page.paint(label, &line.text[at..]));
+    out.push(page.paint(label, &line.text[at..]));
     out
 }

@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Style};
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxSet};
 
 use crate::page::Page;
+use crate::text::TermText;
 
 /// Code longer than this is shown as it is: colours are slow to find.
 const LONG: usize = 64 << 10;
@@ -16,8 +17,8 @@ fn syntaxes() -> &'static SyntaxSet {
 }
 
 /// The lines of some code, coloured by what its language or file ending says.
-pub(crate) fn highlight(code: &str, language: &str, page: Page) -> Vec<String> {
-    let plain = || code.lines().map(|line| line.replace('\t', "    ")).collect();
+pub(crate) fn highlight(code: &str, language: &str, page: Page) -> Vec<TermText> {
+    let plain = || code.lines().map(|line| line.replace('\t', "    ").into()).collect();
     if !page.color || code.len() > LONG || language.is_empty() {
         return plain();
     }
@@ -30,16 +31,16 @@ pub(crate) fn highlight(code: &str, language: &str, page: Page) -> Vec<String> {
     for line in code.lines() {
         let line = format!("{}\n", line.replace('\t', "    "));
         let Ok(ops) = state.parse_line(&line, set) else { return plain() };
-        let mut painted = String::new();
+        let mut painted = TermText::new();
         let mut from = 0;
         for (at, op) in ops {
-            painted.push_str(&page.paint_style(style_of(&stack), line[from..at].trim_end_matches('\n')));
+            painted.push(page.paint_style(style_of(&stack), line[from..at].trim_end_matches('\n')));
             from = at;
             if stack.apply(&op).is_err() {
                 return plain();
             }
         }
-        painted.push_str(&page.paint_style(style_of(&stack), line[from..].trim_end_matches('\n')));
+        painted.push(page.paint_style(style_of(&stack), line[from..].trim_end_matches('\n')));
         out.push(painted);
     }
     out

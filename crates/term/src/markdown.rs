@@ -9,10 +9,11 @@ use unicode_width::UnicodeWidthStr;
 use crate::highlight::highlight;
 use crate::page::{Label, Page, cut};
 use crate::styled::Styled;
-use crate::visible;
+use crate::text::TermText;
+use crate::{text, visible};
 
 /// Sets Markdown as lines that fit beside an indent. Raw HTML is shown, not obeyed.
-pub(crate) fn render(text: &str, page: Page, indent: usize) -> Vec<String> {
+pub(crate) fn render(text: &str, page: Page, indent: usize) -> Vec<TermText> {
     let text = visible(text);
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut setter = Setter::new(page, page.column(indent));
@@ -25,14 +26,14 @@ pub(crate) fn render(text: &str, page: Page, indent: usize) -> Vec<String> {
 struct Setter {
     page: Page,
     width: usize,
-    lines: Vec<String>,
+    lines: Vec<TermText>,
     /// The paragraph in the making.
     text: Styled,
     styles: Vec<Style>,
     /// What stands before the lines of each container we are in: quotes and lists.
-    margins: Vec<String>,
+    margins: Vec<TermText>,
     /// What stands before the next line instead of the innermost margin: a bullet.
-    bullet: Option<String>,
+    bullet: Option<TermText>,
     /// The next number of each ordered list; `None` for bullets.
     lists: Vec<Option<u64>>,
     code: Option<(String, String)>,
@@ -107,10 +108,10 @@ impl Setter {
             Event::HardBreak => self.text.push(self.style(), "\n"),
             Event::Rule => {
                 self.gap();
-                let rule = self.page.paint(Label::Dim, &"─".repeat(self.room().min(40)));
-                self.line(&rule);
+                let rule = self.page.paint(Label::Dim, "─".repeat(self.room().min(40)));
+                self.line(rule);
             }
-            Event::TaskListMarker(done) => self.bullet = Some(if done { "☑ " } else { "☐ " }.to_owned()),
+            Event::TaskListMarker(done) => self.bullet = Some(if done { "☑ " } else { "☐ " }.into()),
             Event::FootnoteReference(name) => self.text.push(Label::Dim.style(), &format!("[{name}]")),
             Event::InlineMath(text) | Event::DisplayMath(text) => self.text.push(self.style(), &text),
         }
@@ -155,8 +156,8 @@ impl Setter {
                     }
                     _ => "• ".to_owned(),
                 };
-                self.margins.push(" ".repeat(bullet.width()));
-                self.bullet = Some(self.page.paint(Label::Dim, &bullet));
+                self.margins.push(" ".repeat(bullet.width()).into());
+                self.bullet = Some(self.page.paint(Label::Dim, bullet));
             }
             Tag::Emphasis => self.enter(Label::Emphasis),
             Tag::Strong => self.enter(Label::Strong),
@@ -222,26 +223,26 @@ impl Setter {
 
     /// Columns that are left beside the margins.
     fn room(&self) -> usize {
-        let margins: usize = self.margins.iter().map(|margin| plain_width(margin)).sum();
+        let margins: usize = self.margins.iter().map(TermText::width).sum();
         self.width.saturating_sub(margins).max(10)
     }
 
     /// An empty line, unless there is one already or nothing stands above.
     fn gap(&mut self) {
         self.flush();
-        let outer: String = self.margins.concat();
-        if self.lists.is_empty() && self.lines.last().is_some_and(|line| !plain(line).trim().is_empty()) {
-            self.lines.push(outer.trim_end().to_owned());
+        let outer = concat(&self.margins);
+        if self.lists.is_empty() && self.lines.last().is_some_and(|line| !line.plain().trim().is_empty()) {
+            self.lines.push(outer.trim_end());
         }
     }
 
-    fn line(&mut self, text: &str) {
+    fn line(&mut self, text: impl Into<TermText>) {
         let bullet = self.bullet.take();
         let (last, outer) = match self.margins.split_last() {
-            Some((last, outer)) => (bullet.unwrap_or_else(|| last.clone()), outer.concat()),
-            None => (String::new(), String::new()),
+            Some((last, outer)) => (bullet.unwrap_or_else(|| last.clone()), concat(outer)),
+            None => (TermText::new(), TermText::new()),
         };
-        self.lines.push(format!("{outer}{last}{text}").trim_end().to_owned());
+        self.lines.push((outer + last + text).trim_end());
     }
 
     fn flush(&mut self) {
@@ -250,7 +251,7 @@ impl Setter {
         }
         let text = std::mem::take(&mut self.text);
         for line in text.wrap(self.page, self.room()) {
-            self.line(&line);
+            self.line(line);
         }
     }
 
@@ -258,8 +259,8 @@ impl Setter {
         let Some((language, code)) = self.code.take() else { return };
         let room = self.room().saturating_sub(2);
         for line in highlight(&code, &language, self.page) {
-            let line = if plain_width(&line) > room { cut(&plain(&line), room) } else { line };
-            self.line(&format!("  {line}"));
+            let line = if line.width() > room { cut(&line.plain(), room).into() } else { line };
+            self.line(text!("  {line}"));
         }
     }
 
@@ -279,29 +280,29 @@ impl Setter {
             *widest -= 1;
         }
         for (i, row) in table.rows.iter().enumerate() {
-            let cells: Vec<Vec<String>> =
+            let cells: Vec<Vec<TermText>> =
                 row.iter().zip(&widths).map(|(cell, width)| cell.wrap(self.page, (*width).max(1))).collect();
             for part in 0..cells.iter().map(Vec::len).max().unwrap_or(0) {
-                let cell = |(column, lines): (usize, &Vec<String>)| {
-                    let text = lines.get(part).map_or("", |line| line);
-                    let gap = widths[column].saturating_sub(plain_width(text));
+                let cell = |(column, lines): (usize, &Vec<TermText>)| {
+                    let text = lines.get(part).cloned().unwrap_or_default();
+                    let gap = " ".repeat(widths[column].saturating_sub(text.width()));
                     match table.aligns.get(column) {
-                        Some(Alignment::Right) => format!("{}{text}", " ".repeat(gap)),
-                        _ => format!("{text}{}", " ".repeat(gap)),
+                        Some(Alignment::Right) => text!("{gap}{text}"),
+                        _ => text + gap,
                     }
                 };
-                let line: Vec<String> = cells.iter().enumerate().map(cell).collect();
-                self.line(&line.join(" │ "));
+                let line = TermText::join(cells.iter().enumerate().map(cell), &" │ ".into());
+                self.line(line);
             }
             if i == 0 {
                 let rule: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
-                let rule = self.page.paint(Label::Dim, &rule.join("─┼─"));
-                self.line(&rule);
+                let rule = self.page.paint(Label::Dim, rule.join("─┼─"));
+                self.line(rule);
             }
         }
     }
 
-    fn finish(mut self) -> Vec<String> {
+    fn finish(mut self) -> Vec<TermText> {
         self.flush();
         self.lines
     }
@@ -313,25 +314,10 @@ fn leads(url: &str) -> bool {
     known && !url.chars().any(char::is_control)
 }
 
-/// The text without our own styles and links.
-fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(start) = rest.find('\u{1b}') {
-        out.push_str(&rest[..start]);
-        let sequence = &rest[start..];
-        let end = match sequence.strip_prefix("\u{1b}]") {
-            Some(_) => sequence.find("\u{1b}\\").map(|end| end + 2),
-            None => sequence.find('m').map(|end| end + 1),
-        };
-        rest = &sequence[end.unwrap_or(sequence.len())..];
-    }
-    out.push_str(rest);
+fn concat(parts: &[TermText]) -> TermText {
+    let mut out = TermText::new();
+    parts.iter().for_each(|part| out.push(part));
     out
-}
-
-fn plain_width(text: &str) -> usize {
-    plain(text).width()
 }
 
 #[cfg(test)]
@@ -341,7 +327,7 @@ mod tests {
     fn set(text: &str) -> String {
         let page = Page { width: Some(44), color: true, links: false };
         let lines = render(text, page, 0);
-        lines.iter().map(|line| plain(line)).collect::<Vec<_>>().join("\n")
+        lines.iter().map(TermText::plain).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
@@ -378,6 +364,9 @@ mod tests {
         let page = Page { width: Some(40), color: false, links: true };
         let lines = render("\u{1b}[31mred\u{1b}]0;title\u{7} [x](javascript:alert(1))", page, 0);
         assert_eq!(lines, ["^[[31mred^[]0;title^G x", "(javascript:alert(1))"]);
+        // Markdown decodes entities, so a control character need not be in the text to come out of it.
+        let lines = render("&#27;[31m `&#27;` &#x9b;2J [a&#7;](https://b&#27;c)", page, 0);
+        assert_eq!(lines, ["^[[31m &#27; <U+009B>2J a^G", "(https://b^[c)"]);
     }
 
     #[test]
@@ -385,7 +374,7 @@ mod tests {
         let page = Page { width: Some(40), color: false, links: true };
         let lines = render("see [the docs](https://example.org)", page, 0);
         let link = "\u{1b}]8;;https://example.org\u{1b}\\the docs\u{1b}]8;;\u{1b}\\";
-        assert_eq!(lines, [format!("see {link}")]);
-        assert_eq!(plain(&lines[0]), "see the docs");
+        assert_eq!(lines, [&*format!("see {link}")]);
+        assert_eq!(lines[0].plain(), "see the docs");
     }
 }

@@ -5,13 +5,13 @@ use threadline_view::figure::{duration, short_count};
 
 use crate::page::{Label, Page, cut};
 use crate::table::{Align, Column, table};
-use crate::visible;
+use crate::text::TermText;
 
 /// A turn's title is no longer than this, however wide the page is.
 const TITLE: usize = 80;
 
 /// Writes an outline.
-pub fn render_outline(lines: &[OutlineLine], page: Page) -> String {
+pub fn render_outline(lines: &[OutlineLine], page: Page) -> TermText {
     let number = |name: &'static str| Column { name, align: Align::Right, gives_way: false };
     let columns = [
         number("turn"),
@@ -38,7 +38,7 @@ pub fn render_outline(lines: &[OutlineLine], page: Page) -> String {
             let open = if line.open { " …" } else { "" };
             vec![
                 line.number.to_string(),
-                cut(&visible(if line.title.is_empty() { "(no prompt)" } else { &line.title }), TITLE),
+                cut(if line.title.is_empty() { "(no prompt)" } else { &line.title }, TITLE),
                 some(line.calls),
                 some(line.errors),
                 changed,
@@ -54,7 +54,7 @@ pub fn render_outline(lines: &[OutlineLine], page: Page) -> String {
         .collect();
     let text = table(page, &columns, &rows);
     if lines.iter().any(|line| line.compactions > 0) {
-        return text + &page.paint(Label::Dim, "══ the conversation was compacted in this turn") + "\n";
+        return text + page.paint(Label::Dim, "══ the conversation was compacted in this turn") + "\n";
     }
     text
 }

@@ -1,7 +1,11 @@
 //! The page to write on: how wide it is, and what a label looks like.
 
 use anstyle::{AnsiColor, Effects, Style};
+use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::text::TermText;
+use crate::visible;
 
 /// How to write: the width in columns, and whether with colours.
 #[derive(Clone, Copy, Debug)]
@@ -61,15 +65,13 @@ const COLUMN: usize = 100;
 
 impl Page {
     /// The text, painted as what it is.
-    pub fn paint(self, label: Label, text: &str) -> String {
+    pub fn paint(self, label: Label, text: impl Into<TermText>) -> TermText {
         self.paint_style(label.style(), text)
     }
 
-    pub(crate) fn paint_style(self, style: Style, text: &str) -> String {
-        if !self.color || text.is_empty() || style == Style::new() {
-            return text.to_owned();
-        }
-        format!("{style}{text}{style:#}")
+    pub(crate) fn paint_style(self, style: Style, text: impl Into<TermText>) -> TermText {
+        let text = text.into();
+        if self.color { text.styled(style) } else { text }
     }
 
     /// How many columns prose may fill beside an indent.
@@ -83,9 +85,9 @@ impl Page {
     }
 
     /// Lines of `text` that fit beside an indent of `indent` columns. Breaks at spaces where it can.
-    pub fn wrap(self, text: &str, indent: usize) -> Vec<String> {
+    pub fn wrap(self, text: &str, indent: usize) -> Vec<TermText> {
         let width = self.column(indent);
-        text.lines().flat_map(|line| wrap_line(line, width)).collect()
+        visible(text).lines().flat_map(|line| wrap_line(line, width)).map(TermText::from).collect()
     }
 }
 
@@ -145,39 +147,73 @@ fn wrap_line(line: &str, width: usize) -> Vec<String> {
             continue;
         }
         // A word longer than the page is cut where it must.
-        for ch in word.chars() {
-            let wide = ch.width().unwrap_or(0);
-            if used + wide > width {
+        let mut rest = word;
+        while !rest.is_empty() {
+            let fits = fitting(rest, width - used).max(if used == 0 { first_char(rest) } else { 0 });
+            current.push_str(&rest[..fits]);
+            used += rest[..fits].width();
+            rest = &rest[fits..];
+            if !rest.is_empty() {
                 out.push(std::mem::take(&mut current));
                 used = 0;
             }
-            current.push(ch);
-            used += wide;
         }
     }
     out.push(current.trim_end().to_owned());
     out
 }
 
-/// The text cut to `width` columns, with an ellipsis where something is missing.
-pub(crate) fn cut(text: &str, width: usize) -> String {
-    // Where a tab leads to depends on where it stands; here it is as wide as everywhere else.
-    let text = text.replace('\t', "    ");
+fn first_char(text: &str) -> usize {
+    text.chars().next().map_or(0, char::len_utf8)
+}
+
+/// Returns how many bytes of `text` fit into `width` columns. What belongs to one character stays together.
+///
+/// The width of a text is not the sum of the widths of its characters: an emoji with a variation selector takes
+/// two columns, the letter alone takes one.
+pub(crate) fn fitting(text: &str, width: usize) -> usize {
+    let (mut end, mut used) = (0, 0);
+    for (at, cluster) in text.grapheme_indices(true) {
+        used += cluster.width();
+        if used > width {
+            break;
+        }
+        end = at + cluster.len();
+    }
+    while text[..end].width() > width {
+        end = last_cluster(&text[..end]);
+    }
+    end
+}
+
+/// Returns where the last character of `text` begins, with all that belongs to it.
+fn last_cluster(text: &str) -> usize {
+    text.grapheme_indices(true).next_back().map_or(0, |(at, _)| at)
+}
+
+/// The text in one line, without tabs and newlines, whose width depends on where they are.
+pub(crate) fn flat(text: &str) -> String {
+    visible(text).replace('\t', "    ").replace('\n', " ")
+}
+
+/// The text in one line, cut to `width` columns, with an ellipsis where something is missing.
+pub fn cut(text: &str, width: usize) -> String {
+    let mut text = flat(text);
     if text.width() <= width {
         return text;
     }
-    let mut out = String::new();
-    let mut used = 0;
-    for ch in text.chars() {
-        let wide = ch.width().unwrap_or(0);
-        if used + wide + 1 > width {
-            break;
-        }
-        out.push(ch);
-        used += wide;
+    if width == 0 {
+        return String::new();
     }
-    out.push('…');
-    out
+    let mut end = fitting(&text, width - 1);
+    loop {
+        text.truncate(end);
+        text.push('…');
+        if end == 0 || text.width() <= width {
+            return text;
+        }
+        end = last_cluster(&text[..end]);
+    }
 }
 
 #[cfg(test)]
@@ -195,5 +231,16 @@ mod tests {
         assert_eq!(page.wrap("see 错误修复错误修复错误，修复", 0), ["see 错误修复错误修复错", "误，修复"]);
         assert_eq!(page.wrap("a  b", 0), ["a  b"]);
         assert_eq!(cut("\tone two", 8), "    one…");
+        assert_eq!(cut("one\ntwo", 20), "one two");
+        assert_eq!(cut("one", 0), "");
+    }
+
+    #[test]
+    fn what_is_one_character_to_a_reader_is_cut_as_one() {
+        assert_eq!(cut("ab⚠\u{fe0f}cd", 4), "ab…");
+        assert_eq!(cut("ab⚠\u{fe0f}cd", 5), "ab⚠\u{fe0f}…");
+        assert_eq!(cut("👩\u{200d}🚀👩\u{200d}🚀", 3), "👩\u{200d}🚀…");
+        assert_eq!(cut("👩\u{200d}🚀👩\u{200d}🚀", 2), "…");
+        assert_eq!(cut("e\u{301}e\u{301}e\u{301}", 2), "e\u{301}…");
     }
 }

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use anstyle::Style;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
-use crate::page::{Page, words};
+use crate::page::{Page, fitting, words};
+use crate::text::TermText;
+use crate::visible;
 
 /// Pieces of text, each with a style, and some with an address that they lead to.
 #[derive(Clone, Debug, Default)]
@@ -36,9 +38,10 @@ impl Styled {
     }
 
     fn push_look(&mut self, look: &Look, text: &str) {
+        let text = visible(text);
         match self.runs.last_mut() {
-            Some(run) if run.look == *look => run.text.push_str(text),
-            _ => self.runs.push(Run { look: look.clone(), text: text.to_owned() }),
+            Some(run) if run.look == *look => run.text.push_str(&text),
+            _ => self.runs.push(Run { look: look.clone(), text: text.into_owned() }),
         }
     }
 
@@ -51,20 +54,21 @@ impl Styled {
     }
 
     /// One line, painted.
-    pub(crate) fn paint(&self, page: Page) -> String {
-        let paint = |run: &Run| {
+    pub(crate) fn paint(&self, page: Page) -> TermText {
+        let mut out = TermText::new();
+        for run in &self.runs {
             let text = page.paint_style(run.look.style, &run.text);
-            match run.look.link.as_ref().filter(|_| page.links) {
-                Some(url) => format!("\u{1b}]8;;{url}\u{1b}\\{text}\u{1b}]8;;\u{1b}\\"),
+            out.push(match run.look.link.as_ref().filter(|_| page.links) {
+                Some(url) => text.linked(url),
                 None => text,
-            }
-        };
-        self.runs.iter().map(paint).collect()
+            });
+        }
+        out
     }
 
     /// Lines of at most `width` columns, painted. Breaks at blanks where it can, and at newlines; a blank at which it
     /// breaks is gone, and those that a line begins with stay.
-    pub(crate) fn wrap(&self, page: Page, width: usize) -> Vec<String> {
+    pub(crate) fn wrap(&self, page: Page, width: usize) -> Vec<TermText> {
         let mut lines = vec![Self::default()];
         let mut used = 0;
         let mut broken = false;
@@ -92,14 +96,17 @@ impl Styled {
                 continue;
             }
             // A word longer than the page is cut where it must.
-            for ch in word.chars() {
-                let wide = ch.width().unwrap_or(0);
-                if used + wide > width {
+            let mut rest = word;
+            while !rest.is_empty() {
+                let first = rest.chars().next().map_or(0, char::len_utf8);
+                let fits = fitting(rest, width - used).max(if used == 0 { first } else { 0 });
+                last(&mut lines).push_look(look, &rest[..fits]);
+                used += rest[..fits].width();
+                rest = &rest[fits..];
+                if !rest.is_empty() {
                     lines.push(Self::default());
                     used = 0;
                 }
-                last(&mut lines).push_look(look, ch.encode_utf8(&mut [0; 4]));
-                used += wide;
             }
         }
         lines.iter().map(|line| line.paint(page)).collect()

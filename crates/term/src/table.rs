@@ -2,7 +2,8 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::page::{Label, Page, cut};
+use crate::page::{Label, Page, cut, flat};
+use crate::text::TermText;
 
 /// Which side a column's cells lean to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,10 +24,17 @@ pub struct Column {
     pub gives_way: bool,
 }
 
-/// A table with a heading line. Cells must be visible text of one line.
-pub fn table(page: Page, columns: &[Column], rows: &[Vec<String>]) -> String {
+/// A column that gives way keeps at least this many columns.
+const NARROWEST: usize = 12;
+
+/// Renders a table with a heading line. Cells are flattened to one line.
+///
+/// Every row is as wide as the heading. That is at most the width of the page, unless the columns that do not give
+/// way need more: those are never cut.
+pub fn table(page: Page, columns: &[Column], rows: &[Vec<String>]) -> TermText {
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| flat(cell)).collect()).collect();
     let mut widths: Vec<usize> = columns.iter().map(|column| column.name.width()).collect();
-    for row in rows {
+    for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.width());
         }
@@ -35,7 +43,7 @@ pub fn table(page: Page, columns: &[Column], rows: &[Vec<String>]) -> String {
         let total: usize = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
         let mut excess = total.saturating_sub(page_width);
         for (width, _) in widths.iter_mut().zip(columns).filter(|(_, column)| column.gives_way) {
-            let given = excess.min(width.saturating_sub(12));
+            let given = excess.min(width.saturating_sub(NARROWEST));
             *width -= given;
             excess -= given;
         }
@@ -44,18 +52,18 @@ pub fn table(page: Page, columns: &[Column], rows: &[Vec<String>]) -> String {
         let mut out = String::new();
         for ((cell, width), column) in cells.zip(&widths).zip(columns) {
             let cell = cut(cell, *width);
-            let gap = " ".repeat(width - cell.width());
+            let gap = " ".repeat(width.saturating_sub(cell.width()));
             let cell = if column.align == Align::Right { gap + &cell } else { cell + &gap };
             out.push_str(&cell);
             out.push_str("  ");
         }
         out.trim_end().to_owned()
     };
-    let mut out = page.paint(Label::Dim, &line(&mut columns.iter().map(|column| column.name)));
-    out.push('\n');
-    for row in rows {
-        out.push_str(&line(&mut row.iter().map(|cell| &**cell)));
-        out.push('\n');
+    let mut out = page.paint(Label::Dim, line(&mut columns.iter().map(|column| column.name)));
+    out.push("\n");
+    for row in &rows {
+        out.push(line(&mut row.iter().map(|cell| &**cell)));
+        out.push("\n");
     }
     out
 }
@@ -75,7 +83,7 @@ mod tests {
             vec!["b".to_owned(), "20".to_owned()],
         ];
         let page = Page { width: Some(20), color: false, links: false };
-        insta::assert_snapshot!(table(page, &columns, &rows), @r"
+        insta::assert_snapshot!(table(page, &columns, &rows).as_str(), @r"
         title              n
         a rather long t…   1
         b                 20

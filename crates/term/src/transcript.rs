@@ -12,7 +12,8 @@ use threadline_view::{
 use unicode_width::UnicodeWidthStr;
 
 use crate::page::{Label, Page, cut};
-use crate::{markdown, visible};
+use crate::text::TermText;
+use crate::{markdown, text, visible};
 
 /// How to write a transcript.
 #[derive(Clone, Debug)]
@@ -27,7 +28,7 @@ pub struct Style {
 const COST: usize = 10;
 
 /// Writes a transcript.
-pub fn render_transcript(transcript: &Transcript, page: Page, style: &Style) -> String {
+pub fn render_transcript(transcript: &Transcript, page: Page, style: &Style) -> TermText {
     let mut writer = Writer::new(page, style);
     writer.head(transcript);
     for turn in &transcript.turns {
@@ -49,25 +50,25 @@ impl<'a> Telegraph<'a> {
     }
 
     /// What stands above the conversation.
-    pub fn head(&mut self, transcript: &Transcript) -> String {
+    pub fn head(&mut self, transcript: &Transcript) -> TermText {
         self.writer.head(transcript);
         self.taken()
     }
 
     /// The next turn.
-    pub fn turn(&mut self, turn: &TurnView) -> String {
+    pub fn turn(&mut self, turn: &TurnView) -> TermText {
         self.writer.turn(turn, 0);
         self.taken()
     }
 
     /// What stands below the conversation.
-    pub fn rest(&mut self, transcript: &Transcript) -> String {
+    pub fn rest(&mut self, transcript: &Transcript) -> TermText {
         self.writer.rest(transcript);
         self.taken()
     }
 
     /// What was written since the last time.
-    fn taken(&mut self) -> String {
+    fn taken(&mut self) -> TermText {
         if !self.writer.out.is_empty() {
             self.writer.wants_gap = !self.writer.out.ends_with("\n\n");
         }
@@ -76,27 +77,27 @@ impl<'a> Telegraph<'a> {
 }
 
 /// Writes some items, as a follower does that has shown what came before.
-pub fn render_items(items: &[Item], page: Page, style: &Style) -> String {
+pub fn render_items(items: &[Item], page: Page, style: &Style) -> TermText {
     let mut writer = Writer::new(page, style);
     writer.items(items, 0);
     writer.out
 }
 
 /// Writes that a call is running, as a follower does that waits for what comes of it.
-pub fn render_running(item: &Item, page: Page, style: &Style) -> String {
+pub fn render_running(item: &Item, page: Page, style: &Style) -> TermText {
     let mut writer = Writer::new(page, style);
     if let Body::Call(call) = &item.body {
         let about =
             format!("◦ {}  {}  running", visible(short_tool(&call.name)), item::one_line(&call.subject));
-        writer.line(0, Some(Label::Dim), &cut(&about, page.room(0)));
+        writer.line(0, Some(Label::Dim), cut(&about, page.room(0)));
     }
     writer.out
 }
 
 /// Writes what a turn took and cost, as a follower does once it has ended.
-pub fn render_end(turn: &TurnView, page: Page) -> String {
+pub fn render_end(turn: &TurnView, page: Page) -> TermText {
     let text = figures(turn, true).into_iter().chain(cost(&turn.spent)).collect::<Vec<_>>().join(" · ");
-    if text.is_empty() { text } else { page.paint(Label::Dim, &format!("── {text}")) + "\n" }
+    if text.is_empty() { TermText::new() } else { page.paint(Label::Dim, format!("── {text}")) + "\n" }
 }
 
 /// What a turn took: how long, and how many tokens.
@@ -130,7 +131,7 @@ fn cost(spent: &Totals) -> Option<String> {
 struct Writer<'a> {
     page: Page,
     style: &'a Style,
-    out: String,
+    out: TermText,
     /// Whether what was written before `out` ends without an empty line.
     wants_gap: bool,
     /// The day of the last turn, which the next one need not name again.
@@ -139,7 +140,7 @@ struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     fn new(page: Page, style: &'a Style) -> Self {
-        Self { page, style, out: String::new(), wants_gap: false, day: None }
+        Self { page, style, out: TermText::new(), wants_gap: false, day: None }
     }
 
     fn rest(&mut self, transcript: &Transcript) {
@@ -162,7 +163,7 @@ impl<'a> Writer<'a> {
 
     fn head(&mut self, transcript: &Transcript) {
         let title = visible(transcript.heading().unwrap_or("(nothing was said)")).into_owned();
-        let title = self.page.paint(Label::Title, &cut(&title, self.page.column(0)));
+        let title = self.page.paint(Label::Title, cut(&title, self.page.column(0)));
         let version = transcript.version.as_ref().map(|version| format!("Claude Code {version}"));
         let parts = [&transcript.id, &transcript.cwd, &transcript.git_branch, &version];
         let mut about: Vec<String> =
@@ -181,18 +182,20 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn line(&mut self, indent: usize, label: Option<Label>, text: &str) {
-        let text = label.map_or_else(|| text.to_owned(), |label| self.page.paint(label, text));
-        // Where a tab leads to depends on where it stands; here it is as wide as everywhere else.
-        let line = format!("{:indent$}{}", "", text.replace('\t', "    "));
-        self.out.push_str(line.trim_end());
-        self.out.push('\n');
+    fn line(&mut self, indent: usize, label: Option<Label>, text: impl Into<TermText>) {
+        let text = match label {
+            Some(label) => self.page.paint(label, text),
+            None => text.into(),
+        };
+        let line = text!("{:indent$}{}", "", text.without_tabs());
+        self.out.push(line.trim_end());
+        self.out.push("\n");
     }
 
     fn gap(&mut self) {
         let wanted = if self.out.is_empty() { self.wants_gap } else { !self.out.ends_with("\n\n") };
         if wanted {
-            self.out.push('\n');
+            self.out.push("\n");
         }
     }
 
@@ -232,13 +235,13 @@ impl<'a> Writer<'a> {
         let line = if self.page.width.is_none() {
             let parts = [about, figures, cost];
             let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-            self.page.paint(Label::Strong, &number) + &self.page.paint(Label::Dim, &parts.join(" · "))
+            self.page.paint(Label::Strong, &number) + self.page.paint(Label::Dim, parts.join(" · "))
         } else {
             let margin = format!("{figures}{cost:>COST$}");
             let about = cut(&about, room.saturating_sub(number.width() + margin.width() + 2).max(12));
             let gap = room.saturating_sub(number.width() + about.width() + margin.width()).max(2);
             let rest = cut(&format!("{about}{:gap$}{margin}", ""), room.saturating_sub(number.width()));
-            self.page.paint(Label::Strong, &number) + &self.page.paint(Label::Dim, rest.trim_end())
+            self.page.paint(Label::Strong, &number) + self.page.paint(Label::Dim, rest.trim_end())
         };
         self.line(indent, None, &line);
         self.items(&turn.items, indent);
@@ -250,7 +253,7 @@ impl<'a> Writer<'a> {
         let (read, said) = (short_count(spent.tokens.context()), short_count(spent.tokens.output));
         let text = format!("{read} in, {said} out{:>COST$}", spent.short_cost());
         let room = if self.page.width.is_some() { self.page.column(indent) } else { 0 };
-        self.line(indent, Some(Label::Dim), &format!("{text:>room$}"));
+        self.line(indent, Some(Label::Dim), format!("{text:>room$}"));
     }
 
     /// When a turn began: the day too, unless the turn before began on it.
@@ -268,7 +271,7 @@ impl<'a> Writer<'a> {
         let mut parts: Vec<_> = parts.into_iter().map(visible).collect();
         parts.extend(cost(&agent.spent).map(Into::into));
         let text = format!("╭ sub-agent  {}", parts.join(" · "));
-        self.line(indent, Some(Label::Tool), &cut(&text, self.page.room(indent)));
+        self.line(indent, Some(Label::Tool), cut(&text, self.page.room(indent)));
         for turn in &agent.turns {
             self.turn(turn, indent + 2);
         }
@@ -281,7 +284,7 @@ impl<'a> Writer<'a> {
             None => "a branch, apart from the conversation".to_owned(),
         };
         self.gap();
-        self.line(0, Some(Label::Warning), &format!("╌╌ {name}"));
+        self.line(0, Some(Label::Warning), format!("╌╌ {name}"));
         for turn in &branch.turns {
             self.turn(turn, 2);
         }

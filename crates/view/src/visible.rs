@@ -5,7 +5,9 @@ use std::fmt::Write;
 
 /// The text with control and direction characters shown; newlines and tabs stay.
 pub fn visible(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_hidden) {
+    // Nearly all text is plain, and bytes are compared many at a time.
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+    if text.bytes().all(is_plain) || !text.chars().any(is_hidden) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
@@ -28,11 +30,13 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Controls, and the characters that turn the direction of text.
+/// Controls, characters that change the direction of text, line separators, and characters that carry hidden text.
 fn is_hidden(ch: char) -> bool {
     match ch {
         '\n' | '\t' => false,
         '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        '\u{2028}' | '\u{2029}' | '\u{206a}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' => true,
+        '\u{e0000}'..='\u{e007f}' => true,
         ch => ch.is_control(),
     }
 }
@@ -47,5 +51,8 @@ mod tests {
         assert_eq!(visible("\u{1b}[31mred\u{1b}[0m"), "^[[31mred^[[0m");
         assert_eq!(visible("a\rb\r\nc\0"), "a^Mb\nc^@");
         assert_eq!(visible("\u{9b}31m \u{7f} \u{202e}evil"), "<U+009B>31m ^? <U+202E>evil");
+        assert_eq!(visible("a\u{2028}b\u{e0041}\u{e007f}"), "a<U+2028>b<U+E0041><U+E007F>");
+        // What joins emoji and letters stays.
+        assert_eq!(visible("👩\u{200d}🚀 ❤\u{fe0f} \u{feff}"), "👩\u{200d}🚀 ❤\u{fe0f} \u{feff}");
     }
 }

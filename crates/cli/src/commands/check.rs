@@ -1,4 +1,3 @@
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -117,7 +116,7 @@ fn report(cx: &Context, found: &[Found], n_logs: usize) -> Result<(), CommandErr
     let mut last: Option<&Path> = None;
     for (path, finding) in found {
         if last != Some(path) {
-            writeln!(answer, "{}", page.paint(Label::Title, &visible(&path.to_string_lossy())))?;
+            writeln!(answer, "{}", page.paint(Label::Title, visible(&path.to_string_lossy())))?;
             last = Some(path);
         }
         let label = match finding.severity {
@@ -129,7 +128,7 @@ fn report(cx: &Context, found: &[Found], n_logs: usize) -> Result<(), CommandErr
         let place =
             finding.at.map_or(String::new(), |at| format!("line {} (byte {})", at.line_no, at.byte_offset));
         writeln!(answer, "  {place}: {severity} {}: {}", finding.code, visible(&finding.message))?;
-        writeln!(answer, "    {}", page.paint(Label::Dim, &format!("repair: {}", finding.code.repair())))?;
+        writeln!(answer, "    {}", page.paint(Label::Dim, format!("repair: {}", finding.code.repair())))?;
     }
     answer.finish()?;
     let logs = if n_logs == 1 { "1 log".to_owned() } else { format!("{n_logs} logs") };

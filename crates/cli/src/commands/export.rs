@@ -198,7 +198,7 @@ fn write(
 ) -> Result<Outcome, CommandError> {
     if path == Path::new("-") {
         let mut answer = cx.ui.answer();
-        work(&mut answer)?;
+        answer.data_of(work)?;
         answer.finish()?;
     } else {
         put(path, &work)?;

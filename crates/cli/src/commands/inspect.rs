@@ -1,9 +1,8 @@
-use std::io::Write;
 use std::path::Path;
 
 use rayon::prelude::*;
 use threadline_session::Session;
-use threadline_term::{Align, Column, Label, table, visible};
+use threadline_term::{Align, Column, Label, TermText, table, text};
 use threadline_view::figure::{bytes, count};
 use threadline_view::{Counts, Drift, Inventory, wire};
 
@@ -62,7 +61,7 @@ pub(crate) fn run(cx: &Context, args: &InspectArgs) -> Result<Outcome, CommandEr
         answer.finish()?;
     } else {
         let mut answer = cx.ui.long_answer();
-        answer.write_all(render(cx, &found, &whole).as_bytes())?;
+        answer.text(&render(cx, &found, &whole))?;
         answer.finish()?;
     }
     Ok(outcome)
@@ -76,10 +75,9 @@ fn inspect(path: &Path) -> Result<Inspected, CommandError> {
 }
 
 /// The tables for people: one of sessions, then one a family of names.
-fn render(cx: &Context, found: &[Inspected], whole: &Inventory) -> String {
+fn render(cx: &Context, found: &[Inspected], whole: &Inventory) -> TermText {
     let page = cx.ui.page();
-    let mut out = String::new();
-    out.push_str(&session_table(page, found, whole));
+    let mut out = session_table(page, found, whole);
     let families: [(&str, &Counts); 9] = [
         ("Types", &whole.types),
         ("System subtypes", &whole.system_subtypes),
@@ -92,20 +90,20 @@ fn render(cx: &Context, found: &[Inspected], whole: &Inventory) -> String {
         ("Versions", &whole.versions),
     ];
     for (name, counts) in families.into_iter().filter(|(_, counts)| !counts.is_empty()) {
-        out.push_str(&format!("\n{}\n", page.paint(Label::Title, name)));
+        out += text!("\n{}\n", page.paint(Label::Title, name));
         let mut rows: Vec<_> = counts.iter().collect();
         rows.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), (*name).clone()));
         for (name, n) in rows {
-            out.push_str(&format!("{:>12}  {}\n", count(*n), visible(name)));
+            out += text!("{:>12}  {name}\n", count(*n));
         }
     }
     for (title, unknown) in [("Unknown types", &whole.unknown_types), ("Unknown keys", &whole.unknown_keys)] {
         if unknown.is_empty() {
             continue;
         }
-        out.push_str(&format!("\n{}\n", page.paint(Label::Warning, title)));
+        out += text!("\n{}\n", page.paint(Label::Warning, title));
         for (name, drift) in unknown {
-            out.push_str(&format!("{:>12}  {}  {}\n", count(drift.count), visible(name), versions(drift)));
+            out += text!("{:>12}  {name}  {}\n", count(drift.count), versions(drift));
         }
     }
     out
@@ -119,7 +117,7 @@ fn versions(drift: &Drift) -> String {
     }
 }
 
-fn session_table(page: threadline_term::Page, found: &[Inspected], whole: &Inventory) -> String {
+fn session_table(page: threadline_term::Page, found: &[Inspected], whole: &Inventory) -> TermText {
     let number = |name: &'static str| Column { name, align: Align::Right, gives_way: false };
     let columns = [
         Column { name: "session", align: Align::Left, gives_way: true },
@@ -146,8 +144,7 @@ fn session_table(page: threadline_term::Page, found: &[Inspected], whole: &Inven
             [first, .., last] if versions.len() > 2 => format!("{first} … {last}"),
             _ => versions.join(", "),
         };
-        let mut row =
-            vec![visible(name).into_owned(), visible(&versions).into_owned(), bytes(inventory.bytes)];
+        let mut row = vec![name.to_owned(), versions, bytes(inventory.bytes)];
         let numbers = [
             inventory.lines,
             inventory.bad_lines,

@@ -1,8 +1,7 @@
-use std::io::Write;
 use std::time::SystemTime;
 
 use threadline_store::{Glance, SessionFile};
-use threadline_term::{Align, Column, table, visible};
+use threadline_term::{Align, Column, TermText, table};
 use threadline_view::figure::bytes;
 use threadline_view::wire::ListedSession;
 
@@ -47,7 +46,7 @@ pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<Outcome, CommandError
             answer.json(&object(file, glance))?;
         }
     } else if !sessions.is_empty() {
-        answer.write_all(render(cx, &sessions).as_bytes())?;
+        answer.text(&render(cx, &sessions))?;
     }
     answer.finish()?;
     for error in &listing.unread {
@@ -87,7 +86,7 @@ fn moment(time: SystemTime) -> Option<jiff::Timestamp> {
     jiff::Timestamp::try_from(time).ok()
 }
 
-fn render(cx: &Context, sessions: &[(SessionFile, Glance)]) -> String {
+fn render(cx: &Context, sessions: &[(SessionFile, Glance)]) -> TermText {
     let text = |name: &'static str, gives_way: bool| Column { name, align: Align::Left, gives_way };
     let columns = [
         text("id", false),
@@ -98,10 +97,7 @@ fn render(cx: &Context, sessions: &[(SessionFile, Glance)]) -> String {
         text("title", true),
     ];
     let zone = crate::env::zone();
-    let one_line = |text: Option<&str>| {
-        let line = text.unwrap_or("–").split_whitespace().collect::<Vec<_>>().join(" ");
-        visible(&line).into_owned()
-    };
+    let one_line = |text: Option<&str>| text.unwrap_or("–").split_whitespace().collect::<Vec<_>>().join(" ");
     let rows: Vec<Vec<String>> = sessions
         .iter()
         .map(|(file, glance)| {

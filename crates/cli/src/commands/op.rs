@@ -1,5 +1,3 @@
-use std::io::Write;
-
 use serde::Serialize;
 use threadline_store::{Receipt, State};
 use threadline_term::{Align, Column, Label, table, visible};
@@ -152,13 +150,13 @@ fn show(cx: &Context, args: &OneArgs) -> Result<Outcome, CommandError> {
         };
         let size = |size: Option<u64>| size.map_or_else(|| "–".to_owned(), threadline_view::figure::bytes);
         let sizes = format!("{} → {}", size(file.bytes_before), size(file.bytes_after));
-        let action = page.paint(label, &format!("{:<8}", file.action));
+        let action = page.paint(label, format!("{:<8}", file.action));
         writeln!(answer, "  {action} {}  {}", visible(&file.path), page.paint(Label::Dim, &sizes))?;
         if let Some(backup) = file.backup {
             writeln!(
                 answer,
                 "           {}",
-                page.paint(Label::Dim, &format!("kept as {}", visible(&backup)))
+                page.paint(Label::Dim, format!("kept as {}", visible(&backup)))
             )?;
         }
     }

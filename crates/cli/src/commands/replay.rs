@@ -1,12 +1,11 @@
-use std::io::Write;
-
 use threadline_session::ReplayMessage;
-use threadline_term::{Label, visible};
+use threadline_term::Label;
 use threadline_view::wire;
 
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 use crate::load;
+use crate::ui::Answer;
 
 /// Print the messages that Claude Code would send if it resumed a session
 ///
@@ -25,7 +24,7 @@ pub(crate) fn run(cx: &Context, args: &ReplayArgs) -> Result<Outcome, CommandErr
     let messages = replay.as_deref().unwrap_or_default();
     if cx.json {
         let mut answer = cx.ui.answer();
-        writeln!(answer, "{}", wire::replay(session.id().as_deref(), messages))?;
+        answer.json_text(&wire::replay(session.id().as_deref(), messages))?;
         answer.finish()?;
     } else {
         let mut answer = cx.ui.long_answer();
@@ -42,15 +41,15 @@ pub(crate) fn run(cx: &Context, args: &ReplayArgs) -> Result<Outcome, CommandErr
 }
 
 /// A message for people: who speaks, and the first line of each block.
-fn write_message(cx: &Context, out: &mut impl Write, message: &ReplayMessage<'_>) -> std::io::Result<()> {
+fn write_message(cx: &Context, out: &mut Answer, message: &ReplayMessage<'_>) -> std::io::Result<()> {
     let page = cx.ui.page();
     for block in &message.content {
         let json = block.json();
         let told = ["text", "thinking", "name", "tool_use_id", "data"];
         let about = told.iter().find_map(|key| json.get(key)?.as_str()).unwrap_or_default();
         let first = about.trim_start().lines().next().unwrap_or_default().to_owned();
-        let role = page.paint(Label::Strong, &format!("{:<9}", message.role.name()));
-        let line = format!("{:<17} {}", block.kind(), visible(&first));
+        let role = page.paint(Label::Strong, format!("{:<9}", message.role.name()));
+        let line = format!("{:<17} {}", block.kind(), first);
         let line = page.wrap(&line, 9).into_iter().next().unwrap_or_default();
         writeln!(out, "{role} {line}")?;
     }

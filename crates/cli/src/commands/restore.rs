@@ -1,4 +1,3 @@
-use std::io::Write;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -164,7 +163,7 @@ fn list_turns(
             continue;
         }
         let page = cx.ui.page();
-        let number = page.paint(Label::Strong, &format!("{:>4}", turn.turn));
+        let number = page.paint(Label::Strong, format!("{:>4}", turn.turn));
         let prompt = page.wrap(&visible(&turn.prompt), 8).into_iter().next().unwrap_or_default();
         writeln!(answer, "{number}  {}", page.paint(Label::Prompt, &prompt))?;
         for file in &turn.files {
@@ -204,7 +203,7 @@ fn report(
     let page = cx.ui.page();
     if args.diff {
         for file in files {
-            answer.write_all(file.diff(page).as_bytes())?;
+            answer.patch(page, &file.patch())?;
         }
         answer.finish()?;
         return Ok(());
@@ -235,8 +234,8 @@ fn report(
             vec![visible(&file.label).into_owned(), file.then(), file.now(args.apply), known]
         })
         .collect();
-    writeln!(answer, "{}", page.paint(Label::Title, &format!("Files at {moment}")))?;
-    answer.write_all(table(page, &columns, &rows).as_bytes())?;
+    writeln!(answer, "{}", page.paint(Label::Title, format!("Files at {moment}")))?;
+    answer.text(&table(page, &columns, &rows))?;
     answer.finish()?;
     let to_do = files.iter().filter(|file| file.action.writes()).count();
     let files = if to_do == 1 { "1 file".to_owned() } else { format!("{to_do} files") };

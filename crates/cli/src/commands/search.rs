@@ -131,8 +131,7 @@ fn parse(text: &str) -> Result<Query, CommandError> {
                     |text: &str| text.chars().map(|ch| if ch >= '\u{1100}' { 2 } else { 1 }).sum::<usize>();
                 let (before, wrong) = (columns(&text[..span.start]), columns(&text[span]));
                 let text = text.replace(['\n', '\t'], " ");
-                let text = threadline_term::visible(&text).into_owned();
-                format!("{error}\n  {text}\n  {}{}", " ".repeat(before), "^".repeat(wrong.max(1)))
+                format!("{error}\n{text}\n{}{}", " ".repeat(before), "^".repeat(wrong.max(1)))
             }
             None => error.to_string(),
         };

@@ -1,12 +1,12 @@
 mod follow;
 
 use std::collections::HashSet;
-use std::io::{self, Write};
+use std::io;
 use std::ops::ControlFlow;
 use std::str::FromStr;
 
 use threadline_session::{Family, ToolCall};
-use threadline_term::{Style, Telegraph, render_outline, render_transcript};
+use threadline_term::{Style, Telegraph, TermText, render_outline, render_transcript};
 use threadline_view::figure::plural;
 use threadline_view::{
     Filter, Level, Telling, Transcript, TurnView, changes, findings, outline, patch, wire,
@@ -119,8 +119,8 @@ fn show_told(cx: &Context, args: &ShowArgs, telling: Telling<'_>) -> Result<Outc
     let mut answer = cx.ui.long_answer();
     let mut result = Ok(());
     let mut written = 0;
-    let mut write = |text: String, answer: &mut Answer| -> io::Result<()> {
-        answer.write_all(text.as_bytes())?;
+    let mut write = |text: TermText, answer: &mut Answer| -> io::Result<()> {
+        answer.text(&text)?;
         // What fills a screen is sent at once, and what follows in larger pieces.
         written += text.len();
         if written < FIRST_SCREENS { answer.flush() } else { Ok(()) }
@@ -188,7 +188,7 @@ fn show_whole(
     } else {
         render_transcript(&transcript, cx.ui.page(), &style(args))
     };
-    answer.write_all(text.as_bytes())?;
+    answer.text(&text)?;
     answer.finish()?;
     Ok(Outcome::Done)
 }
@@ -245,7 +245,7 @@ fn style(args: &ShowArgs) -> Style {
 }
 
 /// The lines of the log as they are: all, or those that what was chosen stands on, and the results of its calls.
-fn raw(family: &Family, chosen: Option<&Transcript>) -> String {
+fn raw(family: &Family, chosen: Option<&Transcript>) -> TermText {
     let entries = family.main.entries();
     let lines: Option<HashSet<u64>> = chosen.map(|chosen| {
         let branches = chosen.branches.iter().flat_map(|branch| &branch.turns);
@@ -258,12 +258,12 @@ fn raw(family: &Family, chosen: Option<&Transcript>) -> String {
         }
         lines
     });
-    let mut out = String::new();
+    let mut out = TermText::new();
     for entry in
         entries.iter().filter(|entry| lines.as_ref().is_none_or(|lines| lines.contains(&entry.at().line_no)))
     {
-        out.push_str(&threadline_term::visible(entry.text()));
-        out.push('\n');
+        out.push(entry.text());
+        out.push("\n");
     }
     out
 }
@@ -272,7 +272,7 @@ fn show_patch(cx: &Context, family: &Family) -> Result<Outcome, CommandError> {
     let changes = changes(family);
     let cwd = family.main.entries().iter().find_map(|entry| Some(entry.get("cwd")?.as_str()?.into_owned()));
     let mut answer = cx.ui.long_answer();
-    answer.write_all(patch(&changes, cwd.as_deref()).as_bytes())?;
+    answer.patch(cx.ui.page(), &patch(&changes, cwd.as_deref()))?;
     answer.finish()?;
     for file in changes.iter().filter(|file| !file.notes.is_empty()) {
         cx.ui.note(&format!("{}: {}", file.path, file.notes.join("; ")));

@@ -10,7 +10,8 @@ use super::Writer;
 use crate::ansi::{colours, without_colours};
 use crate::card::{attached, card_lines};
 use crate::page::{Label, cut};
-use crate::visible;
+use crate::text::TermText;
+use crate::{text, visible};
 
 /// How many lines of a failed call are shown where results are not.
 const ERROR_LINES: usize = 6;
@@ -58,11 +59,11 @@ impl Writer<'_> {
                     self.line(
                         indent,
                         Some(Label::Dim),
-                        &cut(&format!("  {}", visible(first)), self.page.room(indent)),
+                        cut(&format!("  {}", visible(first)), self.page.room(indent)),
                     );
                 }
                 for file in files {
-                    self.line(indent + 2, Some(Label::Dim), &attached(file));
+                    self.line(indent + 2, Some(Label::Dim), attached(file));
                 }
             }
             Body::Text(text) if text.trim().is_empty() => {}
@@ -97,16 +98,17 @@ impl Writer<'_> {
             Body::Link { label, url } => {
                 let (label, url) = (one_line(label), one_line(url));
                 if label.width() + url.width() + 3 <= self.page.room(indent) {
-                    return self.line(indent, Some(Label::Link), &format!("↗ {label} {url}"));
+                    return self.line(indent, Some(Label::Link), format!("↗ {label} {url}"));
                 }
-                self.line(indent, Some(Label::Link), &cut(&format!("↗ {label}"), self.page.room(indent)));
+                self.line(indent, Some(Label::Link), cut(&format!("↗ {label}"), self.page.room(indent)));
                 self.line(indent + 2, Some(Label::Link), &url);
             }
             Body::Trouble { label, text } => {
                 let mark = format!("✗ {}  ", visible(label));
                 let lines = self.page.wrap(visible(text).trim(), indent + mark.width());
                 let mark = self.page.paint(Label::Error, &mark);
-                self.line(indent, None, &format!("{mark}{}", lines.first().map_or("", String::as_str)));
+                let first = lines.first().cloned().unwrap_or_default();
+                self.line(indent, None, mark + first);
                 for line in lines.iter().skip(1) {
                     self.line(indent + 2, None, line);
                 }
@@ -114,7 +116,7 @@ impl Writer<'_> {
             Body::Event { label, text } => {
                 let text = format!("· {}  {}", visible(label), visible(text).trim());
                 let mut lines = self.page.wrap(text.trim_end(), indent + 2).into_iter();
-                self.line(indent, Some(Label::Dim), &lines.next().unwrap_or_default());
+                self.line(indent, Some(Label::Dim), lines.next().unwrap_or_default());
                 lines.for_each(|line| self.line(indent + 2, Some(Label::Dim), &line));
             }
             Body::Unknown { kind, raw } => {
@@ -159,7 +161,7 @@ impl Writer<'_> {
                 return self.line(indent, Some(Label::Dim), &line);
             }
             if !printed {
-                self.line(indent, Some(Label::Dim), &format!("· {kind}"));
+                self.line(indent, Some(Label::Dim), format!("· {kind}"));
                 return self.paragraph(indent + 2, Some(Label::Dim), text);
             }
             let limit = if self.style.level < Level::Full { ERROR_LINES } else { usize::MAX };
@@ -172,7 +174,7 @@ impl Writer<'_> {
         }
         self.gap();
         if let Some(name) = name {
-            self.line(indent, Some(Label::Dim), &format!("· {name}"));
+            self.line(indent, Some(Label::Dim), format!("· {name}"));
         }
         let lines = self.page.wrap(visible(text).trim_end(), indent + 2);
         let limit = match (self.style.level >= Level::Full, indent) {
@@ -184,15 +186,15 @@ impl Writer<'_> {
         // A line or two more take no more room than to say so.
         let limit = if lines.len() <= limit.saturating_add(2) { usize::MAX } else { limit };
         for line in lines.iter().take(limit) {
-            self.line(indent, Some(Label::Prompt), &format!("> {line}"));
+            self.line(indent, Some(Label::Prompt), format!("> {line}"));
         }
         self.more(lines.len().saturating_sub(limit), indent + 2);
     }
 
     fn call(&mut self, call: &CallView, indent: usize) {
         let failed = call.is_bad();
-        let mark = if failed { self.page.paint(Label::Error, "✗") } else { "▸".to_owned() };
-        let name = self.page.paint(Label::Tool, &visible(short_tool(&call.name)));
+        let mark = if failed { self.page.paint(Label::Error, "✗") } else { "▸".into() };
+        let name = self.page.paint(Label::Tool, visible(short_tool(&call.name)));
         let silent = call.outcome != Outcome::Ok && call.gist.is_empty();
         let gist = if silent { outcome_name(call.outcome) } else { &call.gist };
         let took = call.duration.filter(|millis| *millis > 99).map(duration);
@@ -206,10 +208,10 @@ impl Writer<'_> {
         let label = if failed { Label::Error } else { Label::Dim };
         let parts = [(label, gist), (Label::Dim, took.unwrap_or_default())];
         let parts = parts.iter().filter(|(_, text)| !text.is_empty());
-        let about: Vec<String> = parts.map(|(label, text)| self.page.paint(*label, text)).collect();
+        let about = parts.map(|(label, text)| self.page.paint(*label, text));
+        let about = TermText::join(about, &self.page.paint(Label::Dim, " · "));
         let gap = if subject.is_empty() { "" } else { "  " };
-        let about = about.join(&self.page.paint(Label::Dim, " · "));
-        self.line(indent, None, &format!("{mark} {name}{gap}{subject}  {about}"));
+        self.line(indent, None, text!("{mark} {name}{gap}{subject}  {about}"));
         if self.style.level >= Level::Full {
             for line in card_lines(call, self.page, indent + 4) {
                 self.line(indent + 4, None, &line);
@@ -227,7 +229,7 @@ impl Writer<'_> {
         for line in
             call.objection().map(|said| self.page.wrap(&visible(said), indent + 6)).into_iter().flatten()
         {
-            self.line(indent + 4, Some(Label::Prompt), &format!("> {line}"));
+            self.line(indent + 4, Some(Label::Prompt), format!("> {line}"));
         }
         for agent in &call.agents {
             self.agent(agent, indent + 2);
@@ -246,7 +248,7 @@ impl Writer<'_> {
             if limit == usize::MAX {
                 self.paragraph(indent, Some(Label::Dim), line);
             } else {
-                self.line(indent, Some(Label::Dim), &cut(line, self.page.room(indent)));
+                self.line(indent, Some(Label::Dim), cut(line, self.page.room(indent)));
             }
         }
         if !end {

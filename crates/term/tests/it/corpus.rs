@@ -65,7 +65,8 @@ fn draw(log: &[u8], what: &str) {
         let style = Style { level, zone: jiff::tz::TimeZone::UTC };
         for (width, color) in [(None, false), (Some(80), false), (Some(41), true)] {
             let page = Page { width, color, links: false };
-            let text = render_transcript(&told, page, &style) + &render_outline(&outline(&told.turns), page);
+            let text = render_transcript(&told, page, &style) + render_outline(&outline(&told.turns), page);
+            let text = text.as_str();
             let obeyed = |ch: char| ch.is_control() && ch != '\n' && !(color && ch == '\u{1b}');
             let found = text.find(obeyed).map(|at| text[at..].chars().take(80).collect::<String>());
             assert_eq!(found, None, "{what}");

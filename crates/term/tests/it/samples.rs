@@ -11,12 +11,13 @@ fn every_tool_and_every_kind_of_entry() {
         let family = Family::from_bytes(&sample.log, sample.agents);
         let page = Page { width: Some(80), color: true, links: false };
         let whole = transcript(&family, &|_| None);
-        let mut text = plain(&render_outline(&outline(&whole.turns), page));
+        let mut text = plain(render_outline(&outline(&whole.turns), page).as_str());
         for (name, level) in [("tools", Level::Tools), ("full", Level::Full)] {
             let mut told = whole.clone();
             Filter::level(level).apply(&mut told);
             let style = Style { level, zone: jiff::tz::TimeZone::UTC };
-            text += &format!("\n════ {name} ════\n\n{}", plain(&render_transcript(&told, page, &style)));
+            text +=
+                &format!("\n════ {name} ════\n\n{}", plain(render_transcript(&told, page, &style).as_str()));
         }
         for line in text.lines() {
             assert!(line.width() <= 80 && !line.contains('\t'), "{}: {line}", sample.name);

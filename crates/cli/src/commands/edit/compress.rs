@@ -1,4 +1,3 @@
-use std::io::Write;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -96,7 +95,7 @@ pub(crate) fn run(cx: &Context, args: &CompressArgs) -> Result<Outcome, CommandE
     };
     if args.print {
         let mut answer = cx.ui.long_answer();
-        answer.write_all(threadline_term::visible(&summary).as_bytes())?;
+        answer.text(&summary.into())?;
         answer.finish()?;
         return Ok(Outcome::Done);
     }

@@ -1,4 +1,3 @@
-use std::io::Write;
 use std::path::PathBuf;
 
 use threadline_store::{Action, SessionFile, Step};
@@ -94,7 +93,7 @@ fn report(cx: &Context, job: &Job, files: &[PathBuf], receipt: Option<&str>) -> 
     }
     let page = cx.ui.page();
     let title = job.session.title().map(|title| format!(" “{}”", visible(&title))).unwrap_or_default();
-    writeln!(answer, "{}", page.paint(Label::Title, &format!("delete {}{title}", job.file.id)))?;
+    writeln!(answer, "{}", page.paint(Label::Title, format!("delete {}{title}", job.file.id)))?;
     let size: u64 = files.iter().filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum();
     let size = if receipt.is_some() { String::new() } else { format!(", {}", bytes(size)) };
     let n_files = if files.len() == 1 { "1 file".to_owned() } else { format!("{} files", files.len()) };
@@ -103,7 +102,7 @@ fn report(cx: &Context, job: &Job, files: &[PathBuf], receipt: Option<&str>) -> 
         writeln!(
             answer,
             "  {}",
-            page.paint(Label::Removed, &format!("- {}", visible(&file.to_string_lossy())))
+            page.paint(Label::Removed, format!("- {}", visible(&file.to_string_lossy())))
         )?;
     }
     answer.finish()?;

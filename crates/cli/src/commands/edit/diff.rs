@@ -1,20 +1,20 @@
 //! The plan line by line: what each line was, and what it will be.
 
 use std::collections::HashMap;
-use std::io::Write;
 
 use threadline_edit::{ChangeKind, Plan};
 use threadline_entry::Entry;
-use threadline_term::{Label, Page, visible};
+use threadline_term::{Label, Page, TermText};
 
 use super::report::{describe, is_secret};
+use crate::ui::Answer;
 
 /// So many characters are shown around what differs.
 const AROUND: usize = 24;
 /// So many characters of a difference are shown.
 const LONGEST: usize = 160;
 
-pub(super) fn write(out: &mut impl Write, page: Page, plan: &Plan<'_>) -> std::io::Result<()> {
+pub(super) fn write(out: &mut Answer, page: Page, plan: &Plan<'_>) -> std::io::Result<()> {
     writeln!(out)?;
     let entries = plan.session().entries();
     let secret = is_secret(plan);
@@ -57,17 +57,17 @@ pub(super) fn write(out: &mut impl Write, page: Page, plan: &Plan<'_>) -> std::i
                 let now = if said.text() == source.text() { &entry } else { &*said };
                 let (before, after) = difference(source.text(), now.text());
                 if !secret {
-                    writeln!(out, "          {}", page.paint(Label::Removed, &format!("- {before}")))?;
+                    writeln!(out, "          {}", page.paint(Label::Removed, format!("- {before}")))?;
                 }
-                writeln!(out, "          {}", page.paint(Label::Added, &format!("+ {after}")))?;
+                writeln!(out, "          {}", page.paint(Label::Added, format!("+ {after}")))?;
             }
         }
     }
     Ok(())
 }
 
-fn why(page: Page, why: &[std::borrow::Cow<'_, str>]) -> String {
-    page.paint(Label::Dim, &format!("({})", visible(&why.join("; "))))
+fn why(page: Page, why: &[std::borrow::Cow<'_, str>]) -> TermText {
+    page.paint(Label::Dim, format!("({})", why.join("; ")))
 }
 
 /// The part in which two texts differ, with a little around it.
@@ -83,7 +83,7 @@ fn difference(before: &str, after: &str) -> (String, String) {
         let cut: String = piece.chars().take(LONGEST).collect();
         let dots = |hidden: bool| if hidden { "…" } else { "" };
         let tail = dots(end < text.len() || cut.len() < piece.len());
-        visible(&format!("{}{cut}{tail}", dots(start > 0))).into_owned()
+        format!("{}{cut}{tail}", dots(start > 0))
     };
     (piece(before), piece(after))
 }

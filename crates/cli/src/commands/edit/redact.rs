@@ -1,5 +1,4 @@
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
@@ -195,7 +194,7 @@ fn list(cx: &Context, found: &[Found]) -> Result<(), CommandError> {
         };
         let file = path.file_name().unwrap_or_default().to_string_lossy();
         let name = page.paint(Label::Title, name);
-        let place = page.paint(Label::Dim, &format!("{}{line}{others}", visible(&file)));
+        let place = page.paint(Label::Dim, format!("{}{line}{others}", visible(&file)));
         writeln!(answer, "{name}  {}: {}  {place}", first.what, visible(&first.masked))?;
     }
     answer.finish()?;
@@ -232,7 +231,7 @@ fn check(cx: &Context, args: &RedactArgs, rules: &Rules) -> Result<Outcome, Comm
         }
         let line = hit.at.map(|at| format!(":{}", at.line_no)).unwrap_or_default();
         let place = if hit.key.is_empty() { String::new() } else { format!(" in `{}`", hit.key) };
-        let path = page.paint(Label::Title, &format!("{}{line}", visible(&path)));
+        let path = page.paint(Label::Title, format!("{}{line}", visible(&path)));
         writeln!(answer, "{path}: {}: {}{}", hit.what, visible(&hit.masked), visible(&place))?;
     }
     answer.finish()?;

@@ -1,17 +1,17 @@
 //! How a plan is shown: what goes, changes and comes, and what that saves.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::Path;
 
 use threadline_edit::{ChangeKind, Plan, SideFile, Target};
 use threadline_entry::{Entry, Kind};
-use threadline_term::{Align, Column, Label, Page, table, visible};
+use threadline_term::{Align, Column, Label, Page, TermText, cut, table, text, visible};
 use threadline_view::figure::{bytes, count, short_count};
 use threadline_view::wire::{EditObject, FindingObject};
 
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::ui::Answer;
 
 /// So many turns and findings are shown unless all are asked for.
 const SHOWN: usize = 12;
@@ -90,12 +90,7 @@ pub(super) fn summary(plan: &Plan<'_>) -> String {
     format!("{lines}; tokens ≈{} → ≈{}", short_count(plan.tokens_before()), short_count(plan.tokens_after()))
 }
 
-fn write_head(
-    out: &mut impl Write,
-    page: Page,
-    plan: &Plan<'_>,
-    [log, path]: [&Path; 2],
-) -> std::io::Result<()> {
+fn write_head(out: &mut Answer, page: Page, plan: &Plan<'_>, [log, path]: [&Path; 2]) -> std::io::Result<()> {
     let session = plan.session();
     let source = session.id().unwrap_or_default();
     let title = session
@@ -108,12 +103,12 @@ fn write_head(
         _ if path != log => visible(&path.to_string_lossy()).into_owned(),
         Target::InPlace | Target::AsItStands => "in place".to_owned(),
     };
-    let name = page.paint(Label::Title, &format!("{} {source}{title}", plan.shape().operation));
-    writeln!(out, "{name} {}", page.paint(Label::Dim, &format!("→ {where_to}")))?;
+    let name = page.paint(Label::Title, format!("{} {source}{title}", plan.shape().operation));
+    writeln!(out, "{name} {}", page.paint(Label::Dim, format!("→ {where_to}")))?;
     let [removed, changed, added] = plan.counts();
     let lines =
-        |n: u64, word: &str, label| (n > 0).then(|| page.paint(label, &format!("{} {word}", count(n))));
-    let told: Vec<String> = [
+        |n: u64, word: &str, label| (n > 0).then(|| page.paint(label, format!("{} {word}", count(n))));
+    let told: Vec<TermText> = [
         lines(removed, "removed", Label::Removed),
         lines(changed, "changed", Label::Warning),
         lines(added, "added", Label::Added),
@@ -121,7 +116,8 @@ fn write_head(
     .into_iter()
     .flatten()
     .collect();
-    let told = if told.is_empty() { String::new() } else { format!("  ({})", told.join(", ")) };
+    let told =
+        if told.is_empty() { TermText::new() } else { text!("  ({})", TermText::join(told, &", ".into())) };
     let entries = session.entries().len() as u64;
     writeln!(out, "  lines   {} → {}{told}", count(entries), count(plan.len() as u64))?;
     let (before, after) = (plan.tokens_before(), plan.tokens_after());
@@ -131,18 +127,18 @@ fn write_head(
 }
 
 /// How much less it is.
-fn share(page: Page, before: u64, after: u64) -> String {
+fn share(page: Page, before: u64, after: u64) -> TermText {
     if before == 0 || before == after {
-        return String::new();
+        return TermText::new();
     }
     let share = (after as f64 / before as f64 - 1.0) * 100.0;
     if share.abs() < 0.5 {
-        return String::new();
+        return TermText::new();
     }
-    page.paint(Label::Dim, &format!("  ({share:+.0} %)"))
+    page.paint(Label::Dim, format!("  ({share:+.0} %)"))
 }
 
-fn write_turns(out: &mut impl Write, page: Page, plan: &Plan<'_>, all: bool) -> std::io::Result<()> {
+fn write_turns(out: &mut Answer, page: Page, plan: &Plan<'_>, all: bool) -> std::io::Result<()> {
     let turns = plan.turns();
     if turns.is_empty() {
         return Ok(());
@@ -178,19 +174,19 @@ fn write_turns(out: &mut impl Write, page: Page, plan: &Plan<'_>, all: bool) -> 
 }
 
 /// Says how many are not shown.
-fn more(out: &mut impl Write, page: Page, all: usize, shown: usize, what: &str) -> std::io::Result<()> {
+fn more(out: &mut Answer, page: Page, all: usize, shown: usize, what: &str) -> std::io::Result<()> {
     if all <= shown {
         return Ok(());
     }
     writeln!(
         out,
         "{}",
-        page.paint(Label::Dim, &format!("  and {} more {what}; --diff shows all", all - shown))
+        page.paint(Label::Dim, format!("  and {} more {what}; --diff shows all", all - shown))
     )
 }
 
 /// What happens, by reason: how many lines, and which.
-fn write_reasons(out: &mut impl Write, page: Page, plan: &Plan<'_>) -> std::io::Result<()> {
+fn write_reasons(out: &mut Answer, page: Page, plan: &Plan<'_>) -> std::io::Result<()> {
     let mut reasons: BTreeMap<(ChangeKind, String), (usize, Vec<u64>)> = BTreeMap::new();
     for change in plan.changes() {
         for why in &change.why {
@@ -216,13 +212,13 @@ fn write_reasons(out: &mut impl Write, page: Page, plan: &Plan<'_>) -> std::io::
         let word = if lines.len() == 1 && n == 1 { "line" } else { "lines" };
         let place =
             if lines.is_empty() { String::new() } else { format!(" ({word} {}{dots})", named.join(", ")) };
-        let head = page.paint(label, &format!("  {sign} {:>6}", count(n as u64)));
+        let head = page.paint(label, format!("  {sign} {:>6}", count(n as u64)));
         writeln!(out, "{head}  {}{}", visible(&why), page.paint(Label::Dim, &place))?;
     }
     Ok(())
 }
 
-fn write_side_files(out: &mut impl Write, page: Page, plan: &Plan<'_>) -> std::io::Result<()> {
+fn write_side_files(out: &mut Answer, page: Page, plan: &Plan<'_>) -> std::io::Result<()> {
     let mut told: BTreeMap<(&str, String), u64> = BTreeMap::new();
     for side in plan.side_files() {
         let (what, path) = match side {
@@ -236,7 +232,7 @@ fn write_side_files(out: &mut impl Write, page: Page, plan: &Plan<'_>) -> std::i
     }
     for ((what, folder), n) in told {
         let files = if n == 1 { "1 file".to_owned() } else { format!("{} files", count(n)) };
-        writeln!(out, "  {files} {what} in {}", page.paint(Label::Dim, &visible(&folder)))?;
+        writeln!(out, "  {files} {what} in {}", page.paint(Label::Dim, visible(&folder)))?;
     }
     for note in plan.notes_beside() {
         writeln!(out, "    {}", visible(note))?;
@@ -244,7 +240,7 @@ fn write_side_files(out: &mut impl Write, page: Page, plan: &Plan<'_>) -> std::i
     Ok(())
 }
 
-fn write_findings(out: &mut impl Write, page: Page, plan: &Plan<'_>, all: bool) -> std::io::Result<()> {
+fn write_findings(out: &mut Answer, page: Page, plan: &Plan<'_>, all: bool) -> std::io::Result<()> {
     let findings = plan.findings();
     if findings.is_empty() {
         return Ok(());
@@ -288,13 +284,7 @@ pub(super) fn describe(entry: &Entry) -> String {
     format!("{kind} {what} {}", one_line(&text, 72)).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Text as a line, no longer than `width`.
+/// Text as a line of at most `width` columns.
 pub(super) fn one_line(text: &str, width: usize) -> String {
-    let line = text.split_whitespace().take(width).collect::<Vec<_>>().join(" ");
-    let line = visible(&line);
-    if line.chars().count() <= width {
-        line.into_owned()
-    } else {
-        line.chars().take(width - 1).chain(['…']).collect()
-    }
+    cut(&text.split_whitespace().take(width).collect::<Vec<_>>().join(" "), width)
 }

@@ -1,13 +1,13 @@
 //! What a search tells: finds grouped by session for people, one object a line for programs.
 
-use std::io::{self, Write};
+use std::io;
 use std::ops::{ControlFlow, Range};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use threadline_search::{Event, Hit, LogHit, Searched, Trouble, unknown_field};
 use threadline_store::glance;
-use threadline_term::{Label, Page, visible, without_colours};
+use threadline_term::{Label, Page, TermText, cut, text, without_colours};
 use threadline_view::figure::count;
 use threadline_view::wire::HitObject;
 
@@ -117,7 +117,7 @@ impl<'a> Report<'a> {
             }
         } else if self.args.lines {
             if let Some(line) = self.line(&self.sessions[session], &hit) {
-                self.answer().write_all(line.as_bytes())?;
+                self.answer().text(&line)?;
                 self.flush_now_and_then()?;
             }
         } else {
@@ -142,23 +142,23 @@ impl<'a> Report<'a> {
     }
 
     /// A find on a line of its own: what `show` opens it by, when, what it is, and its text.
-    fn line(&self, session: &Searched, hit: &LogHit) -> Option<String> {
+    fn line(&self, session: &Searched, hit: &LogHit) -> Option<TermText> {
         let found = hit.hit.as_ref()?;
         let log = &session.logs[hit.log];
         let place =
             if *log == session.path { session.id.clone() } else { log.to_string_lossy().into_owned() };
         let when = moment(found).map(|moment| self.when(moment)).unwrap_or_default();
-        let tool = found.tool.as_deref().map(|tool| format!(" {}", visible(tool))).unwrap_or_default();
-        let what = self.page.paint(Label::Tool, &format!("{}{tool}", found.kind.name()));
+        let tool = found.tool.as_deref().map(|tool| format!(" {tool}")).unwrap_or_default();
+        let what = self.page.paint(Label::Tool, format!("{}{tool}", found.kind.name()));
         let text = mark(&found.text.replace(['\n', '\t'], " "), &found.ranges, self.page);
-        Some(format!("{}#{}\t{}\t{what}\t{text}\n", visible(&place), found.anchor, when))
+        Some(text!("{place}#{}\t{when}\t{what}\t{text}\n", found.anchor))
     }
 
     /// A session is known to belong to the list as soon as one thing was found in it.
     fn end_of_list(&mut self, session: usize) -> Result<ControlFlow<()>, CommandError> {
         let id = &self.sessions[session].id;
-        let line = format!("{id}\n");
-        self.answer().write_all(line.as_bytes())?;
+        let line = text!("{id}\n");
+        self.answer().text(&line)?;
         self.flush_now_and_then()?;
         Ok(ControlFlow::Continue(()))
     }
@@ -192,7 +192,7 @@ impl<'a> Report<'a> {
                 let more =
                     format!("  … {} more, {} in all\n", count((found - shown) as u64), count(found as u64));
                 let more = self.page.paint(Label::Dim, &more);
-                self.answer().write_all(more.as_bytes())?;
+                self.answer().text(&more)?;
             }
         }
         Ok(ControlFlow::Continue(()))
@@ -206,32 +206,30 @@ impl<'a> Report<'a> {
         let shown = std::mem::take(&mut self.shown);
         self.n_shown = shown.len();
         let text = self.group(&self.sessions[session], &shown, found);
-        self.answer().write_all(text.as_bytes())?;
+        self.answer().text(&text)?;
         self.flush_now_and_then()?;
         Ok(())
     }
 
     /// The finds of one session, for people.
-    fn group(&self, session: &Searched, hits: &[LogHit], found: Option<usize>) -> String {
+    fn group(&self, session: &Searched, hits: &[LogHit], found: Option<usize>) -> TermText {
         let glance = glance(&files::file(session)).ok();
         let page = self.page;
         let heading = glance.as_ref().and_then(|glance| glance.heading()).unwrap_or("(no title)");
         let heading = heading.split_whitespace().collect::<Vec<_>>().join(" ");
-        let mut out = if self.answer.is_some() { "\n".to_owned() } else { String::new() };
-        out.push_str(&page.paint(Label::Title, &visible(&heading)));
-        out.push('\n');
+        let mut out: TermText = if self.answer.is_some() { "\n" } else { "" }.into();
+        out += page.paint(Label::Title, heading) + "\n";
         let mut about = vec![session.id.clone()];
         if let Ok(modified) = jiff::Timestamp::try_from(session.modified) {
             about.push(self.when(modified));
         }
         let cwd = glance.as_ref().and_then(|glance| glance.cwd.as_deref());
-        about.push(visible(cwd.unwrap_or(&session.folder)).into_owned());
+        about.push(cwd.unwrap_or(&session.folder).to_owned());
         about.extend(found.map(|found| match found {
             1 => "1 hit".to_owned(),
             found => format!("{} hits", count(found as u64)),
         }));
-        out.push_str(&page.paint(Label::Dim, &about.join(" · ")));
-        out.push('\n');
+        out += page.paint(Label::Dim, about.join(" · ")) + "\n";
         let mut log = 0;
         for hit in hits {
             if hit.log != log {
@@ -239,7 +237,7 @@ impl<'a> Report<'a> {
                 let path = session.logs[hit.log].clone();
                 let agent = session.agent_of(&path).unwrap_or_default();
                 let line = format!("  sub-agent {agent} · {}\n", path.display());
-                out.push_str(&page.paint(Label::Dim, &visible(&line)));
+                out += page.paint(Label::Dim, line);
             }
             if let Some(found) = &hit.hit {
                 render(found, hit.copies, self.args.context > 0, page, &mut out);
@@ -342,34 +340,33 @@ fn object<'h>(session: &'h Searched, hit: &'h LogHit) -> Option<HitObject<'h>> {
 const INDENT: usize = 26;
 
 /// One find: its anchor, what it is, and the text with what was found marked.
-fn render(hit: &Hit, copies: usize, context: bool, page: Page, out: &mut String) {
+fn render(hit: &Hit, copies: usize, context: bool, page: Page, out: &mut TermText) {
     let what = match &hit.tool {
-        Some(tool) => format!("{} {}", hit.kind.name(), visible(tool)),
+        Some(tool) => format!("{} {tool}", hit.kind.name()),
         None => hit.kind.name().to_owned(),
     };
-    let what: String =
-        if what.chars().count() > 15 { what.chars().take(14).chain(['…']).collect() } else { what };
-    out.push_str(&format!("  {:<7} {} ", hit.anchor, page.paint(Label::Tool, &format!("{what:<15}"))));
+    let what = page.paint(Label::Tool, format!("{:<15}", cut(&what, 15)));
+    *out += text!("  {:<7} {what} ", hit.anchor);
     let mut at = 0;
     let last = hit.text.matches('\n').count();
     for (i, line) in hit.text.split('\n').enumerate() {
         if i > 0 {
-            out.push_str(&" ".repeat(INDENT));
+            out.push(" ".repeat(INDENT));
         }
         let (line, ranges) =
             fit(line, at, &hit.ranges, page.width.map(|width| width.saturating_sub(INDENT + 2)));
         let more = |cut: bool, fitted: bool| if cut && !fitted { "…" } else { "" };
-        out.push_str(more(i == 0 && hit.cut[0], line.starts_with('…')));
-        out.push_str(&mark(&line, &ranges, page));
-        out.push_str(more(i == last && hit.cut[1], line.ends_with('…')));
+        out.push(more(i == 0 && hit.cut[0], line.starts_with('…')));
+        out.push(mark(&line, &ranges, page));
+        out.push(more(i == last && hit.cut[1], line.ends_with('…')));
         if i == 0 && copies > 0 {
-            out.push_str(&page.paint(Label::Dim, &format!("  (+{copies} in forks)")));
+            out.push(page.paint(Label::Dim, format!("  (+{copies} in forks)")));
         }
-        out.push('\n');
+        out.push("\n");
         at += hit.text[at..].find('\n').map_or(0, |newline| newline + 1);
     }
     if context {
-        out.push('\n');
+        out.push("\n");
     }
 }
 
@@ -407,16 +404,16 @@ fn fit(line: &str, at: usize, ranges: &[Range<usize>], width: Option<usize>) -> 
 }
 
 /// The line with its ranges painted, and nothing in it that commands the terminal.
-fn mark(line: &str, ranges: &[Range<usize>], page: Page) -> String {
-    let mut out = String::new();
+fn mark(line: &str, ranges: &[Range<usize>], page: Page) -> TermText {
+    let mut out = TermText::new();
     let mut done = 0;
     for range in ranges {
-        out.push_str(&without_colours(&line[done..range.start]));
+        out.push(without_colours(&line[done..range.start]));
         // In the colour that grep made everybody used to.
-        out.push_str(&page.paint(Label::Error, &without_colours(&line[range.clone()])));
+        out.push(page.paint(Label::Error, without_colours(&line[range.clone()])));
         done = range.end;
     }
-    out.push_str(&without_colours(&line[done..]));
+    out.push(without_colours(&line[done..]));
     out
 }
 

@@ -1,7 +1,7 @@
 //! A session shown while it is written.
 
 use std::collections::HashSet;
-use std::io::{self, Write};
+use std::io;
 use std::time::{Duration, Instant};
 
 use threadline_session::{Family, Outcome as CallOutcome, Session};
@@ -114,9 +114,9 @@ impl Following {
                 writeln!(answer)?;
             }
             if !told.is_empty() {
-                self.tight = !told.ends_with("\n\n");
+                self.tight = !told.as_str().ends_with("\n\n");
             }
-            answer.write_all(told.as_bytes())?;
+            answer.text(&told)?;
             if is_last {
                 self.last = Some(TurnView { items: waiting, ..turn });
             } else {
@@ -131,7 +131,7 @@ impl Following {
     fn rest(&mut self, cx: &Context, args: &ShowArgs, answer: &mut Answer) -> io::Result<()> {
         let Some(mut turn) = self.last.take() else { return Ok(()) };
         for item in turn.items.drain(..).filter(|item| self.running.insert(item.anchor.clone())) {
-            answer.write_all(render_running(&item, cx.ui.page(), &style(args)).as_bytes())?;
+            answer.text(&render_running(&item, cx.ui.page(), &style(args)))?;
         }
         if !turn.open {
             self.end(&turn, cx, answer)?;
@@ -143,7 +143,7 @@ impl Following {
     fn end(&mut self, turn: &TurnView, cx: &Context, answer: &mut Answer) -> io::Result<()> {
         if turn.spent.calls > 0 && (turn.number, turn.spent.calls) > self.ended {
             self.ended = (turn.number, turn.spent.calls);
-            answer.write_all(render_end(turn, cx.ui.page()).as_bytes())?;
+            answer.text(&render_end(turn, cx.ui.page()))?;
         }
         Ok(())
     }

@@ -124,7 +124,7 @@ fn settle(
     } else if changed {
         writeln!(answer, "{}", path.display())?;
         let difference = TextDiff::from_lines(before.unwrap_or_default(), after.unwrap_or_default());
-        write!(answer, "{}", difference.unified_diff().context_radius(2))?;
+        answer.patch(cx.ui.page(), &difference.unified_diff().context_radius(2).to_string())?;
     } else {
         writeln!(answer, "{}: nothing to change", path.display())?;
     }

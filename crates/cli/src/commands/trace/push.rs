@@ -1,6 +1,5 @@
 //! `trace push`: sessions that were had before.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
@@ -147,7 +146,7 @@ fn show(
                 answer.json(&tree::SpanLine::of(&file.id, span))?;
             }
         } else {
-            answer.write_all(tree::render(&file.id, &spans).as_bytes())?;
+            answer.text(&tree::render(&file.id, &spans))?;
         }
     }
     answer.finish()?;

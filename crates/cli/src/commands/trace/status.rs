@@ -1,11 +1,10 @@
 //! `trace status`: what was sent, what waits, what failed and why.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use threadline_term::{Align, Column, table, visible};
+use threadline_term::{Align, Column, TermText, table};
 use threadline_trace::{Diary, State, States};
 use threadline_view::figure::bytes;
 
@@ -86,13 +85,8 @@ pub(crate) fn run(cx: &Context, args: &StatusArgs) -> Result<Outcome, CommandErr
             continue;
         }
         let (turns, spans) = lines.iter().fold((0, 0), |sum, line| (sum.0 + line.turns, sum.1 + line.spans));
-        writeln!(
-            answer,
-            "{}: {} sessions, {turns} turns, {spans} spans sent",
-            visible(&receiver),
-            lines.len()
-        )?;
-        answer.write_all(render(cx, &lines, args.all).as_bytes())?;
+        writeln!(answer, "{receiver}: {} sessions, {turns} turns, {spans} spans sent", lines.len())?;
+        answer.text(&render(cx, &lines, args.all))?;
     }
     if !cx.json {
         let diary = Diary::open(&root);
@@ -100,7 +94,7 @@ pub(crate) fn run(cx: &Context, args: &StatusArgs) -> Result<Outcome, CommandErr
         if !tail.is_empty() {
             writeln!(answer, "\n{}:", diary.path().display())?;
             for line in tail {
-                writeln!(answer, "  {}", visible(&line))?;
+                writeln!(answer, "  {line}")?;
             }
         }
     }
@@ -112,10 +106,10 @@ pub(crate) fn run(cx: &Context, args: &StatusArgs) -> Result<Outcome, CommandErr
     Ok(if has_errors { Outcome::No } else { Outcome::Done })
 }
 
-fn render(cx: &Context, lines: &[Line], all: bool) -> String {
+fn render(cx: &Context, lines: &[Line], all: bool) -> TermText {
     let shown: Vec<&Line> = lines.iter().filter(|line| all || line.is_notable()).collect();
     if shown.is_empty() {
-        return String::new();
+        return TermText::new();
     }
     let columns = [
         Column { name: "session", align: Align::Left, gives_way: false },
@@ -135,8 +129,8 @@ fn render(cx: &Context, lines: &[Line], all: bool) -> String {
         if line.waiting_bytes > 0 {
             waiting.push(bytes(line.waiting_bytes));
         }
-        let error = visible(line.error.as_deref().unwrap_or_default()).into_owned();
-        let session = visible(&line.session).into_owned();
+        let error = line.error.clone().unwrap_or_default();
+        let session = line.session.clone();
         vec![session, line.turns.to_string(), line.spans.to_string(), waiting.join(", "), error]
     };
     table(cx.ui.page(), &columns, &shown.iter().map(row).collect::<Vec<_>>())

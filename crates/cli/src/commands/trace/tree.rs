@@ -1,11 +1,11 @@
 //! Spans as a tree for people, and as lines of JSON.
 
 use std::collections::HashMap;
-use std::fmt::Write;
+use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use threadline_term::visible;
+use threadline_term::{TermText, text};
 use threadline_trace::{Span, SpanId, SpanKind};
 use threadline_usage::Money;
 
@@ -60,8 +60,8 @@ impl<'a> SpanLine<'a> {
 }
 
 /// The spans of a session as a tree.
-pub(super) fn render(session: &str, spans: &[Span]) -> String {
-    let mut out = format!("{}\n", visible(session));
+pub(super) fn render(session: &str, spans: &[Span]) -> TermText {
+    let mut out = text!("{session}\n");
     let mut below: HashMap<SpanId, Vec<&Span>> = HashMap::new();
     for span in spans {
         if let Some(parent) = span.parent {
@@ -79,9 +79,9 @@ pub(super) fn render(session: &str, spans: &[Span]) -> String {
     out
 }
 
-fn branch(span: &Span, below: &HashMap<SpanId, Vec<&Span>>, first: &str, rest: &str, out: &mut String) {
+fn branch(span: &Span, below: &HashMap<SpanId, Vec<&Span>>, first: &str, rest: &str, out: &mut TermText) {
     let seconds = (span.end - span.start) as f64 / 1000.0;
-    let _ = write!(out, "{first}{}  {seconds:.1} s", visible(&span.name));
+    let _ = write!(out, "{first}{}  {seconds:.1} s", span.name);
     if let Some((used, cost)) = span.used {
         let _ = write!(out, "  {} in {} out", used.context(), used.output);
         if let Some(cost) = cost {
@@ -94,9 +94,9 @@ fn branch(span: &Span, below: &HashMap<SpanId, Vec<&Span>>, first: &str, rest: &
     if let Some(error) = &span.error {
         let line = error.lines().next().unwrap_or_default();
         let cut = line.floor_char_boundary(60);
-        let _ = write!(out, "  error: {}", visible(&line[..cut]));
+        let _ = write!(out, "  error: {}", &line[..cut]);
     }
-    out.push('\n');
+    out.push("\n");
     let children = below.get(&span.id).map(|children| &children[..]).unwrap_or_default();
     for (i, child) in children.iter().enumerate() {
         let (mark, bar) = if i + 1 == children.len() { ("└─ ", "   ") } else { ("├─ ", "│  ") };

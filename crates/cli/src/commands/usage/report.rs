@@ -1,12 +1,10 @@
 //! What usage says: tables for people, JSON and CSV for programs.
 
-use std::io::Write;
-
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use threadline_term::{Align, Column, Label, table, visible};
+use threadline_term::{Align, Column, Label, TermText, table, text, visible};
 use threadline_usage::{
     Book, By, Calls, Explained, Group, GroupKey, Groups, Money, Totals, Verdict, Window, reconcile, reset_of,
     windows,
@@ -63,15 +61,15 @@ impl Report<'_> {
                 answer.json(&GroupObject::new(group, by, &inherited))?;
             }
         } else if self.csv {
-            answer.write_all(csv(by, &groups.groups).as_bytes())?;
+            answer.data(&csv(by, &groups.groups))?;
         } else if !groups.groups.is_empty() {
-            answer.write_all(self.table(by, groups).as_bytes())?;
+            answer.text(&self.table(by, groups))?;
         }
         answer.finish()?;
         Ok(!groups.groups.is_empty())
     }
 
-    fn table(&self, by: By, groups: &Groups) -> String {
+    fn table(&self, by: By, groups: &Groups) -> TermText {
         let text = |name: &'static str, gives_way: bool| Column { name, align: Align::Left, gives_way };
         let number = |name: &'static str| Column { name, align: Align::Right, gives_way: false };
         let mut columns: Vec<Column> = names(by).iter().map(|name| text(name, true)).collect();
@@ -121,13 +119,13 @@ impl Report<'_> {
             answer.finish()?;
         } else if !windows.is_empty() {
             let mut answer = self.cx.ui.long_answer();
-            answer.write_all(self.window_table(&windows).as_bytes())?;
+            answer.text(&self.window_table(&windows))?;
             answer.finish()?;
         }
         Ok(!windows.is_empty())
     }
 
-    fn window_table(&self, windows: &[Window]) -> String {
+    fn window_table(&self, windows: &[Window]) -> TermText {
         let text = |name: &'static str| Column { name, align: Align::Left, gives_way: false };
         let number = |name: &'static str| Column { name, align: Align::Right, gives_way: false };
         let mut columns = vec![text("from"), text("to"), text("end")];
@@ -175,7 +173,7 @@ impl Report<'_> {
                 continue;
             }
             if last != Some(&record.path) {
-                writeln!(answer, "{}", page.paint(Label::Title, &visible(&record.path)))?;
+                writeln!(answer, "{}", page.paint(Label::Title, visible(&record.path)))?;
                 last = Some(&record.path);
             }
             writeln!(answer, "{}", record_line(page, record))?;
@@ -220,7 +218,7 @@ impl Report<'_> {
                 continue;
             }
             let page = self.cx.ui.page();
-            writeln!(answer, "{}", page.paint(Label::Title, &visible(&session.session)))?;
+            writeln!(answer, "{}", page.paint(Label::Title, visible(&session.session)))?;
             let (ours, theirs) = (session.ours.cost.short(), session.theirs.cost.short());
             writeln!(answer, "  ours {ours}, Claude Code's {theirs}, difference {}", difference.short())?;
             for reason in &session.reasons {
@@ -335,7 +333,7 @@ fn bar(weight: f64, largest: f64) -> String {
     format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
 }
 
-fn record_line(page: threadline_term::Page, record: &Explained) -> String {
+fn record_line(page: threadline_term::Page, record: &Explained) -> TermText {
     let model = visible(record.model.as_deref().unwrap_or("–"));
     let id = visible(record.message_id.as_deref().unwrap_or("–"));
     let tokens = record.tokens;
@@ -353,11 +351,11 @@ fn record_line(page: threadline_term::Page, record: &Explained) -> String {
     match &record.verdict {
         Verdict::Counted => {
             let cost = record.cost.map_or_else(|| "no price".to_owned(), Money::short);
-            format!("{line}  counted, {cost}")
+            text!("{line}  counted, {cost}")
         }
         Verdict::Rejected(reason) => {
             let reason = format!("not counted: {}", visible(&reason.to_string()));
-            format!("{line}  {}", page.paint(Label::Dim, &reason))
+            text!("{line}  {}", page.paint(Label::Dim, &reason))
         }
     }
 }

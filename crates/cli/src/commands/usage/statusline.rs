@@ -1,5 +1,5 @@
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 

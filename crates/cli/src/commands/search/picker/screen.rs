@@ -38,7 +38,7 @@ pub(crate) fn run(cx: &Context, query: &str, project: Option<&str>) -> Result<Ou
         pick(&mut screen, Picker::new(query), hunt, &news)?
     };
     match picked {
-        Some((path, anchor)) => show(&path, anchor.as_deref()),
+        Some((path, anchor)) => show(cx, &path, anchor.as_deref()),
         None => Ok(Outcome::No),
     }
 }
@@ -116,13 +116,15 @@ fn copy(text: &str) -> io::Result<()> {
 }
 
 /// Shows the place in the way of `show`; the whole session where the place cannot be shown by itself.
-fn show(path: &Path, anchor: Option<&str>) -> Result<Outcome, CommandError> {
+fn show(cx: &Context, path: &Path, anchor: Option<&str>) -> Result<Outcome, CommandError> {
     let place = match anchor {
         Some(anchor) => format!("{}#{anchor}", path.display()),
         None => path.display().to_string(),
     };
     if !io::stdout().is_terminal() {
-        writeln!(io::stdout(), "{place}")?;
+        let mut answer = cx.ui.answer();
+        answer.data(&format!("{place}\n"))?;
+        answer.finish()?;
         return Ok(Outcome::Done);
     }
     let program = std::env::current_exe()?;

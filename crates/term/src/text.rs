@@ -1,0 +1,306 @@
+//! Text that is safe to write to a terminal.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::fmt;
+use std::ops::AddAssign;
+
+use anstyle::Style;
+use unicode_width::UnicodeWidthStr;
+
+use crate::visible;
+
+/// Text in which every control sequence is one that this crate wrote.
+///
+/// There is no way to build one from a string as it is: [`From`], [`fmt::Write`] and [`text!`](crate::text) make
+/// control and direction characters [visible] on the way in. Only [`Page::paint`](crate::Page::paint) and the
+/// renderers of this crate add styles and links. Another `TermText` keeps its styles when it is formatted into
+/// one, so `write!` and `text!` mix painted text with text from logs:
+///
+/// ```
+/// use threadline_term::{Label, Page, text};
+///
+/// let page = Page { width: None, color: true, links: false };
+/// let name = "a\u{1b}[2Jb";
+/// let line = text!("{}: {name}", page.paint(Label::Dim, "name"));
+/// assert_eq!(line.as_str(), "\u{1b}[2mname\u{1b}[0m: a^[[2Jb");
+/// ```
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct TermText {
+    text: String,
+}
+
+thread_local! {
+    /// Whether what is being formatted on this thread is a `TermText`.
+    ///
+    /// A formatter passes on strings and nothing else, so this is how one `TermText` recognises another inside
+    /// the arguments of `write!`.
+    static IS_SAFE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Marks what is formatted as safe until it is dropped.
+struct SafeGuard;
+
+impl SafeGuard {
+    fn new() -> Self {
+        IS_SAFE.set(true);
+        Self
+    }
+}
+
+impl Drop for SafeGuard {
+    fn drop(&mut self) {
+        IS_SAFE.set(false);
+    }
+}
+
+impl TermText {
+    /// Returns empty text.
+    pub const fn new() -> Self {
+        Self { text: String::new() }
+    }
+
+    /// Formats `args`, as [`text!`](crate::text) does.
+    pub fn format(args: fmt::Arguments<'_>) -> Self {
+        let mut out = Self::new();
+        // Formatting fails only if a `Display` in the arguments does, and then the rest is missing.
+        let _ = fmt::Write::write_fmt(&mut out, args);
+        out
+    }
+
+    /// Returns the text for writing, with its styles and links.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Returns the length in bytes, styles included.
+    pub fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Appends text.
+    pub fn push(&mut self, text: impl Into<Self>) {
+        let text = text.into();
+        if self.text.is_empty() {
+            self.text = text.text;
+        } else {
+            self.text.push_str(&text.text);
+        }
+    }
+
+    /// Concatenates `parts` with `separator` between them.
+    pub fn join(parts: impl IntoIterator<Item = Self>, separator: &Self) -> Self {
+        let mut out = Self::new();
+        for (i, part) in parts.into_iter().enumerate() {
+            if i > 0 {
+                out.push(separator);
+            }
+            out.push(part);
+        }
+        out
+    }
+
+    /// Removes white space from the end.
+    #[must_use]
+    pub fn trim_end(mut self) -> Self {
+        self.text.truncate(self.text.trim_end().len());
+        self
+    }
+
+    /// Returns the text without its styles and links.
+    pub fn plain(&self) -> Cow<'_, str> {
+        if !self.text.contains('\u{1b}') {
+            return Cow::Borrowed(&self.text);
+        }
+        let mut out = String::with_capacity(self.text.len());
+        let mut rest = &*self.text;
+        while let Some(start) = rest.find('\u{1b}') {
+            out.push_str(&rest[..start]);
+            let sequence = &rest[start..];
+            let end = match sequence.strip_prefix("\u{1b}]") {
+                Some(_) => sequence.find("\u{1b}\\").map(|end| end + 2),
+                None => sequence.find('m').map(|end| end + 1),
+            };
+            rest = &sequence[end.unwrap_or(sequence.len())..];
+        }
+        out.push_str(rest);
+        Cow::Owned(out)
+    }
+
+    /// Returns the width in columns.
+    pub fn width(&self) -> usize {
+        self.plain().width()
+    }
+
+    pub(crate) fn ends_with(&self, end: &str) -> bool {
+        self.text.ends_with(end)
+    }
+
+    /// Wraps the text in a style.
+    pub(crate) fn styled(self, style: Style) -> Self {
+        if self.text.is_empty() || style == Style::new() {
+            return self;
+        }
+        Self { text: format!("{style}{}{style:#}", self.text) }
+    }
+
+    /// Makes the text a link. An address with anything but visible characters is left out.
+    pub(crate) fn linked(self, url: &str) -> Self {
+        if visible(url) != url || url.contains(['\n', '\t']) {
+            return self;
+        }
+        Self { text: format!("\u{1b}]8;;{url}\u{1b}\\{}\u{1b}]8;;\u{1b}\\", self.text) }
+    }
+
+    /// Replaces tabs with spaces: how wide a tab is depends on the column it is at.
+    pub(crate) fn without_tabs(mut self) -> Self {
+        if self.text.contains('\t') {
+            self.text = self.text.replace('\t', "    ");
+        }
+        self
+    }
+}
+
+impl fmt::Write for TermText {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if IS_SAFE.get() {
+            self.text.push_str(text);
+        } else {
+            self.text.push_str(&visible(text));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for TermText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let _guard = SafeGuard::new();
+        f.pad(&self.text)
+    }
+}
+
+impl fmt::Debug for TermText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.text, f)
+    }
+}
+
+impl From<Cow<'_, str>> for TermText {
+    fn from(text: Cow<'_, str>) -> Self {
+        match text {
+            Cow::Borrowed(text) => text.into(),
+            Cow::Owned(text) => text.into(),
+        }
+    }
+}
+
+impl From<&str> for TermText {
+    fn from(text: &str) -> Self {
+        Self { text: visible(text).into_owned() }
+    }
+}
+
+impl From<String> for TermText {
+    fn from(text: String) -> Self {
+        match visible(&text) {
+            Cow::Borrowed(_) => Self { text },
+            Cow::Owned(text) => Self { text },
+        }
+    }
+}
+
+impl From<&String> for TermText {
+    fn from(text: &String) -> Self {
+        text.as_str().into()
+    }
+}
+
+impl From<&Cow<'_, str>> for TermText {
+    fn from(text: &Cow<'_, str>) -> Self {
+        (**text).into()
+    }
+}
+
+impl From<&Self> for TermText {
+    fn from(text: &Self) -> Self {
+        text.clone()
+    }
+}
+
+impl<T: Into<Self>> AddAssign<T> for TermText {
+    fn add_assign(&mut self, text: T) {
+        self.push(text);
+    }
+}
+
+impl<T: Into<Self>> std::ops::Add<T> for TermText {
+    type Output = Self;
+
+    fn add(mut self, text: T) -> Self {
+        self.push(text);
+        self
+    }
+}
+
+impl PartialEq<str> for TermText {
+    fn eq(&self, other: &str) -> bool {
+        self.text == other
+    }
+}
+
+impl PartialEq<&str> for TermText {
+    fn eq(&self, other: &&str) -> bool {
+        self.text == *other
+    }
+}
+
+/// Formats [`TermText`](crate::TermText): takes the arguments of `format!` and makes all of them visible, except
+/// those that are `TermText` already.
+#[macro_export]
+macro_rules! text {
+    ($($arg:tt)*) => { $crate::TermText::format(::std::format_args!($($arg)*)) };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use super::*;
+    use crate::{Label, Page};
+
+    const PAGE: Page = Page { width: None, color: true, links: true };
+    const HOSTILE: &str = "\u{1b}[31m\u{9b}2J\u{7}\u{202e}\r\u{8}\u{7f}";
+    const SHOWN: &str = "^[[31m<U+009B>2J^G<U+202E>^M^H^?";
+
+    #[test]
+    fn whatever_way_text_comes_in_it_is_visible() {
+        let painted = PAGE.paint(Label::Dim, HOSTILE);
+        assert_eq!(painted.as_str(), format!("\u{1b}[2m{SHOWN}\u{1b}[0m"));
+        let owned = HOSTILE.to_owned();
+        for text in [HOSTILE.into(), TermText::from(&owned), owned.clone().into(), Cow::from(HOSTILE).into()]
+        {
+            assert_eq!(text.as_str(), SHOWN);
+        }
+        let mut written = TermText::from("a ");
+        write!(written, "{HOSTILE} {painted:<3} {HOSTILE:?}").unwrap();
+        assert_eq!(written.plain(), format!("a {SHOWN} {SHOWN} {HOSTILE:?}"));
+        // Painted text that went through a plain string is like any other.
+        assert_eq!(text!("{}", format!("{painted}")).plain(), format!("^[[2m{SHOWN}^[[0m"));
+        assert_eq!(text!("{HOSTILE}").as_str(), SHOWN, "and nothing stays behind");
+    }
+
+    #[test]
+    fn a_link_leads_to_a_plain_address_or_nowhere() {
+        let link = TermText::from("x").linked("https://example.org");
+        assert_eq!(link.as_str(), "\u{1b}]8;;https://example.org\u{1b}\\x\u{1b}]8;;\u{1b}\\");
+        assert_eq!((&*link.plain(), link.width()), ("x", 1));
+        for url in ["https://a\u{1b}\\b", "https://a\u{9c}b", "https://a\nb", "https://a\u{202e}b"] {
+            assert_eq!(TermText::from("x").linked(url).as_str(), "x", "{url:?}");
+        }
+    }
+}
