@@ -69,17 +69,29 @@ fn group(command: &str) -> String {
 
 /// Whether a command is ours.
 fn is_ours(command: &str) -> bool {
-    let command = command.trim_start();
-    let quote = command.chars().next().filter(|first| matches!(first, '"' | '\''));
-    let split = match quote {
-        Some(quote) => command[1..].split_once(quote),
-        None => command.split_once(' '),
-    };
-    let Some((program, arguments)) = split else { return false };
-    let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
+    let (program, arguments) = first_word(command.trim_start());
+    let name = program.rsplit(['/', '\\']).next().unwrap_or(&program);
     let mut arguments = arguments.split_whitespace();
     name.trim_end_matches(".exe") == "threadline"
         && (arguments.next(), arguments.next()) == (Some("trace"), Some("hook"))
+}
+
+/// Splits the first word off a command, without its quotes.
+fn first_word(command: &str) -> (String, &str) {
+    let mut word = String::new();
+    let mut quote = None;
+    let mut chars = command.char_indices();
+    while let Some((at, ch)) = chars.next() {
+        match (ch, quote) {
+            (' ', None) => return (word, &command[at..]),
+            ('\'' | '"', None) => quote = Some(ch),
+            (ch, Some(open)) if ch == open => quote = None,
+            // The only escape that our own quoting uses; a Windows path has backslashes of its own.
+            ('\\', None) if command[at..].starts_with("\\'") => word.extend(chars.next().map(|(_, ch)| ch)),
+            (ch, _) => word.push(ch),
+        }
+    }
+    (word, "")
 }
 
 /// A JSON text and where its parts stand in it.
@@ -353,6 +365,8 @@ mod tests {
             "threadline trace hook",
             "/a/b/threadline trace hook --preset otlp",
             "\"C:\\x y\\threadline.exe\" trace hook",
+            r"C:\x\threadline.exe trace hook",
+            r"'/it'\''s here/threadline' trace hook",
         ] {
             assert!(is_ours(ours), "{ours}");
         }

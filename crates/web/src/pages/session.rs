@@ -133,7 +133,9 @@ impl Facts {
             query,
             parts,
             rail: &plan.rail,
-            resume: instead.is_none().then(|| resume(&self.file.id, self.cwd.as_deref())),
+            resume: instead
+                .is_none()
+                .then(|| threadline_view::resume_command(&self.file.id, self.cwd.as_deref())),
             size: self.size,
             notes,
             instead,
@@ -141,20 +143,6 @@ impl Facts {
             stamp: &plan.stamp,
         }
     }
-}
-
-/// What to type to go on with a session.
-fn resume(id: &str, cwd: Option<&str>) -> String {
-    let quoted = |text: &str| {
-        let plain = |ch: char| ch.is_alphanumeric() || "/-_.~+:@".contains(ch);
-        if !text.is_empty() && text.chars().all(plain) {
-            text.to_owned()
-        } else {
-            format!("'{}'", text.replace('\'', "'\\''"))
-        }
-    };
-    let claude = format!("claude --resume {}", quoted(id));
-    cwd.map_or(claude.clone(), |cwd| format!("cd {} && {claude}", quoted(cwd)))
 }
 
 /// The parts that a page has when it is sent.

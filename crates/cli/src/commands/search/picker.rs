@@ -273,22 +273,10 @@ impl Picker {
 }
 
 impl Row {
-    /// The command that goes on with the session.
+    /// The command that resumes the session.
     fn resume(&self) -> String {
-        match &self.directory {
-            Some(directory) => format!("cd {} && claude --resume {}", quoted(directory), self.id),
-            None => format!("claude --resume {}", self.id),
-        }
+        threadline_view::resume_command(&self.id, self.directory.as_deref())
     }
-}
-
-/// The text as one word of a shell.
-fn quoted(text: &str) -> String {
-    let plain = |ch: char| ch.is_ascii_alphanumeric() || "/._-+:@%,~".contains(ch);
-    if !text.is_empty() && text.chars().all(plain) && !text.starts_with('~') {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

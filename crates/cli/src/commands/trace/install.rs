@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use similar::TextDiff;
 use threadline_trace::{Change, install, uninstall};
+use threadline_view::shell_word;
 
 use super::setup::{ContentName, PresetName, ProtocolName, Variables, key_file};
 use crate::context::Context;
@@ -144,7 +145,7 @@ fn settle(
 fn command(args: &InstallArgs) -> Result<String, CommandError> {
     let program = std::env::current_exe()?;
     let program = program.to_str().ok_or_else(|| CommandError::new("the path of this program is no text"))?;
-    let mut words = vec![quoted(program), "trace".to_owned(), "hook".to_owned()];
+    let mut words = vec![shell_word(program).into_owned(), "trace".to_owned(), "hook".to_owned()];
     let name = |value: &dyn Fn() -> Option<clap::builder::PossibleValue>| {
         value().map(|value| value.get_name().to_owned())
     };
@@ -157,7 +158,7 @@ fn command(args: &InstallArgs) -> Result<String, CommandError> {
             return Err(CommandError::new("a key in an address would stand in the settings")
                 .hint("put it into OTEL_EXPORTER_OTLP_HEADERS"));
         }
-        words.extend(["--endpoint".to_owned(), quoted(endpoint)]);
+        words.extend(["--endpoint".to_owned(), shell_word(endpoint).into_owned()]);
     }
     if let Some(protocol) = args.protocol.and_then(|protocol| name(&|| protocol.to_possible_value())) {
         words.extend(["--protocol".to_owned(), protocol]);
@@ -166,12 +167,6 @@ fn command(args: &InstallArgs) -> Result<String, CommandError> {
         words.extend(["--content".to_owned(), content]);
     }
     Ok(words.join(" "))
-}
-
-/// A word as a shell reads it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:+,%=".contains(c);
-    if word.chars().all(plain) { word.to_owned() } else { format!("\"{word}\"") }
 }
 
 fn path_of(cx: &Context, scope: Scope) -> Result<PathBuf, CommandError> {

@@ -154,6 +154,12 @@ fn the_resume_command_is_one_for_a_shell() {
         control(&mut picker, 'y'),
         Action::Copy(r"cd '/home/ada/it'\''s here' && claude --resume one".to_owned())
     );
+    picker.rows[0].id = "one;reboot".to_owned();
+    picker.rows[0].directory = Some("/x\u{1b}[2J".to_owned());
+    assert_eq!(
+        control(&mut picker, 'y'),
+        Action::Copy(r"cd $'/x\x1b[2J' && claude --resume 'one;reboot'".to_owned())
+    );
 }
 
 #[test]

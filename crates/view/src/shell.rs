@@ -1,0 +1,91 @@
+//! Commands for people to copy, quoted so that a shell reads every word as it is.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use crate::visible::visible;
+
+/// Quotes text as one word of a POSIX shell.
+///
+/// Text that a shell reads as it is stays as it is. Control characters, which a shell's line editor would obey when
+/// the command is pasted, are written as `$'\x1b'`, which bash, zsh, ksh and busybox read. PowerShell reads the
+/// plain and the single-quoted form as well, except for text with a single quote in it.
+pub fn shell_word(text: &str) -> Cow<'_, str> {
+    let is_plain = |ch: char| ch.is_ascii_alphanumeric() || "/._-+:@%,=".contains(ch);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    if visible(text) == text && !text.contains(['\n', '\t']) {
+        return Cow::Owned(format!("'{}'", text.replace('\'', r"'\''")));
+    }
+    let mut word = "$'".to_owned();
+    for byte in text.bytes() {
+        match byte {
+            b'\'' | b'\\' => word.extend(['\\', char::from(byte)]),
+            b' '..=b'~' => word.push(char::from(byte)),
+            byte => {
+                let _ = write!(word, "\\x{byte:02x}");
+            }
+        }
+    }
+    word.push('\'');
+    Cow::Owned(word)
+}
+
+/// The command that resumes a session of Claude Code in its working directory.
+pub fn resume_command(id: &str, cwd: Option<&str>) -> String {
+    let resume = format!("claude --resume {}", shell_word(id));
+    match cwd {
+        // A name that begins with a dash would be read as an option.
+        Some(cwd) if cwd.starts_with('-') => format!("cd {} && {resume}", shell_word(&format!("./{cwd}"))),
+        Some(cwd) => format!("cd {} && {resume}", shell_word(cwd)),
+        None => resume,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_read_them() {
+        for (text, word) in [
+            ("/home/ada/loom-1.0_x", "/home/ada/loom-1.0_x"),
+            ("", "''"),
+            ("it's here", r"'it'\''s here'"),
+            ("~ada", "'~ada'"),
+            ("$(rm -rf x)`y`;&|<>*?[a]{b}!#\"\\", "'$(rm -rf x)`y`;&|<>*?[a]{b}!#\"\\'"),
+            ("naïve", "'naïve'"),
+            ("a\nb", r"$'a\x0ab'"),
+            ("it's\u{1b}[2J\\", r"$'it\'s\x1b[2J\\'"),
+            ("\u{9b}\u{202e}", r"$'\xc2\x9b\xe2\x80\xae'"),
+        ] {
+            assert_eq!(shell_word(text), word, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_session_is_resumed_where_it_ran() {
+        assert_eq!(resume_command("one", None), "claude --resume one");
+        assert_eq!(resume_command("a;b", Some("/x y")), "cd '/x y' && claude --resume 'a;b'");
+        assert_eq!(resume_command("one", Some("-P")), "cd ./-P && claude --resume one");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_shell_reads_back_what_was_quoted() {
+        // `$'…'` needs a shell that knows it; the rest any `sh` must read.
+        for (shell, texts) in [
+            ("sh", &["it's", "$(x)`y`\"\\ *", "~", "a;b&c|d", "naïve"][..]),
+            ("bash", &["a\nb'c\\", "\u{1b}[2J\u{7f}", "\u{9b}\u{202e}é"]),
+        ] {
+            for text in texts {
+                let script = format!("printf %s {}", shell_word(text));
+                let Ok(done) = std::process::Command::new(shell).args(["-c", &script]).output() else {
+                    continue;
+                };
+                assert_eq!(String::from_utf8_lossy(&done.stdout), **text, "{shell}: {script}");
+            }
+        }
+    }
+}
