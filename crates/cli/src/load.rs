@@ -1,5 +1,6 @@
 //! From what a person typed to sessions in memory.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
@@ -40,7 +41,7 @@ pub(crate) fn find(cx: &Context, needle: &str) -> Result<SessionFile, CommandErr
 fn describe(candidate: &Candidate) -> String {
     match &candidate.title {
         Some(title) => format!("{} \"{}\"", candidate.id, threadline_term::visible(title)),
-        None => candidate.id.clone(),
+        None => candidate.id.to_string(),
     }
 }
 
@@ -147,11 +148,10 @@ pub(crate) fn spending(family: &Family) -> Result<Spending, CommandError> {
     Ok(Spending::of(family, &book(None)?))
 }
 
-/// Reads output that was kept in a file of its own. The log names the path that it had when it was
-/// written; the file is looked for beside the log, and nowhere else.
+/// Reads output that was kept in a file of its own, beside the log.
 pub(crate) fn kept_output(file: &SessionFile, path: &str) -> Option<String> {
-    let name = path.rsplit(['/', '\\']).next().filter(|name| !name.is_empty() && *name != "..")?;
-    let bytes = std::fs::read(file.tool_results_dir()?.join(name)).ok()?;
+    let mut bytes = Vec::new();
+    file.kept_output(path)?.read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 

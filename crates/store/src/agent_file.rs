@@ -9,6 +9,8 @@ use std::time::SystemTime;
 use threadline_entry::{AgentKind, Entry, Json, walk};
 
 use crate::listing::Listing;
+use crate::regular::{self, check_regular};
+use crate::session_file::side_dir;
 
 /// The transcript of a sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +34,7 @@ impl AgentFile {
 
     /// Reads what stands in `agent-<id>.meta.json` beside the transcript; `None` if there is no such file.
     pub fn read_meta(&self) -> io::Result<Option<AgentMeta>> {
-        match fs_err::read(self.path.with_extension("meta.json")) {
+        match regular::read(&self.path.with_extension("meta.json")) {
             Ok(bytes) => Ok(Some(AgentMeta { entry: Entry::parse(bytes.trim_ascii()).0 })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -131,7 +133,9 @@ impl FolderAgents {
 /// The agents in the session's own folder, from 2.1.2 on.
 fn own_agents(path: &Path) -> Listing<AgentFile> {
     let mut listing = Listing::new();
-    walk_folder(&path.with_extension("").join("subagents"), None, MAX_DEPTH, &mut listing);
+    if let Some(dir) = side_dir(path) {
+        walk_folder(&dir.join("subagents"), None, MAX_DEPTH, &mut listing);
+    }
     listing
 }
 
@@ -190,12 +194,13 @@ fn walk_folder(folder: &Path, run: Option<&str>, depth: usize, listing: &mut Lis
     let in_workflows = folder.file_name().is_some_and(|name| name == "workflows");
     for entry in entries {
         let Some(entry) = listing.note(entry) else { continue };
-        let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let Some(kind) = listing.note(entry.file_type()) else { continue };
+        let is_dir = kind.is_dir();
         if is_dir && depth > 0 {
             let name = entry.file_name();
             let own = name.to_str().filter(|_| in_workflows);
             walk_folder(&entry.path(), run.or(own), depth - 1, listing);
-        } else if !is_dir {
+        } else if kind.is_file() || kind.is_symlink() && check_regular(&entry.path()).is_ok() {
             listing.found.extend(AgentFile::new(entry.path(), run.map(str::to_owned)));
         }
     }
@@ -203,7 +208,7 @@ fn walk_folder(folder: &Path, run: Option<&str>, depth: usize, listing: &mut Lis
 
 /// The session that an agent file says it belongs to, from its first lines.
 pub(crate) fn read_owner(path: &Path) -> io::Result<Option<String>> {
-    let file = fs_err::File::open(path)?;
+    let file = regular::open(path)?;
     let mut reader = BufReader::new(file.take(crate::window::MOST as u64));
     let mut line = Vec::new();
     for _ in 0..LINES_ASKED {

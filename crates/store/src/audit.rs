@@ -13,8 +13,10 @@ use threadline_entry::lens::{FileHistoryDelta, FileHistorySnapshot};
 use threadline_entry::{Code, Entry, Finding, Json, Kind, Line, Lines, Position, walk};
 
 use crate::home::{Home, Store};
+use crate::id::is_plain_name;
 use crate::listing::Listing;
 use crate::project::folder_matches;
+use crate::regular;
 use crate::session_file::SessionFile;
 
 /// How long Claude Code keeps a session that nobody touches, unless its settings say otherwise.
@@ -44,7 +46,7 @@ impl SessionFile {
         let mut findings = Vec::new();
         let mut places = Places::default();
         let mut backups = Backups { dir: home.file_history_dir(&self.id), missing: Vec::new() };
-        let mut lines = Lines::new(fs_err::File::open(&self.path)?);
+        let mut lines = Lines::new(regular::open(&self.path)?);
         let (cwd, history) = (Finder::new("\"cwd\""), Finder::new("\"backupFileName\""));
         while let Some(line) = lines.next()? {
             if !places.fits && cwd.find(line.bytes).is_some() {
@@ -111,7 +113,8 @@ impl Backups {
         }
         for name in names {
             let known = self.missing.iter().any(|(_, missing)| *missing == name);
-            if !known && !self.dir.join(&name).exists() {
+            let exists = is_plain_name(&name) && self.dir.join(&name).exists();
+            if !known && !exists {
                 self.missing.push((line.at, name));
             }
         }
@@ -138,7 +141,7 @@ fn audit_config(home: &Home, listing: &mut Listing<(PathBuf, Finding)>) {
     let beside = home.root().parent().filter(|_| usual).map(|parent| parent.join(".claude.json"));
     let files = [home.root().join(".claude.json"), home.root().join("settings.json")];
     for path in files.into_iter().chain(beside) {
-        let Some(bytes) = listing.note(fs_err::read(&path)) else { continue };
+        let Some(bytes) = listing.note(regular::read(&path)) else { continue };
         if str::from_utf8(&bytes).ok().and_then(Json::parse).is_none_or(|json| !json.is_object()) {
             listing.found.push(about(
                 Code::TornConfig,
@@ -162,7 +165,7 @@ fn audit_folders(home: &Home, listing: &mut Listing<(PathBuf, Finding)>) {
             }
         }
         let index = folder.join("sessions-index.json");
-        if let Some(bytes) = listing.note(fs_err::read(&index))
+        if let Some(bytes) = listing.note(regular::read(&index))
             && let Some(message) = stale_index(&bytes, &ids)
         {
             listing.found.push(about(Code::StaleIndex, index, message));
@@ -205,7 +208,7 @@ fn audit_backups(home: &Home, listing: &mut Listing<(PathBuf, Finding)>) {
 
 /// Sessions that Claude Code will soon delete.
 fn audit_ages(home: &Home, now: SystemTime, listing: &mut Listing<(PathBuf, Finding)>) {
-    let settings = listing.note(fs_err::read(home.root().join("settings.json"))).unwrap_or_default();
+    let settings = listing.note(regular::read(&home.root().join("settings.json"))).unwrap_or_default();
     let settings = str::from_utf8(&settings).ok().and_then(Json::parse);
     let kept = settings.and_then(|settings| settings.get("cleanupPeriodDays")?.as_u64()).unwrap_or(KEPT_DAYS);
     let limit = DAY * u32::try_from(kept.saturating_sub(NOTICE_DAYS)).unwrap_or(u32::MAX);

@@ -8,6 +8,7 @@ use threadline_entry::{Ending, Entry, Finding, Line, Position, parse_line};
 
 use crate::fingerprint::{Ends, Fingerprint};
 use crate::identity::FileId;
+use crate::regular;
 
 /// How much is read at a time.
 const CHUNK: usize = 256 << 10;
@@ -67,7 +68,7 @@ impl Mark {
     /// The place `at` in the file at `path`, which was read up to there by other means; `None` if the file does not
     /// reach so far any more.
     pub fn of(path: impl AsRef<Path>, at: Position) -> io::Result<Option<Self>> {
-        let mut file = fs_err::File::open(path.as_ref())?;
+        let mut file = regular::open(path.as_ref())?;
         let id = FileId::of(&file.metadata()?);
         let ends = Ends::read(&mut file, at.byte_offset)?;
         Ok(ends.map(|ends| Self { at, file: Some(id), before: ends.fingerprint() }))
@@ -117,7 +118,7 @@ impl Follower {
     /// Reads no further than the file reached when the poll began, so that a fast writer cannot keep
     /// it busy. After an error the follower stands where it stood, and the next poll goes on.
     pub fn poll(&mut self, mut sink: impl FnMut(Entry, Vec<Finding>)) -> io::Result<Change> {
-        let mut file = match fs_err::File::open(&self.path) {
+        let mut file = match regular::open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Change::Missing),
             Err(error) => return Err(error),

@@ -3,6 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::id::SessionId;
+use crate::regular::real_roots;
+
 /// A folder such as `~/.claude`. It need not exist.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Home {
@@ -26,8 +29,8 @@ impl Home {
     }
 
     /// Where the backups of the files that a session changed are.
-    pub fn file_history_dir(&self, session_id: &str) -> PathBuf {
-        self.root.join("file-history").join(session_id)
+    pub fn file_history_dir(&self, session: &SessionId) -> PathBuf {
+        session.dir_in(&self.root.join("file-history"))
     }
 
     /// Every prompt ever typed, across sessions.
@@ -40,6 +43,8 @@ impl Home {
 #[derive(Clone, Debug)]
 pub struct Store {
     homes: Vec<Home>,
+    /// Where the files of the homes really are: links are followed to here and nowhere else.
+    roots: Vec<PathBuf>,
 }
 
 impl Store {
@@ -60,7 +65,12 @@ impl Store {
                 homes.push(home);
             }
         }
-        Self { homes }
+        let roots = homes.iter().flat_map(|home| real_roots(home.root())).collect();
+        Self { homes, roots }
+    }
+
+    pub(crate) fn roots(&self) -> &[PathBuf] {
+        &self.roots
     }
 
     /// The homes.

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use threadline_entry::{Entry, Json};
 
+use crate::regular;
 use crate::session_file::SessionFile;
 use crate::window::{Window, lines_back};
 
@@ -48,7 +49,7 @@ fn process(file: &SessionFile) -> Option<u64> {
     let entries = fs_err::read_dir(sessions).ok()?;
     let found = entries.flatten().filter_map(|entry| {
         let path = entry.path();
-        let (entry, _) = Entry::parse(fs_err::read(&path).ok()?.trim_ascii());
+        let (entry, _) = Entry::parse(regular::read(&path).ok()?.trim_ascii());
         let named = entry.get("sessionId").is_some_and(|id| id.is_str(&file.id));
         let by_name = || path.file_stem()?.to_str()?.parse().ok();
         named.then(|| entry.get("pid").and_then(Json::as_u64).or_else(by_name)).flatten()

@@ -11,9 +11,11 @@ use std::time::{Duration, SystemTime};
 
 use crate::agent_file::{self, AgentFile};
 use crate::home::Store;
+use crate::id::SessionId;
 use crate::identity::FileId;
 use crate::listing::Listing;
-use crate::session_file::SessionFile;
+use crate::regular::{is_inside, link_error};
+use crate::session_file::{SessionFile, side_dir};
 
 /// A log as its folder lists it: of a session, or of a sub-agent in any layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +25,7 @@ pub struct LogFile {
     /// The folder of its project.
     pub dir: Arc<Path>,
     /// The session that it belongs to; `None` where only its lines tell, as with the agents of 2.0.x.
-    pub session: Option<String>,
+    pub session: Option<SessionId>,
     /// Its length in bytes; 0 for a link that leads nowhere.
     pub size: u64,
     /// When it was last written to.
@@ -45,7 +47,7 @@ impl LogFile {
         AgentFile::new(self.path.clone(), run.map(|run| run.to_string_lossy().into_owned()))
     }
 
-    fn new(path: PathBuf, dir: Arc<Path>, session: Option<String>, metadata: Option<&Metadata>) -> Self {
+    fn new(path: PathBuf, dir: Arc<Path>, session: Option<SessionId>, metadata: Option<&Metadata>) -> Self {
         let modified = metadata.and_then(|metadata| metadata.modified().ok());
         Self {
             path,
@@ -57,8 +59,12 @@ impl LogFile {
         }
     }
 
+    fn is_agents(&self) -> bool {
+        self.path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"agent-"))
+    }
+
     fn is_of_session(&self) -> bool {
-        self.path.file_stem().is_some_and(|stem| self.session.as_deref().is_some_and(|id| stem == id))
+        !self.is_agents() && self.session.as_ref().is_some_and(|id| SessionId::of_log(&self.path) == *id)
     }
 }
 
@@ -101,7 +107,7 @@ impl Store {
     pub fn logs(&self) -> Listing<LogFile> {
         let mut listing = Listing::new();
         let folders = self.project_folders(&mut listing);
-        for part in on_all_cores(&folders, |(_, folder)| in_project(folder)) {
+        for part in on_all_cores(&folders, |(_, folder)| in_project(folder, self.roots())) {
             listing.append(part);
         }
         each_once(&mut listing.found);
@@ -115,7 +121,7 @@ impl Store {
     pub fn logs_since(&self, moment: SystemTime) -> Listing<LogFile> {
         let mut listing = Listing::new();
         let folders = self.project_folders(&mut listing);
-        for part in on_all_cores(&folders, |(_, folder)| in_project_since(folder, moment)) {
+        for part in on_all_cores(&folders, |(_, folder)| in_project_since(folder, moment, self.roots())) {
             listing.append(part);
         }
         each_once(&mut listing.found);
@@ -132,26 +138,30 @@ impl Store {
         let mut owners = on_all_cores(&strays, |log| agent_file::read_owner(&log.path)).into_iter();
         let mut listing = Listing { found: Vec::new(), unread: logs.unread };
         // The sessions of a project by id. Logs come by path, so its logs come one after the other.
-        let (mut places, mut project): (HashMap<String, usize>, Option<Arc<Path>>) = Default::default();
+        let (mut places, mut project): (HashMap<SessionId, usize>, Option<Arc<Path>>) = Default::default();
         for mut log in logs.found {
             if log.session.is_none() {
                 // What cannot be read is told by whoever reads it.
-                log.session = owners.next().and_then(|owner| owner.ok().flatten());
+                let owner = owners.next().and_then(|owner| owner.ok().flatten());
+                log.session = owner.and_then(|owner| SessionId::new(&owner));
             }
-            let stem = || log.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            let id = log.session.clone().unwrap_or_else(stem);
+            let id = log.session.clone().unwrap_or_else(|| SessionId::of_log(&log.path));
             if project.as_ref().is_none_or(|dir| !Arc::ptr_eq(dir, &log.dir)) {
                 project = Some(log.dir.clone());
                 places.clear();
             }
             let place = *places.entry(id).or_insert_with_key(|id| {
-                let file = SessionFile::at(log.dir.join(format!("{id}.jsonl")));
+                let file = SessionFile::at(id.log_in(&log.dir));
                 listing.found.push(SessionLogs { file, own: None, agents: Vec::new() });
                 listing.found.len() - 1
             });
             let session = &mut listing.found[place];
             match log.is_of_session() && session.own.is_none() {
-                true => session.own = Some(log),
+                true => {
+                    // Its name may be none that an id can have.
+                    session.file.path.clone_from(&log.path);
+                    session.own = Some(log);
+                }
                 false => session.agents.push(log),
             }
         }
@@ -182,7 +192,8 @@ impl SessionFile {
 /// The session of a sub-agent's log is the one whose folder holds `subagents`.
 pub fn logs_below(folder: &Path) -> Listing<LogFile> {
     let mut listing = Listing::new();
-    walk(folder, MAX_DEPTH, &mut listing, &mut |path, metadata| {
+    let roots: Vec<PathBuf> = std::fs::canonicalize(folder).into_iter().collect();
+    walk(folder, MAX_DEPTH, &roots, &mut listing, &mut |path, metadata| {
         let (dir, session) = place_of(&path);
         LogFile::new(path, dir, session, metadata)
     });
@@ -191,11 +202,11 @@ pub fn logs_below(folder: &Path) -> Listing<LogFile> {
 }
 
 /// The folder of the project, and the session, as far as the path of a log tells.
-fn place_of(path: &Path) -> (Arc<Path>, Option<String>) {
+fn place_of(path: &Path) -> (Arc<Path>, Option<SessionId>) {
     let parent = path.parent().unwrap_or(Path::new(""));
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     if !stem.starts_with("agent-") {
-        return (parent.into(), Some(stem.into_owned()));
+        return (parent.into(), Some(SessionId::of_log(path)));
     }
     // Since 2.1.2 the session has a folder of its own, with `subagents` in it. Before, the lines tell.
     let subagents =
@@ -203,7 +214,7 @@ fn place_of(path: &Path) -> (Arc<Path>, Option<String>) {
     let Some(owner) = subagents.and_then(Path::parent) else { return (parent.into(), None) };
     let id = owner.file_name().unwrap_or_default().to_string_lossy();
     if is_uuid(&id) || owner.with_extension("jsonl").exists() {
-        return (owner.parent().unwrap_or(owner).into(), Some(id.into_owned()));
+        return (owner.parent().unwrap_or(owner).into(), SessionId::new(&id));
     }
     (owner.into(), None)
 }
@@ -213,23 +224,23 @@ fn is_uuid(text: &str) -> bool {
 }
 
 /// The logs of a project's folder. What lies deeper belongs to the session that the folder there is named after.
-fn in_project(folder: &Path) -> Listing<LogFile> {
+fn in_project(folder: &Path, roots: &[PathBuf]) -> Listing<LogFile> {
     let mut listing = Listing::new();
-    walk(folder, MAX_DEPTH, &mut listing, &mut placed_in(folder));
+    walk(folder, MAX_DEPTH, roots, &mut listing, &mut placed_in(folder));
     each_once(&mut listing.found);
     listing
 }
 
-fn in_project_since(folder: &Path, moment: SystemTime) -> Listing<LogFile> {
+fn in_project_since(folder: &Path, moment: SystemTime, roots: &[PathBuf]) -> Listing<LogFile> {
     const DAY: Duration = Duration::from_secs(24 * 3600);
     let mut place = placed_in(folder);
     let mut listing = Listing::new();
-    walk(folder, 0, &mut listing, &mut place);
+    walk(folder, 0, roots, &mut listing, &mut place);
     let day_before = moment.checked_sub(DAY).unwrap_or(SystemTime::UNIX_EPOCH);
     let awake = listing.found.iter().filter(|log| log.modified >= day_before && log.session.is_some());
-    let beside: Vec<_> = awake.map(|log| log.path.with_extension("")).collect();
+    let beside: Vec<_> = awake.filter_map(|log| side_dir(&log.path)).collect();
     for dir in beside.into_iter().chain([folder.join("subagents")]) {
-        walk(&dir, MAX_DEPTH - 1, &mut listing, &mut place);
+        walk(&dir, MAX_DEPTH - 1, roots, &mut listing, &mut place);
     }
     listing.found.retain(|log| log.modified >= moment);
     listing
@@ -242,8 +253,8 @@ fn placed_in(folder: &Path) -> impl FnMut(PathBuf, Option<&Metadata>) -> LogFile
         let first = path.strip_prefix(&dir).ok().and_then(|below| below.components().next());
         let name = first.map(|first| first.as_os_str().to_string_lossy()).unwrap_or_default();
         let session = match name.strip_suffix(".jsonl") {
-            Some(stem) => (!stem.starts_with("agent-")).then(|| stem.to_owned()),
-            None => (name != "subagents").then(|| name.into_owned()),
+            Some(stem) => (!stem.starts_with("agent-")).then(|| SessionId::of_log(&path)),
+            None => SessionId::new(&name).filter(|_| name != "subagents"),
         };
         LogFile::new(path, dir.clone(), session, metadata)
     }
@@ -253,6 +264,7 @@ fn placed_in(folder: &Path) -> impl FnMut(PathBuf, Option<&Metadata>) -> LogFile
 fn walk(
     folder: &Path,
     depth: usize,
+    roots: &[PathBuf],
     listing: &mut Listing<LogFile>,
     make: &mut impl FnMut(PathBuf, Option<&Metadata>) -> LogFile,
 ) {
@@ -272,7 +284,8 @@ fn walk(
                     if depth > 0 && is_entered(&name) {
                         folders.push((entry.path(), depth - 1));
                     }
-                } else if is_log(&name)
+                } else if kind.is_file()
+                    && is_log(&name)
                     && let Some(metadata) = listing.note(entry.metadata())
                 {
                     listing.found.push(make(entry.path(), Some(&metadata)));
@@ -285,6 +298,13 @@ fn walk(
         for (path, depth) in std::mem::take(&mut links) {
             let name = path.file_name().unwrap_or_default();
             match fs_err::metadata(&path) {
+                Ok(metadata) if !is_inside(&path, roots) => {
+                    if metadata.is_file() && is_log(name)
+                        || metadata.is_dir() && depth > 0 && is_entered(name)
+                    {
+                        listing.unread.push(link_error(&path));
+                    }
+                }
                 Ok(metadata) if metadata.is_dir() && depth > 0 && is_entered(name) => {
                     folders.push((path, depth - 1));
                 }

@@ -134,7 +134,7 @@ fn linked_worktree(admin: &Path) -> Option<PathBuf> {
 
 /// The path in a small file of git's, relative to `base`.
 fn read_path(file: &Path, label: &str, base: &Path) -> Option<PathBuf> {
-    let text = fs_err::read_to_string(file).ok()?;
+    let text = String::from_utf8(crate::regular::read_regular(file).ok()?).ok()?;
     let path = text.strip_prefix(label)?.trim();
     (!path.is_empty()).then(|| flat(&base.join(path)))
 }

@@ -1,12 +1,13 @@
 //! Reading a whole log: in stretches, which all cores turn into entries.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError, mpsc};
 
 use threadline_entry::{Entry, Finding, Stretch, Stretches};
+
+use crate::regular::open_regular;
 
 /// A log smaller than this is read before others would have begun to help.
 const SMALL: u64 = 4 << 20;
@@ -23,7 +24,7 @@ type Parsed = Vec<(Entry, Vec<Finding>)>;
 ///
 /// Only those of reading. What was read before has been given to `sink`.
 pub fn read_log(path: &Path, mut sink: impl FnMut(Entry, Vec<Finding>)) -> io::Result<()> {
-    let file = File::open(path)?;
+    let file = open_regular(path)?;
     let length = file.metadata()?.len();
     let parse = |stretch: Stretch| {
         let mut parsed: Parsed = Vec::new();

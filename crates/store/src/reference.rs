@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use crate::glance::{Glance, glance};
 use crate::home::Store;
+use crate::id::SessionId;
 use crate::session_file::SessionFile;
 
 /// Why no single session was found.
@@ -42,7 +43,7 @@ pub enum FindError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// Its id.
-    pub id: String,
+    pub id: SessionId,
     /// What it is called, or how it begins.
     pub title: Option<String>,
     /// When it was last written to.
@@ -93,7 +94,7 @@ impl Store {
     ///
     /// For ids that come from outside: the id is compared with what is there and never made part of a path.
     pub fn session(&self, id: &str) -> Option<SessionFile> {
-        let files = self.session_files(|_| true).found.into_iter().filter(|file| file.id == id);
+        let files = self.session_files(|_| true).found.into_iter().filter(|file| file.id == *id);
         let sessions = files.filter(|file| !file.is_sidechain().unwrap_or(true));
         sessions.max_by_key(|file| modified(&file.path))
     }

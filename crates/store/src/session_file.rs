@@ -11,15 +11,17 @@ use threadline_entry::{Json, walk};
 
 use crate::agent_file::{self, AgentFile};
 use crate::home::{Home, Store};
+use crate::id::{SessionId, is_plain_name};
 use crate::listing::Listing;
 use crate::project::{folder_matches, real_path, worktrees};
+use crate::regular::{self, is_inside, link_error};
 use crate::window;
 
 /// The log of one session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SessionFile {
     /// The session's id, which is the name of its file.
-    pub id: String,
+    pub id: SessionId,
     /// The log.
     pub path: PathBuf,
     /// The name of the project's folder, if the file lies in a home.
@@ -32,7 +34,7 @@ impl SessionFile {
     /// The session whose log is at `path`, in a home or anywhere else. Touches nothing.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
-        let id = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let id = SessionId::of_log(&path);
         let folder = path.parent();
         let projects =
             folder.and_then(Path::parent).filter(|dir| dir.file_name() == Some(OsStr::new("projects")));
@@ -45,7 +47,7 @@ impl SessionFile {
     /// Whether the first line belongs to a sub-agent, which makes the file no session of its own.
     pub fn is_sidechain(&self) -> io::Result<bool> {
         let mut head = Vec::new();
-        fs_err::File::open(&self.path)?.take(window::SIZE as u64).read_to_end(&mut head)?;
+        regular::open(&self.path)?.take(window::SIZE as u64).read_to_end(&mut head)?;
         Ok(starts_sidechain(&head))
     }
 
@@ -56,24 +58,52 @@ impl SessionFile {
 
     /// The folder with tool output that was too long for the log, if there is one.
     pub fn tool_results_dir(&self) -> Option<PathBuf> {
-        Some(self.path.with_extension("").join("tool-results")).filter(|dir| dir.is_dir())
+        Some(self.side_dir()?.join("tool-results")).filter(|dir| is_real_dir(dir))
+    }
+
+    /// The session's own folder beside its log, if there is one. A link is none.
+    pub fn side_dir(&self) -> Option<PathBuf> {
+        side_dir(&self.path)
+    }
+
+    /// Opens output of a tool that was kept in a file of its own; `None` if there is none.
+    ///
+    /// The log names the path that the file had when it was written. It is looked for beside the log, and nowhere else.
+    pub fn kept_output(&self, path: &str) -> Option<impl Read + use<>> {
+        let name = path.rsplit(['/', '\\']).next().filter(|name| is_plain_name(name))?;
+        let folder = self.tool_results_dir()?;
+        regular::open_inside(&folder, &folder.join(name)).ok()
     }
 
     /// The folder with backups of the files that the session changed, if there is one.
     pub fn file_history_dir(&self) -> Option<PathBuf> {
-        Some(self.home.as_ref()?.file_history_dir(&self.id)).filter(|dir| dir.is_dir())
+        Some(self.home.as_ref()?.file_history_dir(&self.id)).filter(|dir| is_real_dir(dir))
     }
 
     /// What a backup of a file holds; nothing if there is none of this name.
     pub fn backup(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         // The name comes from a log, so it may not lead anywhere else.
-        let is_name = Path::new(name).file_name() == Some(OsStr::new(name)) && !name.contains('\\');
-        let Some(dir) = self.file_history_dir().filter(|_| is_name) else { return Ok(None) };
-        match fs_err::read(dir.join(name)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            read => read.map(Some),
-        }
+        let Some(dir) = self.file_history_dir().filter(|_| is_plain_name(name)) else { return Ok(None) };
+        let mut file = match regular::open_inside(&dir, &dir.join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(Some(bytes))
     }
+}
+
+/// Returns the folder beside the log at `path` that belongs to its session, if there is one.
+pub(crate) fn side_dir(path: &Path) -> Option<PathBuf> {
+    let id = SessionId::new(path.file_stem()?.to_str()?)?;
+    let dir = id.dir_in(path.parent()?);
+    (path.extension()? == "jsonl" && is_real_dir(&dir)).then_some(dir)
+}
+
+/// Returns whether this is a folder, and no link to one.
+fn is_real_dir(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
 
 /// Whether a file that begins with `head` is a sub-agent's.
@@ -114,7 +144,7 @@ impl Store {
         for (home, folder) in self.project_folders(&mut listing) {
             let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if wanted(&name) {
-                list_folder(home, &folder, &name, &mut listing);
+                list_folder(home, &folder, &name, self.roots(), &mut listing);
             }
         }
         listing
@@ -139,25 +169,54 @@ impl Store {
             let real = |path: &Path| fs_err::canonicalize(path).ok();
             let mut seen: HashSet<_> = folders.iter().filter_map(|(_, folder)| real(folder)).collect();
             links.sort_by(|(_, a), (_, b)| a.cmp(b));
-            links.retain(|(_, link)| link.is_dir() && real(link).is_none_or(|real| seen.insert(real)));
+            links.retain(|(_, link)| {
+                let is_followed = link.is_dir() && is_inside(link, self.roots());
+                if link.is_dir() && !is_followed {
+                    listing.unread.push(link_error(link));
+                }
+                is_followed && real(link).is_none_or(|real| seen.insert(real))
+            });
             folders.extend(links);
         }
         folders
     }
 }
 
-fn list_folder(home: &Home, folder: &Path, name: &str, listing: &mut Listing<SessionFile>) {
+fn list_folder(
+    home: &Home,
+    folder: &Path,
+    name: &str,
+    roots: &[PathBuf],
+    listing: &mut Listing<SessionFile>,
+) {
     let Some(entries) = listing.note(fs_err::read_dir(folder)) else { return };
     for entry in entries {
         let Some(entry) = listing.note(entry) else { continue };
         let file_name = entry.file_name();
-        let Some(id) = file_name.to_str().and_then(|name| name.strip_suffix(".jsonl")) else { continue };
-        if id.is_empty() || id.starts_with("agent-") || entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+        let name_bytes = file_name.as_encoded_bytes();
+        let is_session =
+            name_bytes.ends_with(b".jsonl") && name_bytes.len() > 6 && !name_bytes.starts_with(b"agent-");
+        if !is_session {
             continue;
         }
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_file() => {}
+            Ok(kind) if kind.is_symlink() => match std::fs::metadata(&path) {
+                Ok(metadata) if !metadata.is_file() => continue,
+                Ok(_) if !is_inside(&path, roots) => {
+                    listing.unread.push(link_error(&path));
+                    continue;
+                }
+                // A link to nothing is told by whoever opens it.
+                _ => {}
+            },
+            // Pipes, devices and folders are no logs, whatever their name.
+            _ => continue,
+        }
         listing.found.push(SessionFile {
-            id: id.to_owned(),
-            path: entry.path(),
+            id: SessionId::of_log(&path),
+            path,
             folder: Some(name.to_owned()),
             home: Some(home.clone()),
         });
@@ -214,6 +273,103 @@ mod tests {
         let a = listing.found.iter().find(|file| file.id == "a").unwrap();
         assert_eq!(*a, SessionFile::at(folder.join("a.jsonl")));
         assert_eq!(a.folder.as_deref(), Some("-p"));
+    }
+
+    #[test]
+    fn a_log_whose_name_is_no_id_has_nothing_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("projects/-p");
+        for name in ["..jsonl", "...jsonl", "con.jsonl", "a:b.jsonl"] {
+            put(&folder.join(name), PROMPT);
+        }
+        put(&folder.join("subagents/agent-a1.jsonl"), SIDE);
+        put(&dir.path().join("projects/subagents/agent-a2.jsonl"), SIDE);
+        put(&dir.path().join("projects/tool-results/x.txt"), "secret");
+        put(&dir.path().join("file-history/x@v1"), "secret");
+        let store = Store::open([dir.path().to_owned()]);
+        let listing = store.sessions();
+        assert_eq!(listing.found.len(), 4);
+        for file in &listing.found {
+            assert!(file.id.starts_with("unnamed-"), "{}", file.id);
+            assert_eq!(
+                (file.side_dir(), file.tool_results_dir(), file.file_history_dir()),
+                (None, None, None)
+            );
+            assert!(file.agents().found.is_empty() && file.kept_output("/x/x.txt").is_none());
+            assert_eq!(
+                store.session(&file.id).as_ref(),
+                Some(file),
+                "it is found by the id that stands for it"
+            );
+        }
+        let logs = store.session_logs().found;
+        let own = logs.iter().filter(|session| session.own.is_some());
+        assert_eq!(own.filter(|session| session.agents.is_empty()).count(), 4);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn what_is_no_regular_file_of_the_home_is_no_log() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("home/projects/-p");
+        put(&folder.join("a.jsonl"), PROMPT);
+        put(&dir.path().join("outside/b.jsonl"), PROMPT);
+        put(&dir.path().join("outside/subagents/agent-x.jsonl"), SIDE);
+        put(&dir.path().join("outside/tool-results/x.txt"), "secret");
+        assert!(
+            std::process::Command::new("mkfifo").arg(folder.join("pipe.jsonl")).status().unwrap().success()
+        );
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(folder.join("agent-pipe.jsonl"))
+                .status()
+                .unwrap()
+                .success()
+        );
+        symlink("/dev/zero", folder.join("zero.jsonl")).unwrap();
+        symlink("/dev/zero", folder.join("agent-zero.jsonl")).unwrap();
+        symlink("a.jsonl", folder.join("inside.jsonl")).unwrap();
+        symlink(dir.path().join("outside/b.jsonl"), folder.join("out.jsonl")).unwrap();
+        symlink(dir.path().join("outside"), folder.join("a")).unwrap();
+        symlink(dir.path().join("outside"), dir.path().join("home/projects/-out")).unwrap();
+        let store = Store::open([dir.path().join("home")]);
+        let listing = store.sessions();
+        assert_eq!(ids(&listing), ["a", "inside"]);
+        // The folder and the log that are links out of the home.
+        assert_eq!(listing.unread.len(), 2, "{:?}", listing.unread);
+        let a = listing.found.iter().find(|file| file.id == "a").unwrap();
+        assert_eq!((a.side_dir(), a.tool_results_dir()), (None, None));
+        assert!(a.agents().found.is_empty());
+        let logs = store.logs().found;
+        assert_eq!(logs.iter().map(|log| log.path.file_name().unwrap()).collect::<Vec<_>>(), ["a.jsonl"]);
+        assert!(store.find(folder.join("pipe.jsonl").to_str().unwrap()).is_err());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn side_files_are_read_from_the_session_folder_alone() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("projects/-p");
+        put(&folder.join("a.jsonl"), PROMPT);
+        put(&folder.join("a/tool-results/x.txt"), "kept");
+        put(&dir.path().join("file-history/a/x@v1"), "backup");
+        put(&dir.path().join("secret"), "secret");
+        symlink(dir.path().join("secret"), folder.join("a/tool-results/link.txt")).unwrap();
+        symlink(dir.path().join("secret"), dir.path().join("file-history/a/link@v1")).unwrap();
+        let file = SessionFile::at(folder.join("a.jsonl"));
+        let kept = |path: &str| file.kept_output(path).map(|kept| io::read_to_string(kept).unwrap());
+        assert_eq!(kept("/elsewhere/x.txt").as_deref(), Some("kept\n"));
+        assert_eq!(kept(r"C:\elsewhere\x.txt").as_deref(), Some("kept\n"));
+        for path in ["/x/link.txt", "/x/..", "/x/.", "", "/x/", "/x/none.txt"] {
+            assert_eq!(kept(path), None, "{path}");
+        }
+        assert_eq!(file.backup("x@v1").unwrap().as_deref(), Some(&b"backup\n"[..]));
+        assert!(file.backup("link@v1").is_err());
+        for name in ["../../secret", "..", ".", "", "a\0b", "/etc/passwd", r"..\..\secret"] {
+            assert_eq!(file.backup(name).unwrap(), None, "{name:?}");
+        }
     }
 
     #[test]

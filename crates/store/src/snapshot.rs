@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use crate::fingerprint::{Ends, Fingerprint};
 use crate::identity::FileId;
+use crate::regular;
 
 /// A file as it was at one moment, to tell later what has happened to it since.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,8 +21,10 @@ pub struct Snapshot {
 impl Snapshot {
     /// Remembers the file at `path`, which may be a link to it.
     pub fn take(path: impl AsRef<Path>) -> io::Result<Self> {
+        // Links are judged by their own name, and there is none any more once they are resolved.
+        regular::open(path.as_ref())?;
         let path = fs_err::canonicalize(path.as_ref())?;
-        let mut file = fs_err::File::open(&path)?;
+        let mut file = regular::open(&path)?;
         let metadata = file.metadata()?;
         let ends = Ends::read(&mut file, metadata.len())?;
         let ends =
@@ -46,7 +49,7 @@ impl Snapshot {
 
     /// Reads the file as far as it reached then, however much was added since.
     pub fn reader(&self) -> io::Result<impl Read + use<>> {
-        Ok(fs_err::File::open(&self.path)?.take(self.size()))
+        Ok(regular::open(&self.path)?.take(self.size()))
     }
 
     /// Whether this is the metadata of the file that was remembered.

@@ -31,7 +31,7 @@ pub(crate) struct Window {
 impl Window {
     /// Reads both ends of the file at `path`.
     pub(crate) fn read(&mut self, path: &Path) -> io::Result<(fs_err::File, Metadata)> {
-        let mut file = fs_err::File::open(path)?;
+        let mut file = crate::regular::open(path)?;
         let metadata = file.metadata()?;
         self.size = metadata.len();
         if self.buffer.len() != 2 * SIZE {

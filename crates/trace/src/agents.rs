@@ -143,7 +143,7 @@ fn cut(file: &AgentFile, from: u64) -> io::Result<Vec<Piece>> {
 
 /// Lines of a log from a place on.
 pub(crate) fn lines_from(path: &Path, at: Position) -> io::Result<Lines<fs_err::File>> {
-    let mut log = fs_err::File::open(path)?;
+    let mut log = threadline_store::open_log(path)?;
     log.seek(SeekFrom::Start(at.byte_offset))?;
     Ok(Lines::from(log, at))
 }

@@ -86,7 +86,7 @@ impl Exporter<'_> {
             None => None,
         };
         let mut state = self.states.map(|states| states.load(&key)).unwrap_or_default();
-        state.session.clone_from(&file.id);
+        state.session = file.id.to_string();
         state.path.clone_from(&file.path);
         let mut exported = Exported::default();
         if let Some(states) = self.states {
@@ -194,7 +194,7 @@ impl Work<'_> {
         let is_elsewhere = |owner: &String| self.file.path.with_file_name(format!("{owner}.jsonl")).exists();
         // What was copied from another session is sent by that session, if it is there.
         if !owner.as_ref().is_some_and(is_elsewhere) {
-            let session = owner.unwrap_or_else(|| self.file.id.clone());
+            let session = owner.unwrap_or_else(|| self.file.id.to_string());
             let runs = self.agents.take(until)?;
             let main = std::mem::take(&mut piece.session);
             let (family, waiting) = self.family(&head, main, runs, &session);

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use fs_err as fs;
 use serde::Deserialize;
 use threadline_entry::{Json, Millis, walk};
-use threadline_store::{AgentFile, FolderAgents, SessionFile};
+use threadline_store::{AgentFile, FolderAgents, SessionFile, SessionId, open_regular};
 
 use crate::export::{ExportError, Exported, Exporter};
 use crate::spool;
@@ -68,9 +68,13 @@ pub fn run_hook(input: &HookInput, exporter: &Exporter<'_>, states: &States) -> 
     let mut told = Vec::new();
     if let Some(previous) = previous_session(input) {
         let agents = agents_of(&previous, states);
-        told.push(Told { session: previous.id.clone(), result: exporter.session(&previous, agents, true) });
+        told.push(Told {
+            session: previous.id.to_string(),
+            result: exporter.session(&previous, agents, true),
+        });
     }
-    let file = SessionFile { id: input.session_id.clone(), ..SessionFile::at(&input.transcript_path) };
+    let file = SessionFile::at(&input.transcript_path);
+    let file = SessionFile { id: SessionId::new(&input.session_id).unwrap_or(file.id), ..file };
     let is_over = input.hook_event_name == "SessionEnd";
     let mut result = exporter.session(&file, agents_of(&file, states), is_over);
     let waits =
@@ -84,7 +88,7 @@ pub fn run_hook(input: &HookInput, exporter: &Exporter<'_>, states: &States) -> 
             result = exporter.session(&file, agents_of(&file, states), is_over);
         }
     }
-    told.push(Told { session: file.id.clone(), result });
+    told.push(Told { session: file.id.to_string(), result });
     let failed = told.iter().find_map(|told| match &told.result {
         Err(ExportError::Undelivered(undelivered)) => Some(undelivered.retry_after),
         _ => None,
@@ -129,14 +133,11 @@ fn drain_others(file: &SessionFile, exporter: &Exporter<'_>, states: &States) ->
 /// Claude Code changes the id when plan mode ends, and runs no hook for the old one.
 fn previous_session(input: &HookInput) -> Option<SessionFile> {
     let mut head = Vec::new();
-    fs::File::open(&input.transcript_path).ok()?.take(256 << 10).read_to_end(&mut head).ok()?;
+    open_regular(&input.transcript_path).ok()?.take(256 << 10).read_to_end(&mut head).ok()?;
     let line = head.split(|byte| *byte == b'\n').next()?;
     let id = walk::pick(line, ["sessionId"]).and_then(|[id]| id.and_then(Json::as_str))?;
-    let is_name = !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
-    if !is_name || *id == *input.session_id {
-        return None;
-    }
-    let path = input.transcript_path.with_file_name(format!("{id}.jsonl"));
+    let id = SessionId::new(&id).filter(|id| *id != *input.session_id)?;
+    let path = id.log_in(input.transcript_path.parent()?);
     path.exists().then(|| SessionFile::at(path))
 }
 

@@ -180,7 +180,7 @@ impl States {
         let plain = file.id.len() <= 64
             && file.id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
         if file.home.is_some() && plain && !file.id.is_empty() {
-            return file.id.clone();
+            return file.id.to_string();
         }
         let path = fs::canonicalize(&file.path).unwrap_or_else(|_| file.path.clone());
         short_hash(&[&path.to_string_lossy()])

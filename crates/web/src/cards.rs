@@ -97,7 +97,7 @@ fn card(session: &SessionLogs, glance: &Glance, counted: &Counted, now: SystemTi
     let file = &session.file;
     let project = glance.cwd.clone().or_else(|| file.folder.clone()).unwrap_or_default();
     SessionCard {
-        id: file.id.clone(),
+        id: file.id.to_string(),
         project,
         title: glance.title().or(glance.opening()).or(glance.heading()).unwrap_or(&file.id).to_owned(),
         first_prompt: glance.opening().map(str::to_owned),
@@ -113,7 +113,7 @@ fn card(session: &SessionLogs, glance: &Glance, counted: &Counted, now: SystemTi
         size: session.own.as_ref().map_or(0, |own| own.size),
         agents: session.agents.len(),
         live: now.duration_since(written).map_or(true, |since| since < LIVE),
-        figures: counted.figures.get(&file.id).cloned(),
+        figures: counted.figures.get(&*file.id).cloned(),
     }
 }
 

@@ -4,7 +4,6 @@
 //! be thrown away at any time: it changes how soon an answer is complete, and no answer.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -14,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 use jiff::tz::TimeZone;
 use threadline_entry::{Lines, parse_line};
 use threadline_session::Session;
-use threadline_store::{LogFile, SessionLogs};
+use threadline_store::{LogFile, SessionLogs, open_regular};
 use threadline_usage::{Book, By, Calls, GroupKey, Groups, Ledger, Scan, Scanned, Source, Wants};
 use threadline_view::{Figures, Tally};
 
@@ -214,7 +213,7 @@ impl Clerk {
             for agent in session.agents.iter().filter_map(tally) {
                 own.add_agent(agent);
             }
-            all.insert(session.file.id.clone(), Figures { tally: own, ..Figures::default() });
+            all.insert(session.file.id.to_string(), Figures { tally: own, ..Figures::default() });
         }
         let crossed = |by: By| Groups::crossed(calls, (By::Session, by), &self.book, &self.zone, |_| true);
         for (group, models) in crossed(By::Model) {
@@ -276,7 +275,7 @@ fn read(log: &LogFile, buffer: &mut Vec<u8>) -> io::Result<(Scanned, Tally)> {
     let scanned = scan(log, wants, buffer)?;
     let mut tally = Tally::default();
     let mut whole = (log.size <= WHOLE).then(Session::new);
-    let mut lines = Lines::new(File::open(&log.path)?).with_buffer(std::mem::take(buffer));
+    let mut lines = Lines::new(open_regular(&log.path)?).with_buffer(std::mem::take(buffer));
     while let Some(line) = lines.next()? {
         parse_line(&line, |entry, findings| match &mut whole {
             Some(session) => session.push(entry, findings),
@@ -291,12 +290,12 @@ fn read(log: &LogFile, buffer: &mut Vec<u8>) -> io::Result<(Scanned, Tally)> {
 pub(crate) fn scan(log: &LogFile, wants: Wants, buffer: &mut Vec<u8>) -> io::Result<Scanned> {
     let source = Source {
         path: log.path.to_string_lossy().into_owned(),
-        session: log.session.clone(),
+        session: log.session.clone().map(Into::into),
         folder: Some(log.folder()),
         agent: log.agent().map(|agent| (agent.id, agent.kind)),
     };
     let mut scan = Scan::new(source, wants);
-    let mut lines = Lines::new(File::open(&log.path)?).with_buffer(std::mem::take(buffer));
+    let mut lines = Lines::new(open_regular(&log.path)?).with_buffer(std::mem::take(buffer));
     if !wants.records {
         lines.stop_numbering();
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::io::Read;
 use std::sync::Arc;
 
 use threadline_session::{Agent, Family, Inside, Session, Spawn};
@@ -366,17 +367,12 @@ impl Told {
 /// Output that is longer than this is shown as far as the log has it.
 const LONGEST_OUTPUT: u64 = 4 << 20;
 
-/// Reads output that was kept in a file of its own. The log names the path that it had when it was written; the file
-/// is looked for beside the log, and nowhere else.
+/// Reads output that was kept in a file of its own, beside the log.
 fn kept_output(file: &SessionFile, path: &str) -> Option<String> {
-    let name = path.rsplit(['/', '\\']).next().filter(|name| !name.is_empty() && *name != "..")?;
-    let path = file.tool_results_dir()?.join(name);
-    // A link could lead anywhere.
-    let metadata = std::fs::symlink_metadata(&path).ok()?;
-    if !metadata.is_file() || metadata.len() > LONGEST_OUTPUT {
-        return None;
-    }
-    Some(String::from_utf8_lossy(&std::fs::read(path).ok()?).into_owned())
+    let mut bytes = Vec::new();
+    file.kept_output(path)?.take(LONGEST_OUTPUT + 1).read_to_end(&mut bytes).ok()?;
+    let is_short = bytes.len() as u64 <= LONGEST_OUTPUT;
+    is_short.then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Names by which scripts tell what changed: short, and the same for the same things.

@@ -11,7 +11,7 @@ use threadline_entry::{
     Ending, Entry, Finding, Kind, Line, Lines, Position, Stretch, Stretches, abridge, parse_line,
 };
 use threadline_session::Session;
-use threadline_store::{Change, Follower, Mark, read_stretches};
+use threadline_store::{Change, Follower, Mark, open_regular, read_stretches};
 
 /// How much of a long text is kept.
 const KEEP: usize = 192;
@@ -74,7 +74,7 @@ impl Log {
             weight: 0,
         };
         let length = std::fs::metadata(path)?.len();
-        let mut file = File::open(path)?;
+        let mut file = open_regular(path)?;
         let from = if length > HUGE { end_of(&mut file, length - HUGE_END)? } else { Position::START };
         log.skipped = from.line_no - 1;
         log.starts = vec![from.byte_offset];
@@ -161,7 +161,7 @@ impl Log {
         if self.torn == 0 || self.torn > LONGEST_TAIL {
             return Ok(false);
         }
-        let bytes = read(&mut File::open(&self.path)?, at.byte_offset, length)?;
+        let bytes = read(&mut open_regular(&self.path)?, at.byte_offset, length)?;
         let (entry, findings) = Entry::parse_at(&bytes, Ending::None, at);
         if matches!(entry.kind(), Kind::Bad | Kind::Blank) {
             return Ok(false);
@@ -179,7 +179,7 @@ impl Log {
     /// A line that is longer than `longest` comes with its long texts cut.
     pub(crate) fn session_of(&self, lines: &[u64], longest: usize) -> io::Result<Session> {
         let mut session = Session::with_id(&self.id);
-        let mut file = File::open(&self.path)?;
+        let mut file = open_regular(&self.path)?;
         let mut at = 0;
         while at < lines.len() {
             // Lines that stand side by side are read at once.
@@ -211,7 +211,7 @@ impl Log {
     /// One line as it stands in the file, up to so many bytes, and how long it is.
     pub(crate) fn raw(&self, line_no: u64, most: u64) -> io::Result<Option<(Vec<u8>, u64)>> {
         let Some((start, stop)) = self.range(line_no, line_no) else { return Ok(None) };
-        let mut bytes = read(&mut File::open(&self.path)?, start, stop.min(start + most))?;
+        let mut bytes = read(&mut open_regular(&self.path)?, start, stop.min(start + most))?;
         while bytes.last().is_some_and(|byte| *byte == b'\n') {
             bytes.pop();
         }

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use notify::{RecursiveMode, Watcher};
+use threadline_store::SessionFile;
 use tokio::sync::{Notify, watch};
 
 use crate::shelf::{Slot, lock};
@@ -109,6 +110,8 @@ fn watch_files(log: &Path, poke: Arc<Notify>) -> Option<notify::RecommendedWatch
     .ok()?;
     watcher.watch(log.parent()?, RecursiveMode::NonRecursive).ok()?;
     // Sub-agents have a folder of their own, which may not be there yet.
-    let _ = watcher.watch(&log.with_extension(""), RecursiveMode::Recursive);
+    if let Some(dir) = SessionFile::at(log).side_dir() {
+        let _ = watcher.watch(&dir, RecursiveMode::Recursive);
+    }
     Some(watcher)
 }

@@ -66,7 +66,7 @@ pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<Outcome, CommandError
 
 fn object(file: &SessionFile, glance: &Glance) -> ListedSession {
     ListedSession {
-        id: file.id.clone(),
+        id: file.id.to_string(),
         path: file.path.to_string_lossy().into_owned(),
         project: file.folder.clone().unwrap_or_default(),
         cwd: glance.cwd.clone(),

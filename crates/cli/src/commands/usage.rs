@@ -213,7 +213,7 @@ fn chosen(cx: &Context, named: &[String]) -> Result<(Logs, Option<HashSet<String
         let file = load::find(cx, what)?;
         in_store |= cx.store.homes().iter().any(|home| file.home.as_ref() == Some(home));
         logs.append(Logs::of_session(&file));
-        sessions.insert(file.id);
+        sessions.insert(file.id.into());
     }
     if all {
         // A folder is counted whole, with whatever else was named.

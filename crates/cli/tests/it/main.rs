@@ -11,6 +11,8 @@ mod export;
 mod inspect;
 mod kill;
 mod list;
+#[cfg(unix)]
+mod names;
 mod redact;
 mod repair;
 mod replay;

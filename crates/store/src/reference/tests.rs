@@ -25,7 +25,7 @@ fn home(sessions: &[(&str, &str)]) -> (tempfile::TempDir, Store) {
 fn found(store: &Store, needle: &str) -> String {
     let ids = |list: &[Candidate]| list.iter().map(|it| it.id.clone()).collect::<Vec<_>>().join(" ");
     match store.find(needle) {
-        Ok(file) => file.id,
+        Ok(file) => file.id.into(),
         Err(FindError::NoMatch { near, .. }) => format!("none, near: {}", ids(&near)),
         Err(FindError::Ambiguous { found, .. }) => format!("several: {}", ids(&found)),
         Err(FindError::Read(error)) => panic!("{error}"),

@@ -108,7 +108,7 @@ fn exporter<'a>(receiver: &'a dyn Receive, states: &'a States, book: &'a Book, n
 
 fn hook(path: &Path, event: &str, exporter: &Exporter<'_>, states: &States) {
     let input = HookInput {
-        session_id: SessionFile::at(path).id,
+        session_id: SessionFile::at(path).id.into(),
         transcript_path: path.to_owned(),
         hook_event_name: event.to_owned(),
     };

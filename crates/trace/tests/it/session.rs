@@ -58,7 +58,7 @@ impl World {
 
     pub(crate) fn hook(&self, path: &Path, event: &str) -> HookRun {
         let input = HookInput {
-            session_id: SessionFile::at(path).id,
+            session_id: SessionFile::at(path).id.into(),
             transcript_path: path.to_owned(),
             hook_event_name: event.to_owned(),
         };

@@ -1,7 +1,6 @@
 //! Check: what is wrong with a session, and what would mend it.
 
 use std::fmt::Write;
-use std::fs::File;
 use std::path::Path;
 
 use threadline_edit::{ChangeKind, Fresh, Repair, Shape, Target};
@@ -60,7 +59,7 @@ pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
 
 fn read(path: &Path) -> Result<Session, Problem> {
     let mut session = Session::with_id(path.file_stem().unwrap_or_default().to_string_lossy());
-    let mut lines = Lines::new(File::open(path)?);
+    let mut lines = Lines::new(threadline_store::open_regular(path)?);
     while let Some(line) = lines.next()? {
         parse_line(&line, |entry, findings| session.push(entry, findings));
     }

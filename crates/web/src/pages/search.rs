@@ -1,6 +1,5 @@
 //! Search in all sessions, with the query language of `threadline search`.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -174,11 +173,11 @@ impl Finds {
 fn searched(session: SessionLogs) -> Searched {
     let (modified, SessionLogs { file, own, agents }) = (session.modified(), session);
     let logs = own.into_iter().chain(agents).map(|log| log.path).collect();
-    Searched { id: file.id, folder: file.folder.unwrap_or_default(), path: file.path, modified, logs }
+    Searched { id: file.id.into(), folder: file.folder.unwrap_or_default(), path: file.path, modified, logs }
 }
 
 fn open(log: &Path) -> io::Result<Box<dyn Read>> {
-    Ok(Box::new(File::open(log)?))
+    Ok(Box::new(threadline_store::open_regular(log)?))
 }
 
 /// What a reader should know; a log that went away meanwhile is nothing to tell.

@@ -334,7 +334,7 @@ pub(crate) fn find(state: &State, ask: &Ask) -> Result<Answer, Problem> {
         threadline_search::Query::parse(query, &now).map_err(|error| Problem::bad(error.to_string()))?;
     let mut names: Vec<String> = Vec::new();
     let searched = threadline_search::Searcher::new(&query).search(
-        || std::fs::File::open(&path),
+        || threadline_store::open_regular(&path),
         |found| {
             names.push(found.hit(0).anchor);
             if names.len() < MOST_HITS {

@@ -185,7 +185,7 @@ fn figures_are_those_of_a_plain_reading() {
     for log in threadline_store::Store::open([root.clone()]).logs().found {
         let source = Source {
             path: log.path.to_string_lossy().into_owned(),
-            session: log.session.clone(),
+            session: log.session.clone().map(Into::into),
             folder: Some(log.folder()),
             agent: log.agent().map(|agent| (agent.id, agent.kind)),
         };

@@ -5,6 +5,7 @@ use threadline_term::{Label, visible};
 use threadline_view::figure::{bytes, count};
 use threadline_view::wire::EditObject;
 
+use super::beside::is_file;
 use super::job::Job;
 use super::side::files_below;
 use crate::context::Context;
@@ -56,11 +57,11 @@ pub(crate) fn run(cx: &Context, args: &DeleteArgs) -> Result<Outcome, CommandErr
 
 /// The files beside a log that are its session's.
 pub(super) fn beside(file: &SessionFile) -> Result<Vec<PathBuf>, CommandError> {
-    let mut files = files_below(&file.path.with_extension(""))?;
+    let mut files = file.side_dir().map_or_else(|| Ok(Vec::new()), |dir| files_below(&dir))?;
     for agent in file.agents().found {
         if !files.contains(&agent.path) {
             let meta = agent.path.with_extension("meta.json");
-            files.extend(meta.is_file().then_some(meta));
+            files.extend(is_file(&meta).then_some(meta));
             files.push(agent.path);
         }
     }

@@ -142,7 +142,8 @@ fn rules(args: &RedactArgs) -> Result<Rules, CommandError> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
-    std::fs::read(path).map_err(|error| CommandError::new(format!("cannot read {}: {error}", path.display())))
+    threadline_store::read_regular(path)
+        .map_err(|error| CommandError::new(format!("cannot read {}: {error}", path.display())))
 }
 
 fn learn(redactor: &mut Redactor<'_>, path: &Path) -> Result<Vec<Hit>, CommandError> {

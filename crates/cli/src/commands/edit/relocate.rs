@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use threadline_edit::{Draft, Fresh, Shape, SideFile, Target, relocate};
 use threadline_session::Session;
-use threadline_store::encode_project;
+use threadline_store::{encode_project, read_regular};
 
 use super::job::{Job, WriteArgs};
 use super::side::files_below;
@@ -70,7 +70,7 @@ fn move_beside(
     draft: &mut Draft<'_>,
 ) -> Result<(), CommandError> {
     let old = job.file.path.parent().unwrap_or(std::path::Path::new(""));
-    let mut files = files_below(&job.file.path.with_extension(""))?;
+    let mut files = job.file.side_dir().map_or_else(|| Ok(Vec::new()), |dir| files_below(&dir))?;
     files.extend(
         job.file.agents().found.into_iter().map(|agent| agent.path).filter(|path| path.parent() == Some(old)),
     );
@@ -78,7 +78,7 @@ fn move_beside(
         let Ok(rest) = file.strip_prefix(old) else { continue };
         let target = folder.join(rest);
         if file.extension().is_some_and(|extension| extension == "jsonl") {
-            let session = Session::from_bytes(&std::fs::read(&file)?);
+            let session = Session::from_bytes(&read_regular(&file)?);
             let mut moved = Draft::new(&session);
             relocate(&mut moved, from, to);
             let fresh = Fresh { seed: String::new(), now: 0 };

@@ -7,27 +7,34 @@ use std::path::{Path, PathBuf};
 use threadline_edit::{Draft, Fresh, SideFile, set_agents_apart};
 use threadline_entry::Kind;
 use threadline_session::{Family, Spawn};
-use threadline_store::SessionFile;
+use threadline_store::{AgentFile, SessionFile, SessionId};
 
+use super::beside::is_file;
 use super::job::Job;
 use crate::error::CommandError;
 use crate::load;
 
 /// Lets everything beside the log go along: sub-agents, tool output that was kept, backups of files.
 pub(super) fn copy(file: &SessionFile, id: &str, draft: &mut Draft<'_>) -> Result<(), CommandError> {
-    let own = file.path.with_extension("");
-    let target = file.path.with_file_name(id);
-    set_agents_apart(draft, &target.join("subagents"), &Fresh { seed: id.to_owned(), now: 0 });
-    for from in files_below(&own)? {
-        let Ok(rest) = from.strip_prefix(&own) else { continue };
-        let to = target.join(rest);
-        draft.side(copied(from, to));
+    let Some(id) = SessionId::new(id) else {
+        return Err(CommandError::new(format!("`{id}` is no id of a session")));
+    };
+    let own = file.side_dir();
+    let target = id.dir_in(file.path.parent().unwrap_or(Path::new("")));
+    set_agents_apart(draft, &target.join("subagents"), &Fresh { seed: id.to_string(), now: 0 });
+    if let Some(own) = &own {
+        for from in files_below(own)? {
+            let Ok(rest) = from.strip_prefix(own) else { continue };
+            let to = target.join(rest);
+            draft.side(copied(from, to));
+        }
     }
     // Older versions put sub-agents beside the sessions, where two of one name would meet.
-    for agent in file.agents().found.into_iter().filter(|agent| !agent.path.starts_with(&own)) {
+    let is_own = |agent: &AgentFile| own.as_ref().is_some_and(|own| agent.path.starts_with(own));
+    for agent in file.agents().found.into_iter().filter(|agent| !is_own(agent)) {
         let to = target.join("subagents").join(agent.path.file_name().unwrap_or_default());
         let meta = agent.path.with_extension("meta.json");
-        if meta.is_file() {
+        if is_file(&meta) {
             draft.side(copied(meta, to.with_extension("meta.json")));
         }
         draft.side(copied(agent.path, to));
@@ -35,7 +42,7 @@ pub(super) fn copy(file: &SessionFile, id: &str, draft: &mut Draft<'_>) -> Resul
     if let (Some(home), Some(history)) = (&file.home, file.file_history_dir()) {
         for from in files_below(&history)? {
             let Ok(rest) = from.strip_prefix(&history) else { continue };
-            let to = home.file_history_dir(id).join(rest);
+            let to = home.file_history_dir(&id).join(rest);
             draft.side(SideFile::Copy { from, to });
         }
     }

@@ -64,7 +64,7 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<Outcome, CommandError
         .filter_map(|(file, _)| {
             let state = state(file);
             let page = folder.join(format!("{}.html", file.id));
-            let same = before.sessions.get(&file.id).filter(|made| made.state == state && page.is_file());
+            let same = before.sessions.get(&*file.id).filter(|made| made.state == state && page.is_file());
             let result = match same {
                 Some(made) => Ok(made.clone()),
                 None => {
@@ -81,7 +81,7 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<Outcome, CommandError
                 Ok(made) => made,
                 Err(error) => return Some(error),
             };
-            locked(&after).sessions.insert(file.id.clone(), made);
+            locked(&after).sessions.insert(file.id.to_string(), made);
             None
         })
         .collect();
@@ -91,7 +91,7 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<Outcome, CommandError
     let listed: Vec<Listed> = listing
         .found
         .iter()
-        .filter_map(|(file, glance)| Some(after.sessions.get(&file.id)?.listed(file, glance)))
+        .filter_map(|(file, glance)| Some(after.sessions.get(&*file.id)?.listed(file, glance)))
         .collect();
     let index = threadline_html::index(&listed, &crate::env::zone());
     put(&folder.join("index.html"), &|out| Ok(out.write_all(index.as_str().as_bytes())?))?;
@@ -149,7 +149,7 @@ impl Made {
         Listed {
             href: format!("{}.html", file.id),
             project: glance.cwd.clone().or_else(|| file.folder.clone()).unwrap_or_default(),
-            title: title.unwrap_or(&file.id).clone(),
+            title: title.map_or_else(|| file.id.to_string(), Clone::clone),
             first_prompt: self.first_prompt.clone(),
             git_branch: glance.git_branch.clone(),
             span: self.span.or(modified.map(|modified| (modified, modified))),

@@ -1,11 +1,10 @@
 //! The files to search, and the session that each belongs to.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use threadline_search::Searched;
-use threadline_store::{SessionFile, SessionLogs, Store};
+use threadline_store::{SessionFile, SessionLogs, Store, open_regular};
 
 /// The sessions of the store, the last modified first, and what could not be listed.
 pub(super) fn sessions(store: &Store) -> (Vec<Searched>, Vec<io::Error>) {
@@ -16,7 +15,7 @@ pub(super) fn sessions(store: &Store) -> (Vec<Searched>, Vec<io::Error>) {
 fn searched(session: SessionLogs) -> Searched {
     let (modified, SessionLogs { file, own, agents }) = (session.modified(), session);
     let logs = own.into_iter().chain(agents).map(|log| log.path).collect();
-    Searched { id: file.id, folder: file.folder.unwrap_or_default(), path: file.path, modified, logs }
+    Searched { id: file.id.into(), folder: file.folder.unwrap_or_default(), path: file.path, modified, logs }
 }
 
 pub(super) fn file(session: &Searched) -> SessionFile {
@@ -25,5 +24,5 @@ pub(super) fn file(session: &Searched) -> SessionFile {
 
 /// Opens a log.
 pub(super) fn open(log: &Path) -> io::Result<Box<dyn Read>> {
-    Ok(Box::new(File::open(log)?))
+    Ok(Box::new(open_regular(log)?))
 }

@@ -2,14 +2,13 @@
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use threadline_entry::{LeftOut, Lines};
-use threadline_store::{Listing, LogFile, SessionFile};
+use threadline_store::{Listing, LogFile, SessionFile, open_regular};
 use threadline_usage::{Calls, Ledger, Scan, Scanned, Source, Wants, Ways};
 
 use crate::lock::{locked, unlocked};
@@ -113,7 +112,7 @@ fn scan(
     buffer: &mut Vec<u8>,
     ways: &mut Option<Ways>,
 ) -> io::Result<(Scanned, Vec<LeftOut>)> {
-    let lines = Lines::new(File::open(&log.path)?).leaving_out_longer_than(LONGEST_LINE);
+    let lines = Lines::new(open_regular(&log.path)?).leaving_out_longer_than(LONGEST_LINE);
     let mut lines = lines.with_buffer(std::mem::take(buffer));
     let mut scan = Scan::with_ways(source_of(log), wants, ways.take().unwrap_or_default());
     if !wants.records {
@@ -136,7 +135,7 @@ fn scan(
 fn source_of(log: &LogFile) -> Source {
     Source {
         path: log.path.to_string_lossy().into_owned(),
-        session: log.session.clone(),
+        session: log.session.clone().map(Into::into),
         folder: Some(log.folder()),
         agent: log.agent().map(|agent| (agent.id, agent.kind)),
     }

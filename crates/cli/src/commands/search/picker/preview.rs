@@ -1,6 +1,5 @@
 //! The preview: the lines of a log around a find, as text.
 
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -23,7 +22,7 @@ pub(super) fn read(
     block_idx: usize,
     query: Option<&Query>,
 ) -> io::Result<Preview> {
-    let mut file = File::open(path)?;
+    let mut file = threadline_store::open_regular(path)?;
     let from = byte_offset.saturating_sub(BEFORE);
     file.seek(SeekFrom::Start(from))?;
     let mut lines = Lines::new(file.take(1 << 30));

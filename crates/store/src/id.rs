@@ -1,0 +1,159 @@
+//! Ids that may become part of a path.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+
+/// The longest id in bytes. File systems allow 255 for a name, and some of it is needed for what is put around an id.
+const LONGEST: usize = 200;
+
+/// Returns whether `text` is one plain file name on every system that a home may be copied to.
+///
+/// Names that lead elsewhere (`..`, separators, drive letters, streams), that are devices on Windows, that Windows
+/// changes (a dot or a blank at the end), that hold control characters, or that are too long are no plain names.
+pub fn is_plain_name(text: &str) -> bool {
+    let is_odd = |ch: char| ch.is_control() || "/\\:<>\"|?*".contains(ch);
+    !text.is_empty()
+        && text.len() <= LONGEST
+        && !text.contains(is_odd)
+        && !text.ends_with(['.', ' '])
+        && !is_device(text)
+}
+
+/// Returns whether Windows takes the name for a device, whatever its extension.
+fn is_device(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
+    let port = |name: &str| {
+        let mut digits = stem.strip_prefix(name).unwrap_or_default().chars();
+        matches!((digits.next(), digits.next()), (Some('0'..='9' | '¹' | '²' | '³'), None))
+    };
+    matches!(&*stem, "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$") || port("COM") || port("LPT")
+}
+
+/// The id of a session: one plain file name, so that joining it to a folder stays in that folder.
+///
+/// Only [`new`](Self::new) and [`of_log`](Self::of_log) make one. It is no path by itself: `Path::join` does not take
+/// it, [`log_in`](Self::log_in) and [`dir_in`](Self::dir_in) do the joining.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(String);
+
+impl SessionId {
+    /// Returns the id if `text` is a [plain name](is_plain_name).
+    pub fn new(text: &str) -> Option<Self> {
+        is_plain_name(text).then(|| Self(text.to_owned()))
+    }
+
+    /// Returns the id of the session whose log is at `path`.
+    ///
+    /// That is the name of the file without its extension. A file whose name is no id gets one that stands for it,
+    /// the same for the same name, so that it can be listed, shown and edited; nothing lies beside such a log.
+    pub fn of_log(path: &Path) -> Self {
+        let stem = path.file_stem().unwrap_or_default();
+        stem.to_str().and_then(Self::new).unwrap_or_else(|| {
+            let hash = stem.as_encoded_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+                (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+            });
+            Self(format!("unnamed-{hash:016x}"))
+        })
+    }
+
+    /// Returns the text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns where the session's log is in a project's folder.
+    pub fn log_in(&self, folder: &Path) -> PathBuf {
+        folder.join(format!("{}.jsonl", self.0))
+    }
+
+    /// Returns the folder of the session's own in `folder`.
+    pub fn dir_in(&self, folder: &Path) -> PathBuf {
+        folder.join(&self.0)
+    }
+}
+
+impl Deref for SessionId {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for SessionId {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl From<SessionId> for String {
+    fn from(id: SessionId) -> Self {
+        id.0
+    }
+}
+
+impl From<&SessionId> for String {
+    fn from(id: &SessionId) -> Self {
+        id.0.clone()
+    }
+}
+
+impl PartialEq<str> for SessionId {
+    fn eq(&self, other: &str) -> bool {
+        self.0 == other
+    }
+}
+
+impl PartialEq<&str> for SessionId {
+    fn eq(&self, other: &&str) -> bool {
+        self.0 == *other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_names_are_ids() {
+        for id in
+            ["0a1b2c3d-0000-4000-8000-000000000000", "a", ".hidden", "a b", "naïve", "console", "com10", "-x"]
+        {
+            assert_eq!(SessionId::new(id).unwrap(), id);
+            assert_eq!(SessionId::of_log(&Path::new("/p").join(format!("{id}.jsonl"))), id);
+        }
+        let long = "x".repeat(LONGEST + 1);
+        for text in [
+            "", ".", "..", "...", "a/b", "../a", "/a", r"a\b", r"..\a", "C:", "C:a", "a:stream", "a\0b",
+            "a\nb", "a.", "a ", "con", "NUL.txt", "com1", "LPT9.x", "COM¹", "aux .x", "a*b", "a?", "<a>",
+            "a|b", "\u{9b}", &long,
+        ] {
+            assert_eq!(SessionId::new(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_log_with_an_odd_name_gets_an_id_that_leads_nowhere() {
+        let ids = ["/p/...jsonl", "/p/..jsonl", "/p/con.jsonl", "/p/a:b.jsonl"]
+            .map(|log| SessionId::of_log(log.as_ref()));
+        for (i, id) in ids.iter().enumerate() {
+            assert!(id.starts_with("unnamed-") && is_plain_name(id), "{id}");
+            assert!(!ids[..i].contains(id), "{id}");
+            assert_eq!(id.dir_in(Path::new("/p")).parent(), Some(Path::new("/p")));
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Opening regular files, and nothing else.
+//!
+//! A name that ends in `.jsonl` may be that of a pipe, which blocks whoever opens it, of a device, which may have no
+//! end, or of a link that leads out of the home. Everything that reads files which somebody else named goes through
+//! here.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// Opens the regular file at `path` for reading. Never blocks.
+///
+/// In a home, which is what holds a folder `projects`, a link is followed only to a target inside that home; elsewhere
+/// a person named it, and it is followed.
+///
+/// # Errors
+///
+/// Those of opening; [`io::ErrorKind::InvalidInput`] if it is no regular file; [`io::ErrorKind::PermissionDenied`] if
+/// it is a link that is not followed. The errors do not name the path.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    check_regular(path)?;
+    let mut options = OpenOptions::new();
+    options.read(true);
+    // Somebody may put a pipe there meanwhile, and the system would wait for its writer.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+    let file = options.open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular()) }
+}
+
+/// Reads the regular file at `path`, as [`open_regular`] opens it.
+pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Does the same as [`open_regular`], with errors that name the path.
+pub fn open(path: &Path) -> io::Result<fs_err::File> {
+    let file = open_regular(path).map_err(|error| named(path, &error))?;
+    Ok(fs_err::File::from_parts(file, path))
+}
+
+/// Does the same as [`read_regular`], with errors that name the path.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    read_regular(path).map_err(|error| named(path, &error))
+}
+
+/// Opens the regular file at `path` if it really is inside `folder`, whatever links are on the way.
+pub(crate) fn open_inside(folder: &Path, path: &Path) -> io::Result<fs_err::File> {
+    let real = fs_err::canonicalize(path)?;
+    if !real.starts_with(fs_err::canonicalize(folder)?) {
+        return Err(named(path, &leads_out()));
+    }
+    open(&real)
+}
+
+/// Returns an error unless `path` is a regular file, or a link to one that is followed.
+pub(crate) fn check_regular(path: &Path) -> io::Result<()> {
+    let mut metadata = std::fs::symlink_metadata(path)?;
+    if metadata.is_symlink() {
+        if let Some(home) = home_of(path)
+            && !is_inside(path, &real_roots(home))
+        {
+            // A link to nothing is told as such.
+            std::fs::metadata(path)?;
+            return Err(leads_out());
+        }
+        metadata = std::fs::metadata(path)?;
+    }
+    if metadata.is_file() { Ok(()) } else { Err(not_regular()) }
+}
+
+/// Returns whether a path really is below one of `roots`, links resolved.
+pub(crate) fn is_inside(path: &Path, roots: &[PathBuf]) -> bool {
+    std::fs::canonicalize(path).is_ok_and(|real| roots.iter().any(|root| real.starts_with(root)))
+}
+
+/// Returns where the files of a home really are: in its folder, and in `projects`, which may be a link.
+pub(crate) fn real_roots(home: &Path) -> Vec<PathBuf> {
+    [home.to_owned(), home.join("projects")]
+        .iter()
+        .filter_map(|path| std::fs::canonicalize(path).ok())
+        .collect()
+}
+
+/// Returns an error for a link that is not followed.
+pub(crate) fn link_error(path: &Path) -> io::Error {
+    named(path, &leads_out())
+}
+
+/// Returns the home that a path is in by its name.
+fn home_of(path: &Path) -> Option<&Path> {
+    let is_projects = |dir: &&Path| dir.file_name().is_some_and(|name| name == "projects");
+    path.parent()?.ancestors().find(is_projects)?.parent()
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot read `{}`: {error}", path.display()))
+}
+
+fn not_regular() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")
+}
+
+fn leads_out() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        "it is a link that leads out of the home, and is not followed",
+    )
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+    use std::process::Command;
+
+    use super::*;
+
+    fn kind(path: &Path) -> Option<io::ErrorKind> {
+        open_regular(path).err().map(|error| error.kind())
+    }
+
+    #[test]
+    fn only_regular_files_are_opened_and_nothing_blocks() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs_err::write(at("log.jsonl"), "{}\n").unwrap();
+        fs_err::create_dir(at("dir.jsonl")).unwrap();
+        let _socket = UnixListener::bind(at("socket.jsonl")).unwrap();
+        // Without a writer, opening a pipe for reading waits for ever, and this test with it.
+        assert!(Command::new("mkfifo").arg(at("pipe.jsonl")).status().unwrap().success());
+        symlink("/dev/zero", at("zero.jsonl")).unwrap();
+        symlink(at("pipe.jsonl"), at("link.jsonl")).unwrap();
+        symlink(at("log.jsonl"), at("good.jsonl")).unwrap();
+        assert_eq!((kind(&at("log.jsonl")), kind(&at("good.jsonl"))), (None, None));
+        for odd in ["dir.jsonl", "socket.jsonl", "pipe.jsonl", "zero.jsonl", "link.jsonl"] {
+            assert_eq!(kind(&at(odd)), Some(io::ErrorKind::InvalidInput), "{odd}");
+        }
+        assert_eq!(kind(&at("none.jsonl")), Some(io::ErrorKind::NotFound));
+        assert_eq!(read_regular(&at("good.jsonl")).unwrap(), b"{}\n");
+    }
+
+    #[test]
+    fn in_a_home_links_are_followed_inside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("home/projects/-p");
+        fs_err::create_dir_all(&folder).unwrap();
+        fs_err::write(folder.join("a.jsonl"), "a").unwrap();
+        fs_err::write(dir.path().join("secret"), "s").unwrap();
+        symlink("a.jsonl", folder.join("inside.jsonl")).unwrap();
+        symlink("../../../secret", folder.join("outside.jsonl")).unwrap();
+        symlink("nowhere", folder.join("dangling.jsonl")).unwrap();
+        assert_eq!(kind(&folder.join("inside.jsonl")), None);
+        assert_eq!(kind(&folder.join("outside.jsonl")), Some(io::ErrorKind::PermissionDenied));
+        assert_eq!(kind(&folder.join("dangling.jsonl")), Some(io::ErrorKind::NotFound));
+        // The same through a `projects` that is itself a link.
+        fs_err::create_dir(dir.path().join("other")).unwrap();
+        symlink(dir.path().join("home/projects"), dir.path().join("other/projects")).unwrap();
+        assert_eq!(kind(&dir.path().join("other/projects/-p/inside.jsonl")), None);
+        assert_eq!(
+            kind(&dir.path().join("other/projects/-p/outside.jsonl")),
+            Some(io::ErrorKind::PermissionDenied)
+        );
+    }
+}
