@@ -303,7 +303,7 @@ enum Known {
 }
 
 fn read(path: &Path) -> Option<Vec<u8>> {
-    fs::read(path).ok()
+    store::read_regular(path).ok()
 }
 
 /// A path below the working directory without it.

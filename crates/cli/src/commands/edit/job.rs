@@ -298,12 +298,12 @@ pub(crate) fn told(error: OpError) -> CommandError {
 fn side_step<'p>(plan: &'p Plan<'_>, side: &'p SideFile) -> Result<Step<'p>, CommandError> {
     Ok(match side {
         SideFile::Copy { from, to } => {
-            let content = std::fs::File::open(from)
+            let content = threadline_store::open_regular(from)
                 .map_err(|error| CommandError::new(format!("cannot read {}: {error}", from.display())))?;
             Step { path: to.clone(), action: Action::Create(Box::new(content)) }
         }
         SideFile::CopyLog { from, to } => {
-            let log = std::fs::read(from)
+            let log = threadline_store::read_regular(from)
                 .map_err(|error| CommandError::new(format!("cannot read {}: {error}", from.display())))?;
             let mut content = Vec::with_capacity(log.len());
             plan.repoint(&log, &mut content);
