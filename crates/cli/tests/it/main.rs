@@ -13,6 +13,8 @@ mod kill;
 mod list;
 #[cfg(unix)]
 mod names;
+#[cfg(unix)]
+mod pty;
 mod redact;
 mod repair;
 mod replay;

@@ -1,0 +1,413 @@
+//! The binary on a pseudo-terminal, over a home in which every key, value and file name is hostile: nothing that a
+//! terminal obeys arrives, except for the styles and links that we write ourselves.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use serde_json::{Map, Value};
+use threadline_testkit::{TestHome, samples};
+
+use crate::run::command;
+
+/// Escape sequences (colours, clear, title, clipboard, link), C1 forms of the same, other controls, direction, tags.
+const EVIL: &str = "\u{1b}[31;8mA\u{1b}[2J\u{1b}]0;t\u{7}\u{1b}]52;c;eA==\u{7}\u{1b}]8;;http://x\u{1b}\\\u{9b}2J\u{9d}0;t\u{9c}\
+                    \u{90}q\r\u{8}\u{7f}\u{0}\u{e}\u{85}\u{202e}\u{2066}\u{200f}\u{61c}\u{2028}\u{e0041}⚠\u{fe0f}\t&#27;[2J";
+
+/// The same for names of files, which hold neither NUL nor separators.
+const EVIL_NAME: &str = "\u{1b}[31mA\u{1b}]0;t\u{7}\u{9b}2J\r\u{8}\u{7f}\u{202e}\u{2066}\n⚠\u{fe0f}";
+
+/// What a command wrote to a terminal of 80 columns.
+fn on_terminal(args: &[&OsStr], env: &[(&str, String)]) -> (Option<i32>, Vec<u8>) {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap();
+    let slave = File::options().read(true).write(true).open(OsStr::from_bytes(name.as_bytes())).unwrap();
+    tcsetwinsize(&slave, Winsize { ws_row: 50, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    let mut command = command(args);
+    command.env("PAGER", "cat").env("FORCE_HYPERLINK", "1").envs(env.iter().map(|(key, value)| (key, value)));
+    command.stdin(Stdio::null()).stdout(slave.try_clone().unwrap()).stderr(slave);
+    let mut child = command.spawn().unwrap();
+    // Our copies of the terminal's other end are closed with this, so that reading ends with the child.
+    drop(command);
+    let mut written = Vec::new();
+    let mut master = File::from(master);
+    let mut buffer = [0; 1 << 14];
+    // The end is an error on Linux, and none elsewhere.
+    while let Ok(n @ 1..) = master.read(&mut buffer) {
+        written.extend(&buffer[..n]);
+    }
+    (child.wait().unwrap().code(), written)
+}
+
+/// The first thing in `written` that a terminal would obey and that is none of ours.
+fn obeyed(written: &[u8], color: bool) -> Option<String> {
+    let around = |at: usize| {
+        let piece = &written[at.saturating_sub(60)..written.len().min(at + 60)];
+        Some(format!("byte {at}: {}", piece.escape_ascii()))
+    };
+    let text = match std::str::from_utf8(written) {
+        Ok(text) => text,
+        Err(error) => return around(error.valid_up_to()),
+    };
+    let mut at = 0;
+    while let Some(ch) = text[at..].chars().next() {
+        let rest = &text[at..];
+        let length = match ch {
+            // The terminal itself puts returns before newlines.
+            '\r' if rest.starts_with("\r\n") => 2,
+            '\r' => progress(rest).unwrap_or(0),
+            '\n' | '\t' => 1,
+            '\u{1b}' if color => style(rest).or_else(|| link(rest)).unwrap_or(0),
+            ch if threadline_view::visible(&rest[..ch.len_utf8()]) == rest[..ch.len_utf8()] => ch.len_utf8(),
+            _ => 0,
+        };
+        if length == 0 {
+            return around(at);
+        }
+        at += length;
+    }
+    None
+}
+
+/// The length of a line that tells how far long work has come, or of what wipes it.
+fn progress(text: &str) -> Option<usize> {
+    let wipe = "\r\u{1b}[K";
+    if text.starts_with(wipe) {
+        return Some(wipe.len());
+    }
+    let works = ["checking log ", "searching session ", "reading log "];
+    let count = works.iter().find_map(|work| text[1..].strip_prefix(work))?;
+    let rest = count.trim_start_matches(|ch: char| ch.is_ascii_digit()).strip_prefix(" of ")?;
+    Some(text.len() - rest.trim_start_matches(|ch: char| ch.is_ascii_digit()).len())
+}
+
+/// The length of a style such as we write. Hidden text (8) and blinking (5, 6) are none.
+fn style(text: &str) -> Option<usize> {
+    let codes = text.strip_prefix("\u{1b}[")?;
+    let end = codes.find('m')?;
+    let mut codes = codes[..end].split(';');
+    while let Some(code) = codes.next() {
+        match code.parse::<u8>().ok()? {
+            38 | 48 => match codes.next()? {
+                "5" => drop(codes.next()?),
+                _ => drop((codes.next()?, codes.next()?, codes.next()?)),
+            },
+            0..=4 | 7 | 9 | 30..=37 | 40..=47 | 90..=97 | 100..=107 => {}
+            _ => return None,
+        }
+    }
+    Some(2 + end + 1)
+}
+
+/// The length of the beginning or end of a link such as we write.
+fn link(text: &str) -> Option<usize> {
+    let address = text.strip_prefix("\u{1b}]8;;")?;
+    let end = address.find('\u{1b}')?;
+    let is_plain = address[..end].is_empty()
+        || ["https://", "http://", "mailto:"].iter().any(|s| address.starts_with(s));
+    (is_plain && address[end..].starts_with("\u{1b}\\") && !address[..end].contains(char::is_control))
+        .then_some(5 + end + 2)
+}
+
+/// Keys whose values decide what a line is and what it belongs to.
+const STRUCTURE: [&str; 14] = [
+    "type",
+    "uuid",
+    "parentUuid",
+    "timestamp",
+    "sessionId",
+    "role",
+    "id",
+    "tool_use_id",
+    "subtype",
+    "isSidechain",
+    "agentId",
+    "version",
+    "leafUuid",
+    "status",
+];
+
+/// Adds the payload to every value (`structure` too, if asked), and to every key that nothing is read by.
+fn poison(value: Value, structure: bool, keys: bool) -> Value {
+    match value {
+        Value::String(text) => Value::String(text + EVIL),
+        Value::Array(items) => items.into_iter().map(|item| poison(item, structure, keys)).collect(),
+        Value::Object(members) => {
+            let mut out = Map::new();
+            for (key, value) in members {
+                let kept = !structure && STRUCTURE.contains(&&*key) && value.is_string();
+                if keys {
+                    out.insert(format!("{key}{EVIL}"), poison(value.clone(), structure, keys));
+                }
+                out.insert(key, if kept { value } else { poison(value, structure, keys) });
+            }
+            Value::Object(out)
+        }
+        other => other,
+    }
+}
+
+fn poisoned(log: &[u8], structure: bool, keys: bool) -> Vec<u8> {
+    let mut out = Vec::new();
+    for line in log.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+        match serde_json::from_slice(line) {
+            Ok(value) => out.extend(poison(value, structure, keys).to_string().bytes()),
+            Err(_) => out.extend(line),
+        }
+        out.push(b'\n');
+    }
+    // Lines that are no JSON, with raw bytes.
+    out.extend(b"{\"type\":\"user\x1b[2J\x9b2J\n\x9b\x1b]0;x\x07\n");
+    out
+}
+
+/// A hostile home, and the logs in it.
+struct Hostile {
+    home: TestHome,
+    logs: Vec<PathBuf>,
+}
+
+impl Hostile {
+    fn new() -> Self {
+        let home = TestHome::new();
+        let mut logs = Vec::new();
+        for (i, sample) in samples().into_iter().enumerate() {
+            let id = format!("00000000-0000-4000-8000-{i:012}");
+            let folder = match i % 3 {
+                0 => OsString::from("-home-ada-loom"),
+                1 => OsString::from(format!("-p{EVIL_NAME}")),
+                _ => OsString::from_vec(b"-p\x9b2J\x1b[2J".to_vec()),
+            };
+            let folder = Path::new("projects").join(folder);
+            for (name, structure, keys) in [
+                (id.clone(), false, false),
+                (format!("a{i}{EVIL_NAME}"), false, true),
+                (format!("b{i}"), true, true),
+            ] {
+                logs.push(
+                    home.file(folder.join(format!("{name}.jsonl")), poisoned(&sample.log, structure, keys)),
+                );
+                for (agent, log) in &sample.agents {
+                    let below = folder.join(&name).join("subagents");
+                    home.file(below.join(format!("agent-{agent}.jsonl")), poisoned(log, structure, keys));
+                    home.file(
+                        below.join(format!("agent-{agent}{EVIL_NAME}.jsonl")),
+                        poisoned(log, structure, keys),
+                    );
+                    let meta = serde_json::json!({"agentType": EVIL, "description": EVIL, EVIL: EVIL});
+                    home.file(below.join(format!("agent-{agent}.meta.json")), meta.to_string());
+                }
+            }
+        }
+        home.file(Path::new("file-history").join(EVIL_NAME).join("x"), "x");
+        home.file("settings.json", format!("{{\"x\": \"{EVIL_NAME}\"}}"));
+        Self { home, logs }
+    }
+
+    /// Runs a command with every colour setting, and checks what arrives.
+    fn check(&self, args: &[&str]) {
+        self.check_os(&args.iter().map(OsStr::new).collect::<Vec<_>>());
+    }
+
+    fn check_os(&self, args: &[&OsStr]) {
+        self.check_with(args, &[]);
+    }
+
+    fn check_with(&self, args: &[&OsStr], env: &[(&str, String)]) {
+        let state = self.home.root().join("state").to_str().unwrap().to_owned();
+        let env = [env, &[("XDG_STATE_HOME", state)]].concat();
+        for (color, is_colored) in [("auto", true), ("always", true), ("never", false)] {
+            let before =
+                [OsStr::new("--home"), self.home.root().as_os_str(), "--color".as_ref(), color.as_ref()];
+            let (code, written) = on_terminal(&[&before, args].concat(), &env);
+            let found = obeyed(&written, is_colored);
+            assert_eq!(found, None, "{args:?}, colours {color}");
+            assert!(matches!(code, Some(0..=2)), "{args:?}: {code:?}: {}", String::from_utf8_lossy(&written));
+            let may_be_empty = args.iter().any(|arg| *arg == "--patch" || *arg == "--diff");
+            assert!(may_be_empty || !written.is_empty(), "{args:?}");
+        }
+    }
+}
+
+#[test]
+fn the_check_itself_sees_what_is_obeyed() {
+    for evil in [
+        "\u{1b}[2J",
+        "\u{1b}[8m",
+        "\u{9b}1m",
+        "a\rb",
+        "\u{8}",
+        "\u{202e}",
+        "\u{1b}]8;;javascript:x\u{1b}\\",
+        "\u{7}",
+    ] {
+        assert!(obeyed(evil.as_bytes(), true).is_some(), "{evil:?}");
+    }
+    assert!(obeyed(b"\x9b", true).is_some());
+    for fine in [
+        "a\r\nb\té⚠\u{fe0f}",
+        "\u{1b}[1m\u{1b}[38;5;12mx\u{1b}[0m",
+        "\u{1b}]8;;https://x\u{1b}\\x\u{1b}]8;;\u{1b}\\",
+    ] {
+        assert_eq!(obeyed(fine.as_bytes(), true), None, "{fine:?}");
+    }
+    assert!(obeyed(b"\x1b[1m", false).is_some());
+    // What is written raw arrives raw: the terminal changes nothing but newlines.
+    let (_, written) = on_terminal(&["--color".as_ref(), "always".as_ref(), "--help".as_ref()], &[]);
+    assert!(written.starts_with(b"Read, show, search"), "{}", written.escape_ascii());
+}
+
+#[test]
+fn lists_and_sums() {
+    let hostile = Hostile::new();
+    for args in [
+        &["list"][..],
+        &["list", "--all"],
+        &["check", "--notes"],
+        &["usage"],
+        &["usage", "--by", "model"],
+        &["usage", "--by", "session"],
+        &["usage", "--by", "project"],
+        &["usage", "--by", "branch"],
+        &["usage", "--by", "tool"],
+        &["usage", "--by", "model", "--csv"],
+        &["usage", "--explain"],
+        &["usage", "--blocks"],
+        &["usage", "--reconcile"],
+        &["search", "a"],
+        &["search", "--lines", "a"],
+        &["search", "-C", "2", "-m", "2", "a"],
+        &["search", "-l", "a"],
+        &["search", "-c", "a"],
+        &["search", "-n", "40", "--json", "a"],
+        &["list", "--json"],
+        &["check", "--json"],
+    ] {
+        hostile.check(args);
+    }
+    let root = hostile.home.root().join("projects");
+    hostile.check_os(&["inspect".as_ref(), root.as_os_str()]);
+    hostile.check_os(&["check".as_ref(), root.as_os_str()]);
+}
+
+#[test]
+fn sessions() {
+    let hostile = Hostile::new();
+    for (i, log) in hostile.logs.iter().enumerate() {
+        // Each log in a few ways, and all ways over all logs.
+        let ways: [&[&str]; 14] = [
+            &["show"],
+            &["show", "--outline"],
+            &["show", "--patch"],
+            &["show", "--level", "full"],
+            &["show", "--level", "raw"],
+            &["show", "--json"],
+            &["replay"],
+            &["replay", "--json"],
+            &["inspect"],
+            &["restore"],
+            &["export", "markdown"],
+            &["export", "json"],
+            &["export", "html", "-o", "-"],
+            &["show", "--level", "chat"],
+        ];
+        for way in ways.iter().skip(i % 3).step_by(3) {
+            let way: Vec<&OsStr> = way.iter().map(OsStr::new).collect();
+            hostile.check_os(&[&way[..], &[log.as_os_str()]].concat());
+        }
+    }
+}
+
+#[test]
+fn edits() {
+    let hostile = Hostile::new();
+    let ways: [&[&str]; 9] = [
+        &["edit", "redact", "--diff"],
+        &["edit", "repair", "--diff"],
+        &["edit", "strip", "--diff"],
+        &["edit", "clone"],
+        &["edit", "compress"],
+        &["edit", "delete"],
+        &["edit", "move", "--cwd", "/tmp"],
+        &["restore", "--at", "end", "--diff"],
+        &["trace", "push", "--dry-run"],
+    ];
+    for (i, log) in hostile.logs.iter().enumerate() {
+        for way in ways.iter().skip(i % 3).step_by(3) {
+            let way: Vec<&OsStr> = way.iter().map(OsStr::new).collect();
+            hostile.check_os(&[&way[..], &[log.as_os_str()]].concat());
+        }
+    }
+    for log in hostile.logs.iter().take(3) {
+        hostile.check_os(&[
+            "edit".as_ref(),
+            "title".as_ref(),
+            log.as_os_str(),
+            EVIL_NAME.as_ref(),
+            "--apply".as_ref(),
+            "--force".as_ref(),
+        ]);
+        hostile.check_os(&["edit".as_ref(), "clone".as_ref(), "--apply".as_ref(), log.as_os_str()]);
+    }
+    hostile.check(&["op", "log"]);
+    hostile.check(&["op", "show"]);
+    hostile.check(&["op", "undo"]);
+}
+
+#[test]
+fn errors_and_what_others_answer() {
+    let hostile = Hostile::new();
+    hostile.check(&["show", EVIL_NAME]);
+    hostile.check(&["show", &format!("/none/{EVIL_NAME}.jsonl")]);
+    hostile.check(&["search", &format!("/{EVIL_NAME}(/")]);
+    hostile.check(&["op", "undo", EVIL_NAME]);
+    hostile.check(&[&format!("--{EVIL_NAME}")]);
+    hostile.check(&[EVIL_NAME]);
+    hostile.check(&["show", "--level", EVIL_NAME, "x"]);
+    hostile.check_os(&["show".as_ref(), OsStr::from_bytes(b"\x9b\x1b[2J")]);
+    hostile.check(&["restore", "last", "--at", EVIL_NAME]);
+    hostile.check(&["trace", "install"]);
+    hostile.check(&["trace", "status"]);
+    hostile.check(&["usage", "--tz", EVIL_NAME]);
+
+    // A receiver that refuses, in hostile words.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let body = format!("{{\"message\":{}}} {EVIL}", Value::from(EVIL));
+            let mut request = [0; 1 << 16];
+            let _ = stream.read(&mut request);
+            let _ = write!(
+                stream,
+                "HTTP/1.1 400 Bad\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                body.len()
+            );
+        }
+    });
+    let log = hostile.logs[0].as_os_str();
+    let env =
+        [("OTEL_EXPORTER_OTLP_ENDPOINT", address), ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json".to_owned())];
+    hostile.check_with(&["trace".as_ref(), "push".as_ref(), log], &env);
+    hostile.check_with(&["trace".as_ref(), "status".as_ref(), "--all".as_ref()], &env);
+}
+
+#[test]
+fn an_stderr_that_cannot_be_written_to_is_no_panic() {
+    let home = TestHome::new();
+    let full = || File::options().write(true).open("/dev/full");
+    for args in [&["list"][..], &["show", "none"], &["--nonsense"], &["check"]] {
+        let Ok(full) = full() else { return };
+        let args = [&["--home", home.root().to_str().unwrap()], args].concat();
+        let done = command(&args).stderr(full).output().unwrap();
+        assert!(matches!(done.status.code(), Some(0..=2)), "{args:?}: {:?}", done.status);
+    }
+}
