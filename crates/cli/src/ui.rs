@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::{Child, Command, Stdio};
 
 use threadline_term::{Label, Page, TermText, text};
+use threadline_view::is_hidden;
 
 use crate::env;
 use crate::error::CommandError;
@@ -53,8 +54,7 @@ impl Ui {
     /// Where the answer goes.
     pub(crate) fn answer(&self) -> Answer {
         let out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-        let is_machine = !self.color && !io::stdout().is_terminal();
-        Answer { out: Some(Box::new(out)), pager: None, is_machine }
+        Answer { out: Some(Box::new(out)), pager: None, is_terminal: io::stdout().is_terminal() }
     }
 
     /// Where a long answer goes: through a pager, if a person is reading.
@@ -63,7 +63,7 @@ impl Ui {
         match pager {
             Some(mut pager) => {
                 let out = pager.stdin.take().map(|stdin| Box::new(stdin) as Box<dyn Write>);
-                Answer { out, pager: Some(pager), is_machine: false }
+                Answer { out, pager: Some(pager), is_terminal: true }
             }
             None => self.answer(),
         }
@@ -108,8 +108,8 @@ fn start_pager() -> Option<Child> {
 pub(crate) struct Answer {
     out: Option<Box<dyn Write>>,
     pager: Option<Child>,
-    /// Whether a program reads it: it goes into a pipe or a file, and nobody asked for colours.
-    is_machine: bool,
+    /// Whether a person reads it, there or in a pager; else it goes into a pipe or a file.
+    is_terminal: bool,
 }
 
 impl Answer {
@@ -125,35 +125,27 @@ impl Answer {
 
     /// Writes one JSON object as a line.
     pub(crate) fn json(&mut self, value: &impl serde::Serialize) -> Result<(), CommandError> {
-        self.json_text(&serde_json::to_string(value)?)?;
+        let mut out = BufferedAnswer(self);
+        value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, SafeJson))?;
+        self.write_bytes(b"\n")?;
         Ok(())
     }
 
-    /// Writes JSON as a line. Characters that a terminal might obey are escaped, which changes nothing for a program.
+    /// Writes JSON as a line.
     pub(crate) fn json_text(&mut self, json: &str) -> io::Result<()> {
-        let mut rest = json;
-        while let Some(at) = rest.find(is_unsafe_in_json) {
-            let (before, after) = rest.split_at(at);
-            self.write_bytes(before.as_bytes())?;
-            let ch = after.chars().next().unwrap_or_default();
-            for unit in ch.encode_utf16(&mut [0; 2]) {
-                self.write_bytes(format!("\\u{unit:04x}").as_bytes())?;
-            }
-            rest = &after[ch.len_utf8()..];
-        }
-        self.write_bytes(rest.as_bytes())?;
+        write_escaped(&mut BufferedAnswer(self), json)?;
         self.write_bytes(b"\n")
     }
 
     /// Writes data that a program reads, such as a patch or a page: byte for byte into a pipe or a file. On a
     /// terminal it is made visible like all else.
     pub(crate) fn data(&mut self, data: &str) -> io::Result<()> {
-        if self.is_machine { self.write_bytes(data.as_bytes()) } else { self.text(&data.into()) }
+        if self.is_terminal { self.text(&data.into()) } else { self.write_bytes(data.as_bytes()) }
     }
 
-    /// Writes a patch: as [data](Self::data) for a program, with colours for a person.
+    /// Writes a patch: as [data](Self::data) for a program, with colours for a person, or where they are asked for.
     pub(crate) fn patch(&mut self, page: Page, patch: &str) -> io::Result<()> {
-        if self.is_machine {
+        if !self.is_terminal && !page.color {
             return self.write_bytes(patch.as_bytes());
         }
         for line in patch.split_inclusive('\n') {
@@ -178,7 +170,7 @@ impl Answer {
         &mut self,
         work: impl FnOnce(&mut dyn Write) -> Result<(), CommandError>,
     ) -> Result<(), CommandError> {
-        if self.is_machine {
+        if !self.is_terminal {
             return work(self.out.as_mut().map_or(&mut io::sink(), |out| &mut **out));
         }
         let mut bytes = Vec::new();
@@ -207,9 +199,46 @@ impl Answer {
     }
 }
 
-/// Whether a character must be escaped in JSON that may be looked at. What is below U+0020 is escaped already.
-fn is_unsafe_in_json(ch: char) -> bool {
-    ch >= '\u{7f}' && *threadline_term::visible(ch.encode_utf8(&mut [0; 4])) != *ch.encode_utf8(&mut [0; 4])
+/// Writes what a serializer makes. Not for others, who would write text as it is.
+struct BufferedAnswer<'a>(&'a mut Answer);
+
+impl Write for BufferedAnswer<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write_bytes(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes JSON in which characters that a terminal might obey are escaped, which changes nothing for a program.
+struct SafeJson;
+
+impl serde_json::ser::Formatter for SafeJson {
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, text: &str) -> io::Result<()> {
+        write_escaped(out, text)
+    }
+
+    fn write_raw_fragment<W: ?Sized + Write>(&mut self, out: &mut W, json: &str) -> io::Result<()> {
+        write_escaped(out, json)
+    }
+}
+
+/// Writes a piece of JSON, or of a string in it. Characters below U+0020 are escaped there already.
+fn write_escaped<W: ?Sized + Write>(out: &mut W, json: &str) -> io::Result<()> {
+    let mut rest = json;
+    while let Some(at) = rest.find(|ch| ch >= '\u{7f}' && is_hidden(ch)) {
+        let (before, after) = rest.split_at(at);
+        out.write_all(before.as_bytes())?;
+        let ch = after.chars().next().unwrap_or_default();
+        for unit in ch.encode_utf16(&mut [0; 2]) {
+            write!(out, "\\u{unit:04x}")?;
+        }
+        rest = &after[ch.len_utf8()..];
+    }
+    out.write_all(rest.as_bytes())
 }
 
 /// How far long work has come.
@@ -250,7 +279,7 @@ mod tests {
     use super::*;
 
     /// What an answer writes where a program or a person reads it.
-    fn written(is_machine: bool, work: impl FnOnce(&mut Answer)) -> String {
+    fn written(is_terminal: bool, work: impl FnOnce(&mut Answer)) -> String {
         #[derive(Clone, Default)]
         struct Shared(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
         impl Write for Shared {
@@ -262,7 +291,7 @@ mod tests {
             }
         }
         let shared = Shared::default();
-        let mut answer = Answer { out: Some(Box::new(shared.clone())), pager: None, is_machine };
+        let mut answer = Answer { out: Some(Box::new(shared.clone())), pager: None, is_terminal };
         work(&mut answer);
         answer.finish().unwrap();
         let bytes = shared.0.lock().unwrap().clone();
@@ -273,17 +302,21 @@ mod tests {
     fn only_data_for_a_program_is_written_as_it_is() {
         let evil = "a\u{1b}[2J\u{9b}b\u{202e}";
         let shown = "a^[[2J<U+009B>b<U+202E>";
-        for is_machine in [false, true] {
-            assert_eq!(written(is_machine, |answer| write!(answer, "{evil}").unwrap()), shown);
-            assert_eq!(written(is_machine, |answer| answer.text(&evil.into()).unwrap()), shown);
-            let json = written(is_machine, |answer| answer.json(&evil).unwrap());
+        for is_terminal in [false, true] {
+            assert_eq!(written(is_terminal, |answer| write!(answer, "{evil}").unwrap()), shown);
+            assert_eq!(written(is_terminal, |answer| answer.text(&evil.into()).unwrap()), shown);
+            let json = written(is_terminal, |answer| answer.json(&evil).unwrap());
             assert_eq!(json, "\"a\\u001b[2J\\u009bb\\u202e\"\n");
             assert_eq!(serde_json::from_str::<String>(&json).unwrap(), evil);
-            let data = if is_machine { evil } else { shown };
-            assert_eq!(written(is_machine, |answer| answer.data(evil).unwrap()), data);
+            let data = if is_terminal { shown } else { evil };
+            let plain = Page { width: None, color: false, links: false };
+            assert_eq!(written(is_terminal, |answer| answer.patch(plain, evil).unwrap()), data);
+            let colored = Page { color: true, ..plain };
+            assert_eq!(written(is_terminal, |answer| answer.patch(colored, evil).unwrap()), shown);
+            assert_eq!(written(is_terminal, |answer| answer.data(evil).unwrap()), data);
             let piecewise =
                 |out: &mut dyn Write| Ok(evil.bytes().try_for_each(|byte| out.write_all(&[byte]))?);
-            assert_eq!(written(is_machine, |answer| answer.data_of(piecewise).unwrap()), data);
+            assert_eq!(written(is_terminal, |answer| answer.data_of(piecewise).unwrap()), data);
         }
         let tag = "\u{e0041}";
         assert_eq!(written(true, |answer| answer.json(&tag).unwrap()), "\"\\udb40\\udc41\"\n");

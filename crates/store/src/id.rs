@@ -54,7 +54,7 @@ impl SessionId {
             let hash = stem.as_encoded_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
                 (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
             });
-            Self(format!("unnamed-{hash:016x}"))
+            Self(format!("{hash:016x}-unnamed"))
         })
     }
 
@@ -151,7 +151,7 @@ mod tests {
         let ids = ["/p/...jsonl", "/p/..jsonl", "/p/con.jsonl", "/p/a:b.jsonl"]
             .map(|log| SessionId::of_log(log.as_ref()));
         for (i, id) in ids.iter().enumerate() {
-            assert!(id.starts_with("unnamed-") && is_plain_name(id), "{id}");
+            assert!(id.ends_with("-unnamed") && is_plain_name(id), "{id}");
             assert!(!ids[..i].contains(id), "{id}");
             assert_eq!(id.dir_in(Path::new("/p")).parent(), Some(Path::new("/p")));
         }

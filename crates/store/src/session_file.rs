@@ -290,7 +290,7 @@ mod tests {
         let listing = store.sessions();
         assert_eq!(listing.found.len(), 4);
         for file in &listing.found {
-            assert!(file.id.starts_with("unnamed-"), "{}", file.id);
+            assert!(file.id.ends_with("-unnamed"), "{}", file.id);
             assert_eq!(
                 (file.side_dir(), file.tool_results_dir(), file.file_history_dir()),
                 (None, None, None)

@@ -322,6 +322,8 @@ fn concat(parts: &[TermText]) -> TermText {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn set(text: &str) -> String {
@@ -367,6 +369,25 @@ mod tests {
         // Markdown decodes entities, so a control character need not be in the text to come out of it.
         let lines = render("&#27;[31m `&#27;` &#x9b;2J [a&#7;](https://b&#27;c)", page, 0);
         assert_eq!(lines, ["^[[31m &#27; <U+009B>2J a^G", "(https://b^[c)"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_markdown_is_set_and_commands_nothing(
+            parts in prop::collection::vec(prop::sample::select(vec![
+                "# ", "> ", "- ", "1. ", "```rust\n", "`", "**", "|", "|---|:-:|\n", "\n", "\n\n", "    ", "[", "](", ")", "<b>", "&#27;",
+                "&#x9b;", "&#x202e;", "\u{1b}[2J", "\u{9b}", "\t", "\r", "https://a", "⚠\u{fe0f}", "错误", "word ", "e\u{301}", "\u{200d}",
+            ]), 0..40),
+            width in 1_usize..60,
+            indent in 0_usize..30,
+        ) {
+            let page = Page { width: Some(width), color: true, links: true };
+            for line in render(&parts.concat(), page, indent) {
+                prop_assert!(!line.plain().contains(|ch: char| ch.is_control() && ch != '\t'), "{line:?}");
+                let ours = line.as_str().replace("\u{1b}]8;;", "").replace("\u{1b}\\", "");
+                prop_assert!(ours.split('\u{1b}').skip(1).all(|part| part.starts_with('[')), "{line:?}");
+            }
+        }
     }
 
     #[test]

@@ -55,4 +55,4 @@ pub use transcript::{
 };
 pub use unmarked::unmarked;
 pub use usage_board::{DayUse, UsageBoard};
-pub use visible::visible;
+pub use visible::{is_hidden, visible};

@@ -30,8 +30,11 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Controls, characters that change the direction of text, line separators, and characters that carry hidden text.
-fn is_hidden(ch: char) -> bool {
+/// Whether [`visible`] shows a character by its name instead of writing it.
+///
+/// These are controls, characters that change the direction of text, line separators, and characters that carry
+/// hidden text.
+pub fn is_hidden(ch: char) -> bool {
     match ch {
         '\n' | '\t' => false,
         '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,

@@ -39,7 +39,10 @@ fn deleting_a_log_called_dots_takes_that_log_alone() {
     let before = snapshot(home.root());
     for name in [".", ".."] {
         let log = home.file(format!("projects/-home-ada-loom/{name}.jsonl"), &log);
-        for id in [log.to_str().unwrap(), "unnamed-"] {
+        let listed = at_home(&home, &["list", "--json"]).json_lines();
+        let id =
+            listed.iter().filter_map(|session| session["id"].as_str()).find(|id| id.ends_with("-unnamed"));
+        for id in [log.to_str().unwrap(), id.unwrap()] {
             let planned = at_home(&home, &["edit", "delete", id]);
             assert_eq!(planned.code, 0, "{planned}");
             assert!(planned.out.contains("1 file,"), "{planned}");
