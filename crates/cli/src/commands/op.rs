@@ -1,6 +1,7 @@
 use serde::Serialize;
 use threadline_store::{Receipt, State};
 use threadline_term::{Align, Column, Label, table, visible};
+use threadline_view::shell_word;
 
 use crate::commands::edit::told;
 use crate::context::Context;
@@ -141,7 +142,8 @@ fn show(cx: &Context, args: &OneArgs) -> Result<Outcome, CommandError> {
         writeln!(answer, "  made     {}", receipt.target)?;
     }
     writeln!(answer, "  what     {}", visible(&receipt.summary))?;
-    writeln!(answer, "  command  {}", visible(&receipt.command.join(" ")))?;
+    let command: Vec<_> = receipt.command.iter().map(|word| shell_word(word)).collect();
+    writeln!(answer, "  command  {}", command.join(" "))?;
     for file in object(cx, &receipt)?.files {
         let label = match file.action {
             "create" => Label::Added,
