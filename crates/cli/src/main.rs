@@ -53,7 +53,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether Claude Code runs us as a hook. Whatever goes wrong then, and be it the arguments, must not stop it.
+/// Whether Claude Code runs us as a hook. Whatever goes wrong then, and be it the arguments, must not stop
+/// it.
 fn is_hook() -> bool {
     let mut words = std::env::args_os().skip(1).skip_while(|word| word != "trace");
     let named = words.next().is_some() && words.next().is_some_and(|word| word == "hook");
@@ -75,8 +76,8 @@ fn run_hook() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Reports a panic like the standard hook, except that its message, which may quote a log, is made visible, and that
-/// a closed stderr is no second panic.
+/// Reports a panic like the standard hook, except that its message, which may quote a log, is made visible,
+/// and that a closed stderr is no second panic.
 fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let message = panic.payload_as_str().unwrap_or("unknown");
     let place = panic.location().map_or_else(String::new, |place| format!(" at {place}"));
@@ -90,10 +91,11 @@ fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
 
 /// Prints the help that was asked for, or what is wrong with the arguments.
 fn report_usage(error: &clap::Error) -> ExitCode {
-    // Messages quote arguments, so with colours they are shown only if there is nothing in the arguments to obey.
+    // Messages quote arguments, so with colours they are shown only if there is nothing in the arguments to
+    // obey.
     let is_plain = |arg: std::ffi::OsString| arg.to_str().is_some_and(|arg| visible(arg) == *arg);
     if std::env::args_os().all(is_plain) {
-        // Nobody reads what cannot be written.
+        // A write error cannot be reported anywhere.
         let _ = error.print();
     } else {
         ui::say(&text!("{}", error.render()));

@@ -103,8 +103,8 @@ fn start_pager() -> Option<Child> {
 
 /// A stream for the answer. Must be finished, so that what was written is known to have arrived.
 ///
-/// `write!` and `writeln!` format [`TermText`], so whatever comes from a log is visible. There is no way to write
-/// bytes as they are, except as [data](Self::data) that a program reads.
+/// `write!` and `writeln!` format [`TermText`], so whatever comes from a log is visible. There is no way to
+/// write bytes as they are, except as [data](Self::data) that a program reads.
 pub(crate) struct Answer {
     out: Option<Box<dyn Write>>,
     pager: Option<Child>,
@@ -143,7 +143,8 @@ impl Answer {
         if self.is_terminal { self.text(&data.into()) } else { self.write_bytes(data.as_bytes()) }
     }
 
-    /// Writes a patch: as [data](Self::data) for a program, with colours for a person, or where they are asked for.
+    /// Writes a patch: as [data](Self::data) for a program, with colours for a person, or where they are
+    /// asked for.
     pub(crate) fn patch(&mut self, page: Page, patch: &str) -> io::Result<()> {
         if !self.is_terminal && !page.color {
             return self.write_bytes(patch.as_bytes());
@@ -213,7 +214,8 @@ impl Write for BufferedAnswer<'_> {
     }
 }
 
-/// Writes JSON in which characters that a terminal might obey are escaped, which changes nothing for a program.
+/// Writes JSON in which characters that a terminal might obey are escaped, which changes nothing for a
+/// program.
 struct SafeJson;
 
 impl serde_json::ser::Formatter for SafeJson {
@@ -260,7 +262,7 @@ impl Progress {
 }
 
 impl Progress {
-    /// Writes a line of our own over the one before. It matters to nobody if that fails.
+    /// Overwrites the previous line with one of our own. Errors are ignored.
     fn draw(&self, line: &str) {
         let _ = io::stderr().lock().write_all(line.as_bytes());
     }

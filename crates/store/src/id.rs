@@ -5,13 +5,15 @@ use std::fmt;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-/// The longest id in bytes. File systems allow 255 for a name, and some of it is needed for what is put around an id.
+/// The longest id in bytes. File systems allow 255 for a name, and some of it is needed for what is put
+/// around an id.
 const LONGEST: usize = 200;
 
 /// Returns whether `text` is one plain file name on every system that a home may be copied to.
 ///
-/// Names that lead elsewhere (`..`, separators, drive letters, streams), that are devices on Windows, that Windows
-/// changes (a dot or a blank at the end), that hold control characters, or that are too long are no plain names.
+/// Names that lead elsewhere (`..`, separators, drive letters, streams), that are devices on Windows, that
+/// Windows changes (a dot or a blank at the end), that hold control characters, or that are too long are no
+/// plain names.
 pub fn is_plain_name(text: &str) -> bool {
     let is_odd = |ch: char| ch.is_control() || "/\\:<>\"|?*".contains(ch);
     !text.is_empty()
@@ -33,8 +35,8 @@ fn is_device(name: &str) -> bool {
 
 /// The id of a session: one plain file name, so that joining it to a folder stays in that folder.
 ///
-/// Only [`new`](Self::new) and [`of_log`](Self::of_log) make one. It is no path by itself: `Path::join` does not take
-/// it, [`log_in`](Self::log_in) and [`dir_in`](Self::dir_in) do the joining.
+/// Only [`new`](Self::new) and [`of_log`](Self::of_log) make one. It is no path by itself: `Path::join` does
+/// not take it, [`log_in`](Self::log_in) and [`dir_in`](Self::dir_in) do the joining.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(String);
 
@@ -46,8 +48,9 @@ impl SessionId {
 
     /// Returns the id of the session whose log is at `path`.
     ///
-    /// That is the name of the file without its extension. A file whose name is no id gets one that stands for it,
-    /// the same for the same name, so that it can be listed, shown and edited; nothing lies beside such a log.
+    /// That is the name of the file without its extension. A file whose name is no id gets one that stands
+    /// for it, the same for the same name, so that it can be listed, shown and edited; nothing lies beside
+    /// such a log.
     pub fn of_log(path: &Path) -> Self {
         let stem = path.file_stem().unwrap_or_default();
         stem.to_str().and_then(Self::new).unwrap_or_else(|| {

@@ -1,8 +1,7 @@
 //! Opening regular files, and nothing else.
 //!
-//! A name that ends in `.jsonl` may be that of a pipe, which blocks whoever opens it, of a device, which may have no
-//! end, or of a link that leads out of the home. Everything that reads files which somebody else named goes through
-//! here.
+//! A name that ends in `.jsonl` may be that of a pipe, which blocks whoever opens it, of a device, which may
+//! have no end, or of a link that leads out of the home. Every reader of files in a home goes through here.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -10,18 +9,18 @@ use std::path::{Path, PathBuf};
 
 /// Opens the regular file at `path` for reading. Never blocks.
 ///
-/// In a home, which is what holds a folder `projects`, a link is followed only to a target inside that home; elsewhere
-/// a person named it, and it is followed.
+/// In a home, which is what holds a folder `projects`, a link is followed only to a target inside that home;
+/// elsewhere it is followed, since a person named it.
 ///
 /// # Errors
 ///
-/// Those of opening; [`io::ErrorKind::InvalidInput`] if it is no regular file; [`io::ErrorKind::PermissionDenied`] if
-/// it is a link that is not followed. The errors do not name the path.
+/// Those of opening; [`io::ErrorKind::InvalidInput`] if it is no regular file;
+/// [`io::ErrorKind::PermissionDenied`] if it is a link that is not followed. The errors do not name the path.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     check_regular(path)?;
     let mut options = OpenOptions::new();
     options.read(true);
-    // Somebody may put a pipe there meanwhile, and the system would wait for its writer.
+    // A pipe may have replaced the file since the check, and opening one waits for a writer.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
     let file = options.open(path)?;
@@ -62,7 +61,7 @@ pub(crate) fn check_regular(path: &Path) -> io::Result<()> {
         if let Some(home) = home_of(path)
             && !is_inside(path, &real_roots(home))
         {
-            // A link to nothing is told as such.
+            // A dangling link is reported as not found.
             std::fs::metadata(path)?;
             return Err(leads_out());
         }
@@ -100,14 +99,11 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
 }
 
 fn not_regular() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")
+    io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")
 }
 
 fn leads_out() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::PermissionDenied,
-        "it is a link that leads out of the home, and is not followed",
-    )
+    io::Error::new(io::ErrorKind::PermissionDenied, "link to a target outside the home, not followed")
 }
 
 #[cfg(all(test, unix))]

@@ -68,7 +68,8 @@ impl SessionFile {
 
     /// Opens output of a tool that was kept in a file of its own; `None` if there is none.
     ///
-    /// The log names the path that the file had when it was written. It is looked for beside the log, and nowhere else.
+    /// The log names the path that the file had when it was written. It is looked for beside the log, and
+    /// nowhere else.
     pub fn kept_output(&self, path: &str) -> Option<impl Read + use<>> {
         let name = path.rsplit(['/', '\\']).next().filter(|name| is_plain_name(name))?;
         let folder = self.tool_results_dir()?;
@@ -208,10 +209,10 @@ fn list_folder(
                     listing.unread.push(link_error(&path));
                     continue;
                 }
-                // A link to nothing is told by whoever opens it.
+                // Opening a dangling link reports the error.
                 _ => {}
             },
-            // Pipes, devices and folders are no logs, whatever their name.
+            // Pipes, devices and folders are not logs.
             _ => continue,
         }
         listing.found.push(SessionFile {

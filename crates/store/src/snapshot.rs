@@ -21,7 +21,7 @@ pub struct Snapshot {
 impl Snapshot {
     /// Remembers the file at `path`, which may be a link to it.
     pub fn take(path: impl AsRef<Path>) -> io::Result<Self> {
-        // Links are judged by their own name, and there is none any more once they are resolved.
+        // The check of links needs the path as it was given.
         regular::open(path.as_ref())?;
         let path = fs_err::canonicalize(path.as_ref())?;
         let mut file = regular::open(&path)?;

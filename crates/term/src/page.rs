@@ -91,7 +91,8 @@ impl Page {
     }
 }
 
-/// What a line may be broken between: words, blanks and newlines, and each character of a script that sets no blanks.
+/// What a line may be broken between: words, blanks and newlines, and each character of a script that sets no
+/// blanks.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -169,8 +170,8 @@ fn first_char(text: &str) -> usize {
 
 /// Returns how many bytes of `text` fit into `width` columns. What belongs to one character stays together.
 ///
-/// The width of a text is not the sum of the widths of its characters: an emoji with a variation selector takes
-/// two columns, the letter alone takes one.
+/// The width of a text is not the sum of the widths of its characters: an emoji with a variation selector
+/// takes two columns, the letter alone takes one.
 pub(crate) fn fitting(text: &str, width: usize) -> usize {
     let (mut end, mut used) = (0, 0);
     for (at, cluster) in text.grapheme_indices(true) {

@@ -29,8 +29,8 @@ const NARROWEST: usize = 12;
 
 /// Renders a table with a heading line. Cells are flattened to one line.
 ///
-/// Every row is as wide as the heading. That is at most the width of the page, unless the columns that do not give
-/// way need more: those are never cut.
+/// Every row is as wide as the heading. That is at most the width of the page, unless the columns that do not
+/// give way need more: those are never cut.
 pub fn table(page: Page, columns: &[Column], rows: &[Vec<String>]) -> TermText {
     let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| flat(cell)).collect()).collect();
     let mut widths: Vec<usize> = columns.iter().map(|column| column.name.width()).collect();

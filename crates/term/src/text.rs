@@ -12,10 +12,10 @@ use crate::visible;
 
 /// Text in which every control sequence is one that this crate wrote.
 ///
-/// There is no way to build one from a string as it is: [`From`], [`fmt::Write`] and [`text!`](crate::text) make
-/// control and direction characters [visible] on the way in. Only [`Page::paint`](crate::Page::paint) and the
-/// renderers of this crate add styles and links. Another `TermText` keeps its styles when it is formatted into
-/// one, so `write!` and `text!` mix painted text with text from logs:
+/// There is no way to build one from a string as it is: [`From`], [`fmt::Write`] and [`text!`](crate::text)
+/// make control and direction characters [visible] on the way in. Only [`Page::paint`](crate::Page::paint)
+/// and the renderers of this crate add styles and links. Another `TermText` keeps its styles when it is
+/// formatted into one, so `write!` and `text!` mix painted text with text from logs:
 ///
 /// ```
 /// use threadline_term::{Label, Page, text};
@@ -33,8 +33,8 @@ pub struct TermText {
 thread_local! {
     /// Whether what is being formatted on this thread is a `TermText`.
     ///
-    /// A formatter passes on strings and nothing else, so this is how one `TermText` recognises another inside
-    /// the arguments of `write!`.
+    /// A formatter passes on strings and nothing else, so this is how one `TermText` recognises another
+    /// inside the arguments of `write!`.
     static IS_SAFE: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -259,8 +259,8 @@ impl PartialEq<&str> for TermText {
     }
 }
 
-/// Formats [`TermText`](crate::TermText): takes the arguments of `format!` and makes all of them visible, except
-/// those that are `TermText` already.
+/// Formats [`TermText`](crate::TermText): takes the arguments of `format!` and makes all of them visible,
+/// except those that are `TermText` already.
 #[macro_export]
 macro_rules! text {
     ($($arg:tt)*) => { $crate::TermText::format(::std::format_args!($($arg)*)) };

@@ -7,9 +7,9 @@ use crate::visible::visible;
 
 /// Quotes text as one word of a POSIX shell.
 ///
-/// Text that a shell reads as it is stays as it is. Control characters, which a shell's line editor would obey when
-/// the command is pasted, are written as `$'\x1b'`, which bash, zsh, ksh and busybox read. PowerShell reads the
-/// plain and the single-quoted form as well, except for text with a single quote in it.
+/// Text that a shell reads as it is stays as it is. Control characters, which a shell's line editor would
+/// obey when the command is pasted, are written as `$'\x1b'`, which bash, zsh, ksh and busybox read.
+/// PowerShell reads the plain and the single-quoted form as well, except for text with a single quote in it.
 pub fn shell_word(text: &str) -> Cow<'_, str> {
     let is_plain = |ch: char| ch.is_ascii_alphanumeric() || "/._-+:@%,=".contains(ch);
     if !text.is_empty() && text.chars().all(is_plain) {

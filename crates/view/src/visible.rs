@@ -32,8 +32,8 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 
 /// Whether [`visible`] shows a character by its name instead of writing it.
 ///
-/// These are controls, characters that change the direction of text, line separators, and characters that carry
-/// hidden text.
+/// These are controls, characters that change the direction of text, line separators, and characters that
+/// carry hidden text.
 pub fn is_hidden(ch: char) -> bool {
     match ch {
         '\n' | '\t' => false,

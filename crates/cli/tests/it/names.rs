@@ -1,4 +1,5 @@
-//! Names and files that lead elsewhere: nothing outside the session is read, shown or removed, and nothing hangs.
+//! Names and files that lead elsewhere: nothing outside the session is read, shown or removed, and nothing
+//! hangs.
 
 use std::fs;
 use std::os::unix::fs::symlink;

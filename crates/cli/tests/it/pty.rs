@@ -1,5 +1,5 @@
-//! The binary on a pseudo-terminal, over a home in which every key, value and file name is hostile: nothing that a
-//! terminal obeys arrives, except for the styles and links that we write ourselves.
+//! The binary on a pseudo-terminal, over a home in which every key, value and file name is hostile: nothing
+//! that a terminal obeys arrives, except for the styles and links that we write ourselves.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,7 +16,8 @@ use threadline_testkit::{TestHome, samples};
 
 use crate::run::command;
 
-/// Escape sequences (colours, clear, title, clipboard, link), C1 forms of the same, other controls, direction, tags.
+/// Escape sequences (colours, clear, title, clipboard, link), C1 forms of the same, other controls,
+/// direction, tags.
 const EVIL: &str = "\u{1b}[31;8mA\u{1b}[2J\u{1b}]0;t\u{7}\u{1b}]52;c;eA==\u{7}\u{1b}]8;;http://x\u{1b}\\\u{9b}2J\u{9d}0;t\u{9c}\
                     \u{90}q\r\u{8}\u{7f}\u{0}\u{e}\u{85}\u{202e}\u{2066}\u{200f}\u{61c}\u{2028}\u{e0041}⚠\u{fe0f}\t&#27;[2J";
 

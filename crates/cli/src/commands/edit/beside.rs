@@ -1,5 +1,5 @@
-//! What lies beside a log and may hold what the log holds: sub-agents, kept output, backups of files, and what the home
-//! keeps of every session.
+//! What lies beside a log and may hold what the log holds: sub-agents, kept output, backups of files, and
+//! what the home keeps of every session.
 
 use std::path::{Path, PathBuf};
 
