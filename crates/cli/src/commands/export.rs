@@ -1,7 +1,6 @@
 mod all;
 mod drawing;
 
-use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -207,7 +206,7 @@ fn write(
     Ok(Outcome::Done)
 }
 
-/// Writes a file that is there whole or not at all.
+/// Writes a file that is there whole or not at all. Logs are private, and so is what is made of them (0600 on Unix).
 fn put(path: &Path, work: Work<'_>) -> Result<(), CommandError> {
     let could_not = |error: io::Error| CommandError::new(format!("cannot write {}: {error}", path.display()));
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(".".as_ref());
@@ -215,19 +214,6 @@ fn put(path: &Path, work: Work<'_>) -> Result<(), CommandError> {
     let mut out = BufWriter::with_capacity(1 << 15, file);
     work(&mut out)?;
     let file = out.into_inner().map_err(|error| could_not(error.into_error()))?;
-    readable(file.as_file()).map_err(could_not)?;
     file.persist(path).map_err(|error| could_not(error.error))?;
-    Ok(())
-}
-
-/// A temporary file is its owner's alone; what it becomes is like any file that a program writes.
-#[cfg(unix)]
-fn readable(file: &fs::File) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn readable(_: &fs::File) -> io::Result<()> {
     Ok(())
 }

@@ -93,6 +93,29 @@ fn markdown_and_json_go_to_stdout() {
     assert_eq!(lines.out, at_home(&home, &["show", "last", "--json", "--level", "full"]).out);
 }
 
+/// A log is its owner's alone, and so is what is made of it.
+#[test]
+#[cfg(unix)]
+fn exports_are_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = TestHome::new();
+    home.session("loom", "u1 user \"hi\"\na1 <- u1 reply m1 text \"Hello.\"");
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    for (kind, name) in [("html", "s.html"), ("markdown", "s.md"), ("json", "s.json")] {
+        // Also where a file that everybody can read is replaced.
+        std::fs::write(at(name), "").unwrap();
+        assert_eq!(export(&home, &[kind, "last", "-o", &at(name)]).code, 0);
+    }
+    assert_eq!(export(&home, &["html", "--all", "-o", &at("all")]).code, 0);
+    let all = std::fs::read_dir(at("all")).unwrap().flatten().map(|entry| entry.path());
+    let files = ["s.html", "s.md", "s.json"].map(|name| at(name).into()).into_iter().chain(all);
+    for file in files.collect::<Vec<std::path::PathBuf>>() {
+        let mode = std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{}", file.display());
+    }
+}
+
 #[test]
 fn what_cannot_be_written_is_said() {
     let home = TestHome::new();
