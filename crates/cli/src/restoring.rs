@@ -5,7 +5,9 @@ use std::path::{Component, Path, PathBuf};
 
 use similar::{ChangeTag, TextDiff};
 use threadline_session::{At, Basis, FileContent, FileHistory, FileText};
-use threadline_store::{self as store, FileDigest, SessionFile, Snapshot, Step};
+use threadline_store::{
+    self as store, FileDigest, FileKind, SessionFile, Step, Surroundings, Visibility, WriteRoot,
+};
 use threadline_view::figure::bytes;
 
 use crate::commands::carry_out;
@@ -31,6 +33,8 @@ pub(crate) struct Restoring {
     pub(crate) backup: Option<String>,
     /// What the person should know.
     pub(crate) note: Option<String>,
+    /// Whether it goes outside of the folder that the session's files belong in.
+    pub(crate) outside: bool,
 }
 
 /// What bringing a file back does.
@@ -89,6 +93,7 @@ impl Restoring {
         history: &FileHistory,
         at: At,
         to: Option<&Path>,
+        root: Option<&WriteRoot>,
     ) -> Result<Vec<Self>, CommandError> {
         let mut files = Vec::new();
         for state in history.at(at) {
@@ -144,6 +149,11 @@ impl Restoring {
                 (Known::Bytes(then), Some(now)) if then == now => Action::Keep,
                 (Known::Bytes(_), Some(_)) => Action::Change,
             };
+            let (mut action, mut note) = (action, note);
+            if action.writes() && target.to_string_lossy().contains('\0') {
+                (action, note) = (Action::Cannot, Some("no file can have this name".to_owned()));
+            }
+            let outside = action.writes() && !root.is_some_and(|root| root.contains(&target));
             let content = match content {
                 Known::Bytes(bytes) => Some(bytes),
                 Known::Absent | Known::Nothing => None,
@@ -159,6 +169,7 @@ impl Restoring {
                 basis: state.basis,
                 backup,
                 note,
+                outside,
             });
         }
         Ok(files)
@@ -183,19 +194,24 @@ impl Restoring {
     /// What is to be done to bring it back.
     fn step(&self) -> Result<Step<'_>, CommandError> {
         let content = || Box::new(self.content.as_deref().unwrap_or_default());
+        let step = |path, action| Step { path, kind: FileKind::Plain, action };
         if !self.target.is_absolute() {
             return Err(CommandError::new(format!("{} is a path of another system", self.target.display()))
                 .hint("--to DIR writes the files below a folder"));
         }
         Ok(match self.action {
             Action::Change => {
-                let of = Snapshot::take(&self.target)?;
-                let digest = FileDigest::of(self.content.as_deref().unwrap_or_default());
-                let path = of.path().to_owned();
-                Step { path, action: store::Action::Replace { of, content: content(), digest } }
+                // A link stays one: the file that it names is changed.
+                let path = fs::canonicalize(&self.target)?;
+                let read = FileDigest::of(self.now.as_deref().unwrap_or_default());
+                step(path, store::Action::Replace { read, content: content() })
             }
-            Action::Delete => Step { path: self.target.clone(), action: store::Action::Remove },
-            _ => Step { path: self.target.clone(), action: store::Action::Create(content()) },
+            Action::Delete if self.target.is_symlink() => step(self.target.clone(), store::Action::Unlink),
+            Action::Delete => step(self.target.clone(), store::Action::Remove),
+            _ => step(
+                self.target.clone(),
+                store::Action::Create { content: content(), visibility: Visibility::Shared },
+            ),
         })
     }
 
@@ -265,8 +281,10 @@ pub(crate) fn write(
     session: &SessionFile,
     files: &[Restoring],
     below_folder: bool,
+    allow_outside: bool,
 ) -> Result<Option<String>, CommandError> {
-    let files: Vec<&Restoring> = files.iter().filter(|file| file.action.writes()).collect();
+    let is_written = |file: &&Restoring| file.action.writes() && (allow_outside || !file.outside);
+    let files: Vec<&Restoring> = files.iter().filter(is_written).collect();
     if let Some(file) = files.iter().find(|file| below_folder && file.action == Action::Change) {
         return Err(CommandError::new(format!("{} is there, and is something else", file.target.display()))
             .hint("name a folder that is empty"));
@@ -277,22 +295,29 @@ pub(crate) fn write(
     let steps = files.iter().map(|file| file.step()).collect::<Result<Vec<_>, _>>()?;
     let summary = format!("{} files as they were", files.len());
     let receipt = carry_out(cx, "restore", [&session.id, &session.id], summary, steps)?;
-    for file in files.iter().filter(|file| file.action == Action::Create) {
-        readable(&file.target)?;
-    }
     Ok(Some(receipt.id))
 }
 
-/// What an operation makes is its owner's alone; a file of a project is like any other.
-#[cfg(unix)]
-fn readable(path: &Path) -> Result<(), CommandError> {
-    use std::os::unix::fs::PermissionsExt;
-    Ok(fs::set_permissions(path, fs::Permissions::from_mode(0o644))?)
-}
-
-#[cfg(not(unix))]
-fn readable(_: &Path) -> Result<(), CommandError> {
-    Ok(())
+/// The folder that the files belong in: the one that the person named, or the session's own if it can be trusted.
+pub(crate) fn root(
+    cx: &Context,
+    session: &SessionFile,
+    history: &FileHistory,
+    to: Option<&Path>,
+) -> Result<Result<WriteRoot, String>, CommandError> {
+    if let Some(to) = to {
+        return Ok(Ok(WriteRoot::named(to)?));
+    }
+    let Some(dir) = history.root() else {
+        return Ok(Err("the log names no working directory".to_owned()));
+    };
+    let surroundings = Surroundings {
+        current_dir: std::env::current_dir().ok(),
+        home_dir: etcetera::home_dir().ok(),
+        homes: cx.store.homes().to_vec(),
+    };
+    Ok(WriteRoot::of_session(dir, session, &surroundings)
+        .map_err(|why| format!("{} is not taken for the project: {why}", visible(dir))))
 }
 
 /// What is known of a file.
@@ -302,6 +327,7 @@ enum Known {
     Nothing,
 }
 
+/// What a file holds; nothing if there is no regular file of this name.
 fn read(path: &Path) -> Option<Vec<u8>> {
     store::read_regular(path).ok()
 }

@@ -7,7 +7,7 @@ use threadline_entry::lens::Block;
 use threadline_entry::{Entry, Finding};
 use threadline_session::Session;
 
-use crate::plan::{Plan, Shape};
+use crate::plan::{Digest, Plan, Shape};
 use crate::splice::{self, Splice};
 
 /// What is to become of the lines of a session: they stay, go or change, and new ones come.
@@ -95,8 +95,19 @@ pub enum SideFile {
     Change {
         /// The file.
         path: PathBuf,
+        /// What was read of it.
+        read: Digest,
         /// What it will hold.
         content: Vec<u8>,
+    },
+    /// A file that goes and comes elsewhere.
+    Move {
+        /// The file.
+        from: PathBuf,
+        /// Where it comes.
+        to: PathBuf,
+        /// What was read of it and what it will hold there; `None` if it stays the same.
+        content: Option<(Digest, Vec<u8>)>,
     },
     /// A file that comes.
     Create {

@@ -4,8 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use fs_err::OpenOptions;
-
+use crate::disk::{Disk, FileSystem};
 use crate::identity::FileId;
 use crate::snapshot::Snapshot;
 
@@ -43,7 +42,7 @@ pub struct Appended {
 
 /// How often a file may be replaced while we wait for its lock. Whoever replaces again and again may well be
 /// quicker than we are, so this is far more than patience; it only ends what would never end.
-const ATTEMPTS: usize = 1000;
+pub(crate) const ATTEMPTS: usize = 1000;
 
 /// Appends `lines`, given without newlines, in a single write under a lock: all of them or, on a disk that is full, none.
 ///
@@ -55,36 +54,72 @@ pub fn append<L: AsRef<[u8]>>(
     expect: Option<&Snapshot>,
 ) -> Result<Appended, AppendError> {
     let path = path.as_ref();
-    let mut bytes = join(lines)?;
-    let length = bytes.len() as u64;
-    let mut file = open_locked(path)?;
+    let bytes = join(lines)?;
+    let mut file = open_locked(&Disk, path)?;
     if let Some(snapshot) = expect
         && !snapshot.begins(&mut file)?
     {
         return Err(AppendError::Moved { path: path.to_owned() });
     }
-    let end = file.seek(SeekFrom::End(0))?;
-    let closed_torn_line = !bytes.is_empty() && tears_at(&mut file, end)?;
-    if closed_torn_line {
-        bytes.insert(0, b'\n');
-    }
-    if let Err(error) = file.write_all(&bytes) {
-        take_back(&mut file, end, &bytes)?;
-        return Err(error.into());
-    }
-    // Somebody who knows nothing of locks may have been quicker, so the place is known only now.
-    Ok(Appended { byte_offset: file.stream_position()? - length, closed_torn_line })
+    write_lines(&Disk, &mut file, &bytes).map_err(|failed| failed.error.into())
 }
 
-/// Takes back the half of a write that a full disk let through, unless somebody else has written behind it.
-fn take_back(file: &mut fs_err::File, end: u64, bytes: &[u8]) -> io::Result<()> {
-    let mut half = Vec::new();
-    file.seek(SeekFrom::Start(end))?;
-    file.take(bytes.len() as u64).read_to_end(&mut half)?;
-    if bytes.starts_with(&half) && file.metadata()?.len() == end + half.len() as u64 {
-        file.set_len(end)?;
+/// A write of lines that did not come to its end.
+#[derive(Debug)]
+pub(crate) struct PartialWrite {
+    pub(crate) error: io::Error,
+    /// The part that is in the file and could not be taken back, because another program has written behind it.
+    pub(crate) left: Option<(u64, u64)>,
+}
+
+impl From<io::Error> for PartialWrite {
+    fn from(error: io::Error) -> Self {
+        Self { error, left: None }
     }
-    Ok(())
+}
+
+/// Appends whole lines to a locked file in a single write, after closing a line that has no newline.
+pub(crate) fn write_lines(
+    fs: &dyn FileSystem,
+    file: &mut File,
+    lines: &[u8],
+) -> Result<Appended, PartialWrite> {
+    let end = file.seek(SeekFrom::End(0))?;
+    let closed_torn_line = !lines.is_empty() && tears_at(file, end)?;
+    let mut bytes = if closed_torn_line { vec![b'\n'] } else { Vec::new() };
+    bytes.extend(lines);
+    let start = match fs.write(file, &bytes)? {
+        written if written == bytes.len() => file.stream_position()? - written as u64,
+        written => complete(fs, file, &bytes, written)?,
+    };
+    // A program that ignores locks may have written first, so the position is known only now.
+    Ok(Appended { byte_offset: start + u64::from(closed_torn_line), closed_torn_line })
+}
+
+/// Writes the rest of a write that was cut short, or takes back the part that was written. Returns where it begins.
+///
+/// A file that other programs write to is cut only while the disk is full, when they cannot write to it either.
+/// Otherwise the part stays, and the caller is told.
+fn complete(fs: &dyn FileSystem, file: &mut File, bytes: &[u8], written: usize) -> Result<u64, PartialWrite> {
+    // The system leaves the position behind what it wrote, wherever the end of the file was.
+    let end = file.stream_position()?;
+    let start = end - written as u64;
+    let left = (written > 0).then_some((start, end));
+    let error = match fs.write(file, &bytes[written..]) {
+        Ok(more) if written + more == bytes.len() && file.stream_position()? == end + more as u64 => {
+            return Ok(start);
+        }
+        Ok(_) => io::Error::new(io::ErrorKind::StorageFull, "only a part of the lines could be written"),
+        Err(error) => {
+            let is_full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+            if is_full && file.metadata()?.len() == end {
+                fs.truncate(file, start)?;
+                return Err(PartialWrite { error, left: None });
+            }
+            error
+        }
+    };
+    Err(PartialWrite { error, left })
 }
 
 /// Makes a new session file of `lines`, given without newlines. Only its owner may read it (0600 on Unix).
@@ -116,7 +151,7 @@ pub(crate) fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
 }
 
 /// The lines with their newlines.
-fn join<L: AsRef<[u8]>>(lines: impl IntoIterator<Item = L>) -> Result<Vec<u8>, AppendError> {
+pub(crate) fn join<L: AsRef<[u8]>>(lines: impl IntoIterator<Item = L>) -> Result<Vec<u8>, AppendError> {
     let mut bytes = Vec::new();
     for (i, line) in lines.into_iter().enumerate() {
         if memchr::memchr(b'\n', line.as_ref()).is_some() {
@@ -129,10 +164,10 @@ fn join<L: AsRef<[u8]>>(lines: impl IntoIterator<Item = L>) -> Result<Vec<u8>, A
 }
 
 /// Opens the file for appending and locks it. The lock is on the file that has the name now.
-fn open_locked(path: &Path) -> Result<fs_err::File, AppendError> {
+pub(crate) fn open_locked(fs: &dyn FileSystem, path: &Path) -> Result<File, AppendError> {
     for _ in 0..ATTEMPTS {
-        let file = OpenOptions::new().read(true).append(true).open(path)?;
-        lock(file.file())?;
+        let file = fs.open_append(path)?;
+        lock(&file)?;
         // While we waited for the lock, whoever held it may have put another file in its place.
         if FileId::of(&fs_err::metadata(path)?) == FileId::of(&file.metadata()?) {
             return Ok(file);

@@ -1,10 +1,10 @@
-//! Where logs live: find, glance, follow, append, replace. The only room that writes session files.
+//! Where logs live: find, glance, follow, append, replace. The only crate that writes session files.
 //!
 //! A [`Store`] is one or more homes such as `~/.claude`. It lists [`SessionFile`]s, takes a quick
 //! [`Glance`] at each, and [finds](Store::find) the one a person means. A [`Follower`] reads a file
 //! while it grows, and [`read_log`] a whole one on all cores. Logs are written in two ways only: [`append`]
-//! adds whole lines, [`replace`] swaps the whole file; nothing is ever cut off or overwritten in place. What edits do goes through
-//! [`Operations`], which keep a [`Receipt`] of each, so that it can be undone.
+//! adds whole lines, and [`Operations`] swap whole files; nothing is ever cut off or overwritten in place. Operations
+//! keep a [`Receipt`] of each change, so that it can be undone and redone.
 //!
 //! The caller says where the homes are: nothing here reads the environment or the clock.
 //!
@@ -22,6 +22,7 @@
 mod agent_file;
 mod append;
 mod audit;
+mod disk;
 mod fingerprint;
 mod follow;
 mod glance;
@@ -38,13 +39,14 @@ mod prompt;
 mod read;
 mod reference;
 mod regular;
-mod replace;
 mod session_file;
 mod snapshot;
 mod window;
+mod write_root;
 
 pub use agent_file::{AgentFile, AgentMeta, FolderAgents};
 pub use append::{AppendError, Appended, append, create_new};
+pub use disk::Visibility;
 pub use fingerprint::Fingerprint;
 pub use follow::{Change, Follower, Mark};
 pub use glance::{Glance, glance, glance_all};
@@ -54,11 +56,14 @@ pub use identity::FileId;
 pub use listing::Listing;
 pub use live::{Live, is_live};
 pub use log_file::{LogFile, SessionLogs, logs_below};
-pub use op::{Action, FileDigest, OpError, Operations, Receipt, ReceiptFile, State, Step, Undone};
+pub use op::{
+    Action, ChangedFile, FORMAT, FileAction, FileDigest, FileKind, OpError, Operations, Receipt, ReceiptFile,
+    Reversal, State, Step,
+};
 pub use project::{encode_project, folder_matches, worktrees};
 pub use read::{read_log, read_stretches};
 pub use reference::{Candidate, FindError};
 pub use regular::{open as open_log, open_regular, read_regular};
-pub use replace::{ReplaceError, Replaced, replace};
 pub use session_file::SessionFile;
 pub use snapshot::Snapshot;
+pub use write_root::{Surroundings, WriteRoot};

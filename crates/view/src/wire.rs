@@ -79,6 +79,7 @@ pub struct RestoredFile {
     pub lines_added: Option<u64>,
     pub lines_removed: Option<u64>,
     pub note: Option<String>,
+    pub outside: bool,
 }
 
 /// One finding of `check`.

@@ -15,7 +15,7 @@ mod report;
 mod side;
 mod strip;
 
-pub(crate) use job::{carry_out, told};
+pub(crate) use job::{carry_out, op_error};
 
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};

@@ -1,13 +1,13 @@
 use serde::Serialize;
-use threadline_store::{Receipt, State};
+use threadline_store::{FileAction, OpError, Receipt, Reversal};
 use threadline_term::{Align, Column, Label, table, visible};
 use threadline_view::shell_word;
 
-use crate::commands::edit::told;
+use crate::commands::edit::op_error;
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
-/// What edits did, and back again
+/// List, undo and redo applied edits
 ///
 /// Every edit that is applied leaves a receipt in $XDG_STATE_HOME/threadline, with the files as they were before.
 #[derive(Debug, clap::Subcommand)]
@@ -16,10 +16,15 @@ pub(crate) enum OpCommand {
     Log,
     /// Show what an operation did to which files
     Show(OneArgs),
-    /// Bring back what was before an operation, byte for byte
+    /// Undo an operation: bring back what was before it, byte for byte
     ///
-    /// Refuses if one of the files has changed since: nothing is lost, and nothing is done.
-    Undo(OneArgs),
+    /// Lines that Claude Code has added to a log since are kept. If a file has changed otherwise, nothing is done;
+    /// --partial undoes the other files. Of restored files, those that have changed are always left and named.
+    Undo(ReverseArgs),
+    /// Redo the operation that was undone last, or finish one that was interrupted
+    ///
+    /// The same rules hold as for `undo`.
+    Redo(RedoArgs),
     /// Throw away receipts and the files they keep; those operations cannot be undone any more
     Forget(ForgetArgs),
 }
@@ -29,6 +34,28 @@ pub(crate) struct OneArgs {
     /// The operation's id, or the beginning of it; `last` is the newest that is not undone
     #[arg(value_name = "ID", default_value = "last")]
     id: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReverseArgs {
+    /// The operation's id, or the beginning of it; `last` is the newest that is not undone
+    #[arg(value_name = "ID", default_value = "last")]
+    id: String,
+
+    /// Leave files that have changed since, and change the others
+    #[arg(long)]
+    partial: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RedoArgs {
+    /// The operation's id, or the beginning of it; `last` is the one that was undone last
+    #[arg(value_name = "ID", default_value = "last")]
+    id: String,
+
+    /// Leave files that have changed since, and change the others
+    #[arg(long)]
+    partial: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -53,11 +80,20 @@ struct ReceiptObject<'a> {
     summary: &'a str,
     command: &'a [String],
     files: Vec<FileObject<'a>>,
+    /// The files that an undo or a redo left as they are.
+    left: Vec<LeftObject>,
+}
+
+#[derive(Serialize)]
+struct LeftObject {
+    path: String,
+    reason: String,
 }
 
 #[derive(Serialize)]
 struct FileObject<'a> {
     path: String,
+    target: Option<String>,
     action: &'a str,
     backup: Option<String>,
     bytes_before: Option<u64>,
@@ -69,6 +105,7 @@ pub(crate) fn run(cx: &Context, command: &OpCommand) -> Result<Outcome, CommandE
         OpCommand::Log => log(cx),
         OpCommand::Show(args) => show(cx, args),
         OpCommand::Undo(args) => undo(cx, args),
+        OpCommand::Redo(args) => redo(cx, args),
         OpCommand::Forget(args) => forget(cx, args),
     }
 }
@@ -144,16 +181,18 @@ fn show(cx: &Context, args: &OneArgs) -> Result<Outcome, CommandError> {
     writeln!(answer, "  what     {}", visible(&receipt.summary))?;
     let command: Vec<_> = receipt.command.iter().map(|word| shell_word(word)).collect();
     writeln!(answer, "  command  {}", command.join(" "))?;
-    for file in object(cx, &receipt)?.files {
-        let label = match file.action {
-            "create" => Label::Added,
-            "remove" => Label::Removed,
-            _ => Label::Warning,
+    let actions = receipt.files.iter().map(|file| file.action);
+    for (file, action) in object(cx, &receipt)?.files.into_iter().zip(actions) {
+        let label = match action {
+            FileAction::Create => Label::Added,
+            FileAction::Remove | FileAction::Unlink => Label::Removed,
+            FileAction::Replace | FileAction::Append | FileAction::Move => Label::Warning,
         };
         let size = |size: Option<u64>| size.map_or_else(|| "–".to_owned(), threadline_view::figure::bytes);
         let sizes = format!("{} → {}", size(file.bytes_before), size(file.bytes_after));
         let action = page.paint(label, format!("{:<8}", file.action));
-        writeln!(answer, "  {action} {}  {}", visible(&file.path), page.paint(Label::Dim, &sizes))?;
+        let target = file.target.map(|target| format!(" → {target}")).unwrap_or_default();
+        writeln!(answer, "  {action} {}{target}  {}", file.path, page.paint(Label::Dim, &sizes))?;
         if let Some(backup) = file.backup {
             writeln!(
                 answer,
@@ -163,34 +202,70 @@ fn show(cx: &Context, args: &OneArgs) -> Result<Outcome, CommandError> {
         }
     }
     answer.finish()?;
-    if receipt.state == State::Begun {
+    if receipt.state.is_interrupted() {
+        let id = &receipt.id;
         cx.ui.note(&format!(
-            "the process died on the way; `threadline op undo {}` makes all as it was",
-            receipt.id
+            "interrupted: `threadline op undo {id}` takes it back, `threadline op redo {id}` finishes it"
         ));
     }
     Ok(Outcome::Done)
 }
 
-fn undo(cx: &Context, args: &OneArgs) -> Result<Outcome, CommandError> {
+fn undo(cx: &Context, args: &ReverseArgs) -> Result<Outcome, CommandError> {
     let operations = cx.operations()?;
     let receipt = operations.find(&args.id).map_err(not_found)?;
-    let undone = operations.undo(&receipt).map_err(|error| {
-        told(error).hint(format!("`threadline op show {}` says where the old files are kept", receipt.id))
-    })?;
-    let receipt = Receipt { state: State::Undone, ..receipt };
+    let undone =
+        operations.undo(&receipt, args.partial).map_err(|error| not_reversed(error, &receipt, "undo"))?;
+    reversed(cx, &undone, "undone")
+}
+
+fn redo(cx: &Context, args: &RedoArgs) -> Result<Outcome, CommandError> {
+    let operations = cx.operations()?;
+    let receipt = operations.find_undone(&args.id).map_err(not_found)?;
+    let redone =
+        operations.redo(&receipt, args.partial).map_err(|error| not_reversed(error, &receipt, "redo"))?;
+    reversed(cx, &redone, "redone")
+}
+
+/// What an undo or a redo did.
+fn reversed(cx: &Context, reversal: &Reversal, word: &str) -> Result<Outcome, CommandError> {
+    let receipt = &reversal.receipt;
     if cx.json {
+        let left = reversal.left.iter().map(|file| LeftObject {
+            path: file.path.to_string_lossy().into_owned(),
+            reason: file.what.clone(),
+        });
+        let object = ReceiptObject { left: left.collect(), ..object(cx, receipt)? };
         let mut answer = cx.ui.answer();
-        answer.json(&object(cx, &receipt)?)?;
+        answer.json(&object)?;
         answer.finish()?;
     }
-    let files = match undone.files {
-        0 => "nothing had been changed".to_owned(),
-        1 => "1 file as before".to_owned(),
-        n => format!("{n} files as before"),
+    let files = match (reversal.files, reversal.untouched) {
+        (0, _) => "no file had to be changed".to_owned(),
+        (1, _) => "1 file changed".to_owned(),
+        (n, _) => format!("{n} files changed"),
     };
-    cx.ui.note(&format!("{} of {} is undone: {files}", receipt.operation, short(&receipt.source)));
-    Ok(Outcome::Done)
+    cx.ui.note(&format!("{} of {} is {word}: {files}", receipt.operation, short(&receipt.source)));
+    if reversal.carried > 0 {
+        let carried = threadline_view::figure::bytes(reversal.carried);
+        cx.ui.note(&format!("{carried} that other programs added since are kept at the end"));
+    }
+    for file in &reversal.left {
+        cx.ui.warn(&format!("left as it is: {}: {}", visible(&file.path.to_string_lossy()), file.what));
+    }
+    Ok(if reversal.left.is_empty() { Outcome::Done } else { Outcome::Partly })
+}
+
+fn not_reversed(error: OpError, receipt: &Receipt, verb: &str) -> CommandError {
+    let is_changed = matches!(error, OpError::Changed { .. });
+    let told = op_error(error);
+    let id = &receipt.id;
+    if is_changed {
+        return told
+            .hint(format!("`threadline op {verb} {id} --partial` leaves these files and changes the others"))
+            .hint(format!("`threadline op show {id}` says where the previous files are kept"));
+    }
+    told
 }
 
 fn forget(cx: &Context, args: &ForgetArgs) -> Result<Outcome, CommandError> {
@@ -201,7 +276,7 @@ fn forget(cx: &Context, args: &ForgetArgs) -> Result<Outcome, CommandError> {
         args.ids.iter().map(|id| operations.find(id).map_err(not_found)).collect::<Result<Vec<_>, _>>()?
     };
     for receipt in &receipts {
-        operations.forget(receipt).map_err(told)?;
+        operations.forget(receipt).map_err(op_error)?;
     }
     cx.ui.note(&match receipts.len() {
         1 => "1 receipt forgotten".to_owned(),
@@ -214,7 +289,8 @@ fn object<'a>(cx: &Context, receipt: &'a Receipt) -> Result<ReceiptObject<'a>, C
     let folder = cx.operations()?.folder(&receipt.id);
     let files = receipt.files.iter().map(|file| FileObject {
         path: file.path.to_string_lossy().into_owned(),
-        action: &file.action,
+        target: file.target.as_ref().map(|target| target.to_string_lossy().into_owned()),
+        action: file.action.name(),
         backup: file.backup.as_ref().map(|name| folder.join(name).to_string_lossy().into_owned()),
         bytes_before: file.length_before,
         bytes_after: file.length_after,
@@ -229,13 +305,13 @@ fn object<'a>(cx: &Context, receipt: &'a Receipt) -> Result<ReceiptObject<'a>, C
         summary: &receipt.summary,
         command: &receipt.command,
         files: files.collect(),
+        left: Vec::new(),
     })
 }
 
 fn not_found(error: threadline_store::OpError) -> CommandError {
     if matches!(&error, threadline_store::OpError::NoSuch { id } if id == "last") {
-        return CommandError::new("nothing was done that is not undone")
-            .hint("`threadline op log` lists what was done");
+        return CommandError::new("nothing to undo or redo").hint("`threadline op log` lists what was done");
     }
     CommandError::new(error.to_string()).hint("`threadline op log` lists what was done")
 }

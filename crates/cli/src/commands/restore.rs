@@ -46,6 +46,13 @@ pub(crate) struct RestoreArgs {
     #[arg(long, requires = "at")]
     apply: bool,
 
+    /// Write files outside of the session's project too
+    ///
+    /// The project is the directory that the session worked in, if you are in it or the log is in Claude Code's
+    /// folder for it; with --to, that folder. The plan lists files outside of it separately.
+    #[arg(long, requires = "at")]
+    outside: bool,
+
     /// List the files and write nothing, which is what happens without --apply
     #[arg(long = "dry-run", conflicts_with = "apply")]
     _dry_run: bool,
@@ -89,18 +96,31 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<Outcome, CommandEr
         return Ok(Outcome::Done);
     };
     let (at, moment) = find(&turns, &family, place)?;
-    let mut files = Restoring::plan(&file, &history, at, args.to.as_deref())?;
+    let root = restoring::root(cx, &file, &history, args.to.as_deref())?;
+    let mut files = Restoring::plan(&file, &history, at, args.to.as_deref(), root.as_ref().ok())?;
+    // Files outside of the project come last.
+    files.sort_by_key(|file| file.outside);
     files.retain(|file| file.is_one_of(&args.files, history.root()));
     if files.is_empty() {
         return Err(CommandError::new("the session knows of no such file")
             .hint("without a file, `threadline restore` lists all it knows of"));
     }
-    let receipt = if args.apply { restoring::write(cx, &file, &files, args.to.is_some())? } else { None };
-    report(cx, args, &family, &turns, &moment, &files, receipt.as_deref())?;
+    let receipt =
+        if args.apply { restoring::write(cx, &file, &files, args.to.is_some(), args.outside)? } else { None };
+    let place = match &root {
+        Ok(root) => visible(&root.path().to_string_lossy()).into_owned(),
+        Err(why) => {
+            cx.ui.note(why);
+            "no project".to_owned()
+        }
+    };
+    let title = format!("Files at {moment} in {place}");
+    report(cx, args, &family, &turns, &title, &files, receipt.as_deref())?;
     tell_missing(cx, &file, &files);
     tell_commands(cx, &family);
-    let unknown = files.iter().any(|file| file.action == Action::Cannot);
-    Ok(if unknown && args.apply { Outcome::Partly } else { Outcome::Done })
+    let is_missing = |file: &Restoring| file.action == Action::Cannot || file.outside && !args.outside;
+    let partly = args.apply && files.iter().any(is_missing);
+    Ok(if partly { Outcome::Partly } else { Outcome::Done })
 }
 
 /// The moment that is meant, and how to speak of it.
@@ -188,14 +208,15 @@ fn report(
     args: &RestoreArgs,
     family: &Family,
     turns: &[Turn],
-    moment: &str,
+    title: &str,
     files: &[Restoring],
     receipt: Option<&str>,
 ) -> Result<(), CommandError> {
+    let is_written = |file: &Restoring| file.action.writes() && (args.outside || !file.outside);
     let mut answer = if cx.json { cx.ui.answer() } else { cx.ui.long_answer() };
     if cx.json {
         for file in files {
-            answer.json(&object(file, receipt))?;
+            answer.json(&object(file, receipt.filter(|_| is_written(file))))?;
         }
         answer.finish()?;
         return Ok(());
@@ -218,30 +239,40 @@ fn report(
         };
         turns.iter().rev().find(holds).map_or(1, |turn| turn.number)
     };
-    let rows: Vec<Vec<String>> = files
-        .iter()
-        .map(|file| {
-            let known = match (&file.source, file.basis) {
-                (Source::Nothing, _) => "–".to_owned(),
-                (source, Basis::Then) => source.name().to_owned(),
-                (source, Basis::Before(idx)) => {
-                    format!("{}, unchanged since turn {}", source.name(), turn_of(idx))
-                }
-                (source, Basis::After(idx)) => {
-                    format!("{} of turn {}, the first", source.name(), turn_of(idx))
-                }
-            };
-            vec![visible(&file.label).into_owned(), file.then(), file.now(args.apply), known]
-        })
-        .collect();
-    writeln!(answer, "{}", page.paint(Label::Title, format!("Files at {moment}")))?;
-    answer.text(&table(page, &columns, &rows))?;
+    let row = |file: &Restoring| {
+        let known = match (&file.source, file.basis) {
+            (Source::Nothing, _) => "–".to_owned(),
+            (source, Basis::Then) => source.name().to_owned(),
+            (source, Basis::Before(idx)) => {
+                format!("{}, unchanged since turn {}", source.name(), turn_of(idx))
+            }
+            (source, Basis::After(idx)) => {
+                format!("{} of turn {}, the first", source.name(), turn_of(idx))
+            }
+        };
+        let applied = args.apply && is_written(file);
+        vec![visible(&file.label).into_owned(), file.then(), file.now(applied), known]
+    };
+    let n_inside = files.iter().take_while(|file| !file.outside).count();
+    let (inside, outside) = files.split_at(n_inside);
+    for (title, files) in [(title, inside), ("Outside of the project", outside)] {
+        if files.is_empty() {
+            continue;
+        }
+        writeln!(answer, "{}", page.paint(Label::Title, title))?;
+        let rows: Vec<Vec<String>> = files.iter().map(row).collect();
+        answer.text(&table(page, &columns, &rows))?;
+    }
     answer.finish()?;
-    let to_do = files.iter().filter(|file| file.action.writes()).count();
+    if !outside.is_empty() && !args.outside {
+        let files = if outside.len() == 1 { "1 file".to_owned() } else { format!("{} files", outside.len()) };
+        cx.ui.note(&format!("{files} outside of the project: --outside --apply writes there too"));
+    }
+    let to_do = files.iter().filter(|file| is_written(file)).count();
     let files = if to_do == 1 { "1 file".to_owned() } else { format!("{to_do} files") };
     cx.ui.note(&match (receipt, &args.to) {
         (Some(receipt), _) => format!("wrote {files}; `threadline op undo {receipt}` takes it back"),
-        _ if to_do == 0 => "the files are as they were: nothing to write".to_owned(),
+        _ if to_do == 0 => "nothing to write".to_owned(),
         (None, Some(dir)) => format!("--apply writes {files} below {}", dir.display()),
         (None, None) => {
             format!("--diff shows the changes, --apply writes {files}, --to DIR --apply writes elsewhere")
@@ -268,6 +299,7 @@ fn object(file: &Restoring, receipt: Option<&str>) -> RestoredFile {
         lines_added: file.lines().map(|(added, _)| added as u64),
         lines_removed: file.lines().map(|(_, removed)| removed as u64),
         note: file.note.clone(),
+        outside: file.outside,
     }
 }
 

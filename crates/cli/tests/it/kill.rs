@@ -58,8 +58,8 @@ fn whenever_it_dies_the_session_is_whole() {
             news += 1
         }
         let log = world.run(&["op", "log", "--json"]).json_lines();
-        let open = log.iter().find(|receipt| receipt["state"] != "undone");
-        if open.is_some_and(|receipt| receipt["state"] == "begun") {
+        let open = log.iter().find(|receipt| receipt["state"] != "undone" && receipt["state"] != "begun");
+        if open.is_some_and(|receipt| receipt["state"] == "applying") {
             begun += 1;
         }
         if i % 2 == 0 {

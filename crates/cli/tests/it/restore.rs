@@ -58,7 +58,7 @@ fn turns_and_files() {
     assert_snapshot!(restore(&home, dir.path(), &["--at", "3"]), @r"
     exit: 0
     ----- stdout -----
-    Files at the beginning of turn 3
+    Files at the beginning of turn 3 in [dir]
     file       as it was  now        known from
     a.txt      4 B        not there  backup
     sub/b.txt  4 B        not there  edits
@@ -159,4 +159,82 @@ fn what_is_not_known_is_said() {
     let nothing = TestHome::new();
     nothing.session("s", r#"u1 user "hi""#);
     assert_eq!(at_home(&nothing, &["restore", "last"]).code, 1);
+}
+
+/// A hostile log names files anywhere.
+#[test]
+fn files_outside_of_the_project_are_listed_apart_and_not_written() {
+    let (world, dir, elsewhere) = (World::new(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (cwd, other) = (dir.path().to_str().unwrap(), elsewhere.path().to_str().unwrap());
+    let project = format!("{cwd}/project");
+    fs::create_dir(&project).unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(elsewhere.path(), format!("{project}/link")).unwrap();
+    let notation = format!(
+        r#"
+        u1        user   "write"
+        a1 <- u1  reply  m1 tool t1 Write {{"file_path":"{project}/in.txt","content":"in\n"}}
+        r1 <- a1  result t1 "ok" {{"type":"create","filePath":"{project}/in.txt","content":"in\n","originalFile":null}}
+        a2 <- r1  reply  m2 tool t2 Write {{"file_path":"{other}/absolute.txt","content":"out\n"}}
+        r2 <- a2  result t2 "ok" {{"type":"create","filePath":"{other}/absolute.txt","content":"out\n","originalFile":null}}
+        a3 <- r2  reply  m3 tool t3 Write {{"file_path":"{project}/../dots.txt","content":"out\n"}}
+        r3 <- a3  result t3 "ok" {{"type":"create","filePath":"{project}/../dots.txt","content":"out\n","originalFile":null}}
+        a4 <- r3  reply  m4 tool t4 Write {{"file_path":"{project}/link/through.txt","content":"out\n"}}
+        r4 <- a4  result t4 "ok" {{"type":"create","filePath":"{project}/link/through.txt","content":"out\n","originalFile":null}}
+        "#
+    );
+    world.home.session_in(&project, "s", &notation);
+    let plan = world.run(&["restore", "last", "--at", "end"]);
+    let (inside, outside) = plan.out.split_once("Outside of the project").unwrap();
+    assert!(inside.contains("in.txt") && !inside.contains("absolute.txt"), "{plan}");
+    for name in ["absolute.txt", "dots.txt", "through.txt"] {
+        assert!(outside.contains(name), "{plan}");
+    }
+    let run = world.run(&["restore", "last", "--at", "end", "--apply", "--json"]);
+    assert_eq!(run.code, 2, "{run}");
+    let files = run.json_lines();
+    let written: Vec<_> = files.iter().filter(|file| file["applied"] == true).collect();
+    assert_eq!(written.len(), 1, "{run}");
+    assert_eq!((&written[0]["outside"], &files[1]["outside"]), (&false.into(), &true.into()));
+    assert_eq!(fs::read_to_string(format!("{project}/in.txt")).unwrap(), "in\n");
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    assert!(!dir.path().join("dots.txt").exists());
+    let run = world.run(&["restore", "last", "--at", "end", "--apply", "--outside"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(elsewhere.path().join("absolute.txt").exists());
+    // A directory that the log alone vouches for is no project.
+    let home = World::new();
+    home.home.session_in("/", "s", &notation);
+    let run = home.run(&["restore", "last", "--at", "end", "--apply", "--json"]);
+    assert!(run.json_lines().iter().all(|file| file["applied"] == false), "{run}");
+}
+
+#[test]
+fn a_name_with_a_nul_byte_is_not_written_and_leaves_no_receipt() {
+    let (world, dir) = (World::new(), tempfile::tempdir().unwrap());
+    let cwd = dir.path().to_str().unwrap();
+    let notation = format!(
+        r#"
+        u1        user   "write"
+        a1 <- u1  reply  m1 tool t1 Write {{"file_path":"{cwd}/a\u0000b","content":"x\n"}}
+        r1 <- a1  result t1 "ok" {{"type":"create","filePath":"{cwd}/a\u0000b","content":"x\n","originalFile":null}}
+        "#
+    );
+    world.home.session_in(cwd, "s", &notation);
+    let run = world.run(&["restore", "last", "--at", "end", "--apply"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.err.contains("no file can have this name"), "{run}");
+    assert_eq!(world.receipts(), 0);
+}
+
+#[test]
+#[cfg(unix)]
+fn restored_files_are_like_any_other_of_the_project() {
+    use std::os::unix::fs::PermissionsExt;
+    let (world, dir) = (World::new(), tempfile::tempdir().unwrap());
+    session(&world.home, dir.path());
+    assert_eq!(world.run(&["restore", "last", "--at", "1", "--apply"]).code, 0);
+    fs::write(dir.path().join("usual"), "").unwrap();
+    let mode = |name: &str| fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
+    assert_eq!(mode("a.txt"), mode("usual"));
 }

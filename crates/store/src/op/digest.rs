@@ -5,6 +5,8 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
+use crate::disk::is_absence;
+
 /// The length of a file and the SHA-256 of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileDigest {
@@ -22,12 +24,17 @@ impl FileDigest {
 
     /// Of a file; `None` if there is none.
     pub fn read(path: &Path) -> io::Result<Option<Self>> {
-        let mut file = match fs_err::File::open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            file => Hashing::new(file?),
-        };
-        io::copy(&mut file, &mut io::sink())?;
-        Ok(Some(file.digest()))
+        match fs_err::File::open(path) {
+            Err(error) if is_absence(error.kind()) => Ok(None),
+            file => Self::read_from(file?).map(Some),
+        }
+    }
+
+    /// Of everything that a reader gives.
+    pub fn read_from(reader: impl Read) -> io::Result<Self> {
+        let mut content = Hashing::new(reader);
+        io::copy(&mut content, &mut io::sink())?;
+        Ok(content.digest())
     }
 
     pub(super) fn to_hex(self) -> String {
@@ -69,5 +76,32 @@ impl<R: Read> Read for Hashing<R> {
         self.hash.update(&buf[..n]);
         self.length += n as u64;
         Ok(n)
+    }
+}
+
+/// The digests of several beginnings of a file.
+pub(super) struct Prefixes(Vec<FileDigest>);
+
+impl Prefixes {
+    /// Of the beginnings of these lengths, in one pass. Those that are longer than the file are left out.
+    pub(super) fn read(file: &mut impl Read, lengths: impl Iterator<Item = u64>) -> io::Result<Self> {
+        let mut lengths: Vec<u64> = lengths.collect();
+        lengths.sort_unstable();
+        lengths.dedup();
+        let mut content = Hashing::new(file);
+        let mut digests = Vec::new();
+        for length in lengths {
+            let rest = length - content.length;
+            if io::copy(&mut content.by_ref().take(rest), &mut io::sink())? < rest {
+                break;
+            }
+            digests.push(FileDigest { length, sha256: content.hash.clone().finalize().into() });
+        }
+        Ok(Self(digests))
+    }
+
+    /// Whether one of the beginnings is this.
+    pub(super) fn has(&self, digest: &FileDigest) -> bool {
+        self.0.contains(digest)
     }
 }

@@ -1,13 +1,12 @@
-//! Operations on plain files: done, undone, and ended in the middle.
+//! Operations on plain files and logs: done, undone, redone, and met by other programs.
 
 use std::io::Cursor;
-use std::path::PathBuf;
 
 use super::*;
 
-struct World {
-    dir: tempfile::TempDir,
-    operations: Operations,
+pub(super) struct World {
+    pub(super) dir: tempfile::TempDir,
+    pub(super) operations: Operations,
 }
 
 impl World {
@@ -17,60 +16,84 @@ impl World {
         Self { dir, operations }
     }
 
+    fn at(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
     fn put(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.dir.path().join(name);
+        let path = self.at(name);
         fs_err::create_dir_all(path.parent().unwrap()).unwrap();
         fs_err::write(&path, text).unwrap();
         path
     }
 
-    fn tell(&self) -> Vec<(String, String)> {
-        let mut told = Vec::new();
-        let mut folders = vec![self.dir.path().join("home")];
+    fn read(&self, name: &str) -> String {
+        fs_err::read_to_string(self.at(name)).unwrap()
+    }
+
+    fn files(&self) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        let mut folders = vec![self.at("home")];
         while let Some(folder) = folders.pop() {
             for entry in fs_err::read_dir(folder).into_iter().flatten().flatten() {
                 if entry.path().is_dir() {
                     folders.push(entry.path());
                 }
                 let name = entry.path().strip_prefix(self.dir.path()).unwrap().to_string_lossy().into_owned();
-                told.push((name, fs_err::read_to_string(entry.path()).unwrap_or_default()));
+                found.push((name, fs_err::read_to_string(entry.path()).unwrap_or_default()));
             }
         }
-        told.sort();
-        told
+        found.sort();
+        found
     }
 
     fn steps(&self, torn: bool) -> Vec<Step<'static>> {
-        let at = |name: &str| self.dir.path().join(name);
-        let new = "new\n";
-        let of = Snapshot::take(at("home/replaced")).unwrap();
-        let replace = Action::Replace {
-            of,
-            content: Box::new(Cursor::new(new)),
-            digest: FileDigest::of(new.as_bytes()),
-        };
-        let of = Snapshot::take(at("home/appended")).unwrap();
         let mut steps = vec![
-            Step { path: at("home/s1/made/deep"), action: Action::Create(Box::new(Cursor::new("made"))) },
-            Step { path: at("home/replaced"), action: replace },
-            Step { path: at("home/appended"), action: Action::Append { of, lines: vec!["more".into()] } },
-            Step { path: at("home/s1/removed"), action: Action::Remove },
+            create(self.at("home/s1/made/deep"), "made"),
+            replace(self.at("home/replaced.jsonl"), "old\n", "new\n"),
+            append(self.at("home/appended.jsonl"), "line\ntorn", "more"),
+            Step { path: self.at("home/s1/removed"), kind: FileKind::Plain, action: Action::Remove },
         ];
         if torn {
             // This cannot be done: the file is there.
-            steps.push(Step { path: at("home/there"), action: Action::Create(Box::new(Cursor::new("no"))) });
+            steps.push(create(self.at("home/there"), "no"));
         }
         steps
     }
 }
 
-fn receipt(id: &str) -> Receipt {
+fn create(path: PathBuf, text: &'static str) -> Step<'static> {
+    let content = Box::new(Cursor::new(text));
+    let action = Action::Create { content, visibility: Visibility::Private };
+    Step { kind: FileKind::of(&path), path, action }
+}
+
+fn replace(path: PathBuf, read: &str, text: &'static str) -> Step<'static> {
+    let read = FileDigest::of(read.as_bytes());
+    let action = Action::Replace { read, content: Box::new(Cursor::new(text)) };
+    Step { kind: FileKind::of(&path), path, action }
+}
+
+fn append(path: PathBuf, read: &str, line: &str) -> Step<'static> {
+    let action = Action::Append { read: FileDigest::of(read.as_bytes()), lines: vec![line.to_owned()] };
+    Step { kind: FileKind::Log, path, action }
+}
+
+fn add(path: &Path, text: &str) {
+    use std::io::Write;
+    fs_err::OpenOptions::new().append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
+}
+
+pub(super) fn receipt(id: &str) -> Receipt {
     Receipt {
+        format: FORMAT,
         id: id.to_owned(),
         operation: "test".into(),
         command: Vec::new(),
         made_at: format!("2026-01-01T10:00:00.00{}Z", id.len()),
         state: State::Begun,
+        undo_order: 0,
+        independent: false,
         source: "s1".into(),
         target: "s1".into(),
         summary: String::new(),
@@ -81,94 +104,202 @@ fn receipt(id: &str) -> Receipt {
 
 fn full_world() -> World {
     let world = World::new();
-    world.put("home/replaced", "old\n");
-    world.put("home/appended", "line\ntorn");
+    world.put("home/replaced.jsonl", "old\n");
+    world.put("home/appended.jsonl", "line\ntorn");
     world.put("home/s1/removed", "kept");
     world.put("home/there", "there");
     world
 }
 
 #[test]
-fn everything_is_done_and_undone() {
+fn everything_is_done_undone_and_redone() {
     let world = full_world();
-    let before = world.tell();
+    let before = world.files();
     let done = world.operations.apply(receipt("a"), world.steps(false)).unwrap();
     assert_eq!(done.state, State::Done);
-    let names: Vec<_> = world.tell().into_iter().collect();
+    let after = world.files();
     let expected = [
-        ("home/appended", "line\ntorn\nmore\n"),
-        ("home/replaced", "new\n"),
+        ("home/appended.jsonl", "line\ntorn\nmore\n"),
+        ("home/replaced.jsonl", "new\n"),
         ("home/s1", ""),
         ("home/s1/made", ""),
         ("home/s1/made/deep", "made"),
         ("home/there", "there"),
     ];
-    assert_eq!(names, expected.map(|(name, text)| (name.to_owned(), text.to_owned())));
+    assert_eq!(after, expected.map(|(name, text)| (name.to_owned(), text.to_owned())));
     assert_eq!(world.operations.find("last").unwrap(), done);
-    let undone = world.operations.undo(&done).unwrap();
-    assert_eq!((undone.files, undone.untouched), (4, 0));
-    assert_eq!(world.tell(), before);
-    assert!(matches!(
-        world.operations.undo(&world.operations.find("a").unwrap()),
-        Err(OpError::Undone { .. })
-    ));
-    assert!(matches!(world.operations.find("last"), Err(OpError::NoSuch { .. })));
+    assert!(matches!(world.operations.redo(&done, false), Err(OpError::AlreadyDone { .. })));
+    for _ in 0..3 {
+        let undone = world.operations.undo(&done, false).unwrap();
+        assert_eq!((undone.files, undone.untouched, undone.left.len()), (4, 0, 0));
+        assert_eq!(world.files(), before);
+        assert!(matches!(world.operations.undo(&done, false), Err(OpError::AlreadyUndone { .. })));
+        assert!(matches!(world.operations.find("last"), Err(OpError::NoSuch { .. })));
+        let redone = world.operations.redo(&world.operations.find_undone("last").unwrap(), false).unwrap();
+        assert_eq!((redone.files, redone.untouched, redone.left.len()), (4, 0, 0));
+        assert_eq!(world.files(), after);
+    }
 }
 
 #[test]
-fn what_cannot_be_done_to_the_end_is_not_done_at_all() {
+fn the_operation_that_was_undone_last_is_redone_first() {
+    let world = World::new();
+    for id in ["a", "bb", "ccc"] {
+        world.operations.apply(receipt(id), vec![create(world.at(&format!("home/{id}")), "")]).unwrap();
+    }
+    for id in ["ccc", "bb", "a"] {
+        let last = world.operations.find("last").unwrap();
+        assert_eq!(last.id, id);
+        world.operations.undo(&last, false).unwrap();
+    }
+    for id in ["a", "bb", "ccc"] {
+        let last = world.operations.find_undone("last").unwrap();
+        assert_eq!(last.id, id);
+        world.operations.redo(&last, false).unwrap();
+    }
+}
+
+#[test]
+fn an_operation_that_fails_changes_nothing_and_leaves_no_receipt() {
     let world = full_world();
-    let before = world.tell();
-    assert!(matches!(world.operations.apply(receipt("a"), world.steps(true)), Err(OpError::Io(_))));
-    assert_eq!(world.tell(), before);
+    let before = world.files();
+    let failed = world.operations.apply(receipt("a"), world.steps(true)).unwrap_err();
+    assert!(matches!(failed, OpError::NotDone { reverted: 4, .. }), "{failed:?}");
+    assert_eq!(world.files(), before);
     assert!(world.operations.list().found.is_empty());
+}
+
+/// A person makes a file while a restore that would make it is running.
+#[test]
+fn a_file_that_appears_meanwhile_is_not_removed_by_the_roll_back() {
+    struct Meanwhile(PathBuf, &'static str);
+    impl Read for Meanwhile {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            fs_err::write(&self.0, self.1).map(|()| 0)
+        }
+    }
+    // Even one that has the very content that the operation would have written.
+    for theirs in ["mine", ""] {
+        let world = World::new();
+        fs_err::create_dir_all(world.at("home")).unwrap();
+        let path = world.at("home/new.txt");
+        let content = Box::new(Meanwhile(path.clone(), theirs));
+        let action = Action::Create { content, visibility: Visibility::Shared };
+        let steps =
+            vec![create(world.at("home/first"), "first"), Step { path, kind: FileKind::Plain, action }];
+        let failed = world.operations.apply(receipt("a"), steps).unwrap_err();
+        assert!(matches!(failed, OpError::NotDone { .. }), "{failed:?}");
+        assert_eq!(world.files(), [("home/new.txt".to_owned(), theirs.to_owned())]);
+    }
 }
 
 #[test]
 fn an_undo_does_nothing_when_one_file_has_changed() {
     for (name, text) in [
-        ("home/replaced", "new\nmore\n"),
-        ("home/replaced", "other"),
-        ("home/appended", "line\ntorn\nmore\nyet more\n"),
+        ("home/replaced.jsonl", "other"),
+        ("home/appended.jsonl", "lane\ntorn\nmore\nyet more\n"),
         ("home/s1/made/deep", "other"),
+        ("home/s1/made/deep", "made and more"),
         ("home/s1/removed", "another"),
     ] {
         let world = full_world();
         let done = world.operations.apply(receipt("a"), world.steps(false)).unwrap();
         world.put(name, text);
-        let changed = world.tell();
-        let error = world.operations.undo(&done).unwrap_err();
-        assert!(matches!(error, OpError::Changed { .. }), "{name}: {error}");
-        assert_eq!(world.tell(), changed);
+        let changed = world.files();
+        let error = world.operations.undo(&done, false).unwrap_err();
+        assert!(
+            matches!(&error, OpError::Changed { files } if files[0].path == world.at(name)),
+            "{name}: {error}"
+        );
+        assert_eq!(world.files(), changed);
+        // The rest can be undone all the same; what changed stays.
+        let undone = world.operations.undo(&done, true).unwrap();
+        assert_eq!((undone.files, undone.left.len()), (3, 1));
+        assert_eq!(world.read(name), text);
     }
 }
 
-/// Wherever the process died, an undo brings everything back.
+/// `restore` makes many files; one that a person then changed is theirs.
 #[test]
-fn an_operation_that_died_can_be_undone() {
-    for n_done in 0..=4 {
-        let world = full_world();
-        let before = world.tell();
-        let mut begun = world.operations.apply(receipt("a"), world.steps(false)).unwrap();
-        begun.state = State::Begun;
-        // As if the later steps had never been: their files are the old ones.
-        let undo_later =
-            Receipt { files: begun.files[n_done..].to_vec(), folders: Vec::new(), ..begun.clone() };
-        world.operations.revert(&undo_later).unwrap();
-        let undone = world.operations.undo(&begun).unwrap();
-        assert_eq!((undone.files, undone.untouched), (n_done, 4 - n_done));
-        assert_eq!(world.tell(), before);
-    }
+fn of_independent_files_those_that_changed_are_left() {
+    let world = World::new();
+    let steps = vec![create(world.at("home/out/a"), "a"), create(world.at("home/out/b"), "b")];
+    let independent = Receipt { independent: true, ..receipt("a") };
+    let done = world.operations.apply(independent, steps).unwrap();
+    world.put("home/out/b", "b, changed");
+    world.put("home/out/c", "new");
+    let undone = world.operations.undo(&done, false).unwrap();
+    assert_eq!((undone.files, undone.left.len()), (1, 1));
+    assert_eq!(undone.left[0].path, world.at("home/out/b"));
+    let left: Vec<_> = world.files().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(left, ["home/out", "home/out/b", "home/out/c"]);
+}
+
+#[test]
+fn lines_of_others_stay_in_every_version() {
+    let world = full_world();
+    let steps = vec![
+        replace(world.at("home/replaced.jsonl"), "old\n", "new\n"),
+        append(world.at("home/appended.jsonl"), "line\ntorn", "more"),
+    ];
+    add(&world.at("home/replaced.jsonl"), "one\n");
+    let done = world.operations.apply(receipt("a"), steps).unwrap();
+    assert_eq!(world.read("home/replaced.jsonl"), "new\none\n");
+    add(&world.at("home/replaced.jsonl"), "two\n");
+    add(&world.at("home/appended.jsonl"), "three\n");
+    let undone = world.operations.undo(&done, false).unwrap();
+    assert_eq!((undone.files, undone.carried), (2, 14));
+    assert_eq!(world.read("home/replaced.jsonl"), "old\none\ntwo\n");
+    assert_eq!(world.read("home/appended.jsonl"), "line\ntorn\nthree\n");
+    add(&world.at("home/replaced.jsonl"), "four\n");
+    world.operations.redo(&done, false).unwrap();
+    assert_eq!(world.read("home/replaced.jsonl"), "new\none\ntwo\nfour\n");
+    assert_eq!(world.read("home/appended.jsonl"), "line\ntorn\nthree\nmore\n");
+}
+
+#[test]
+fn a_clone_that_was_continued_is_not_removed() {
+    let world = World::new();
+    let steps = vec![create(world.at("home/c/side"), "side"), create(world.at("home/c.jsonl"), "log\n")];
+    let done = world.operations.apply(receipt("a"), steps).unwrap();
+    add(&world.at("home/c.jsonl"), "continued\n");
+    let before = world.files();
+    let error = world.operations.undo(&done, false).unwrap_err();
+    assert!(error.to_string().contains("10 bytes were added"), "{error}");
+    assert_eq!(world.files(), before);
+}
+
+#[test]
+#[cfg(unix)]
+fn a_link_is_removed_and_not_the_file_that_it_names() {
+    let world = World::new();
+    let outside = world.put("outside.jsonl", "log\n");
+    fs_err::create_dir_all(world.at("home")).unwrap();
+    let link = world.at("home/s.jsonl");
+    fs_err::os::unix::fs::symlink(&outside, &link).unwrap();
+    let step = Step { path: link.clone(), kind: FileKind::Log, action: Action::Unlink };
+    let done = world.operations.apply(receipt("a"), vec![step]).unwrap();
+    assert!(!link.is_symlink() && outside.exists());
+    world.operations.undo(&done, false).unwrap();
+    assert_eq!(fs_err::read_link(&link).unwrap(), outside);
+    world.operations.redo(&done, false).unwrap();
+    assert!(!link.is_symlink() && outside.exists());
+}
+
+#[test]
+fn a_name_that_no_file_can_have_is_refused_before_there_is_a_receipt() {
+    let world = World::new();
+    let steps = vec![create(world.at("home/a"), ""), create(world.at("home/b\0c"), "")];
+    let error = world.operations.apply(receipt("a"), steps).unwrap_err();
+    assert!(matches!(error, OpError::BadPath { .. }), "{error}");
+    assert!(!world.at("state").exists() && !world.at("home").exists());
 }
 
 #[test]
 fn receipts_are_found_by_the_beginning_of_their_ids() {
     let world = full_world();
     assert!(world.operations.list().found.is_empty());
-    let made = |name: &str| Step {
-        path: world.dir.path().join(name),
-        action: Action::Create(Box::new(Cursor::new(""))),
-    };
+    let made = |name: &str| create(world.at(name), "");
     world.operations.apply(receipt("ab1"), vec![made("home/1")]).unwrap();
     world.operations.apply(receipt("ab12"), vec![made("home/2")]).unwrap();
     assert_eq!(world.operations.find("ab12").unwrap().id, "ab12");
@@ -183,13 +314,174 @@ fn receipts_are_found_by_the_beginning_of_their_ids() {
     assert!(world.operations.list().found.is_empty());
 }
 
+/// The path, the action, the backup, the length before and the content after.
+type OldFile<'a> = (&'a str, &'a str, Option<&'a str>, Option<u64>, Option<&'a str>);
+
+/// A receipt as the versions before the format had a number wrote it.
+fn first_format(world: &World, state: &str, files: &[OldFile<'_>]) {
+    let files: Vec<_> = files
+        .iter()
+        .enumerate()
+        .map(|(i, (name, action, backup, length_before, after))| {
+            if let Some(backup) = backup {
+                world.put(&format!("state/operations/old/{i}.before"), backup);
+            }
+            let after = after.map(|after| FileDigest::of(after.as_bytes()));
+            serde_json::json!({
+                "path": world.at(name),
+                "action": action,
+                "backup": backup.map(|_| format!("{i}.before")),
+                "length_before": length_before,
+                "modified_before": null,
+                "length_after": after.map(|after| after.length),
+                "sha256_after": after.map(FileDigest::to_hex),
+            })
+        })
+        .collect();
+    let receipt = serde_json::json!({
+        "id": "old", "operation": "strip", "command": [], "made_at": "2026-01-01T10:00:00.000Z",
+        "state": state, "source": "s1", "target": "s1", "summary": "", "files": files, "folders": [],
+    });
+    world.put("state/operations/old/receipt.json", &receipt.to_string());
+}
+
 #[test]
-fn what_died_left_behind_is_swept_away() {
-    let world = full_world();
-    let stale = world.put("home/.threadline-x.tmp", "half");
-    let held = world.put("home/.threadline-y.tmp", "half");
-    let file = fs_err::File::open(&held).unwrap();
-    file.file().lock().unwrap();
-    sweep(&world.dir.path().join("home"));
-    assert!(!stale.exists() && held.exists());
+fn receipts_without_a_format_can_be_undone_and_redone() {
+    let world = World::new();
+    world.put("home/replaced.jsonl", "new\nsince\n");
+    world.put("home/appended.jsonl", "line\nmore\nsince\n");
+    world.put("home/made", "made");
+    first_format(
+        &world,
+        "done",
+        &[
+            ("home/replaced.jsonl", "replace", Some("old\n"), Some(4), Some("new\n")),
+            ("home/appended.jsonl", "append", None, Some(5), Some("line\nmore\n")),
+            ("home/made", "create", None, None, Some("made")),
+            ("home/removed", "remove", Some("kept"), Some(4), None),
+        ],
+    );
+    let old = world.operations.find("last").unwrap();
+    assert_eq!(old.format, 1);
+    assert_eq!(world.operations.undo(&old, false).unwrap().files, 4);
+    let files = |texts: [(&str, &str); 3]| texts.map(|(name, text)| (name.to_owned(), text.to_owned()));
+    let before = files([
+        ("home/appended.jsonl", "line\nsince\n"),
+        ("home/removed", "kept"),
+        ("home/replaced.jsonl", "old\nsince\n"),
+    ]);
+    assert_eq!(world.files(), before);
+    assert!(matches!(world.operations.undo(&old, false), Err(OpError::AlreadyUndone { .. })));
+}
+
+/// Such a receipt does not say what an interrupted operation wrote.
+#[test]
+fn what_an_old_interrupted_operation_made_is_left_and_named() {
+    let world = World::new();
+    world.put("home/made", "made, or changed by a person");
+    world.put("home/replaced.jsonl", "old\n");
+    first_format(
+        &world,
+        "begun",
+        &[
+            ("home/made", "create", None, None, None),
+            ("home/missing", "create", None, None, None),
+            ("home/nu\0l", "create", None, None, None),
+            ("home/replaced.jsonl", "replace", Some("old\n"), Some(4), Some("new\n")),
+        ],
+    );
+    let old = world.operations.find("last").unwrap();
+    let error = world.operations.undo(&old, false).unwrap_err();
+    assert!(matches!(&error, OpError::Changed { files } if files.len() == 1), "{error}");
+    let undone = world.operations.undo(&old, true).unwrap();
+    assert_eq!((undone.left.len(), undone.untouched), (1, 3));
+    assert_eq!(world.read("home/made"), "made, or changed by a person");
+}
+
+#[test]
+fn a_receipt_of_a_newer_format_or_with_an_unknown_action_is_named() {
+    let world = World::new();
+    first_format(&world, "done", &[("home/made", "transmogrify", None, None, None)]);
+    let unread = world.operations.list().unread;
+    assert!(unread[0].to_string().contains("unknown variant `transmogrify`"), "{unread:?}");
+    world.put("state/operations/new/receipt.json", "{\"format\": 99, \"shape\": \"unknown\"}");
+    let unread = world.operations.list().unread;
+    assert!(unread.iter().any(|error| error.to_string().contains("its format is 99")), "{unread:?}");
+}
+
+#[test]
+fn a_log_that_changed_otherwise_is_left_alone() {
+    type Change = fn(&Path);
+    let changes: [(&str, Change, Option<&str>); 4] = [
+        ("cut", |path| fs_err::write(path, "a\n").unwrap(), Some("a\n")),
+        ("rewritten", |path| fs_err::write(path, "a\nB\nc\n").unwrap(), Some("a\nB\nc\n")),
+        ("gone", |path| fs_err::remove_file(path).unwrap(), None),
+        ("torn", |path| fs_err::write(path, "a\nb\nto").unwrap(), Some("a\nb\nto")),
+    ];
+    for (name, change, expected) in changes {
+        let world = World::new();
+        let path = world.put("home/s.jsonl", "a\nb\n");
+        let step = replace(path.clone(), "a\nb\n", "new\n");
+        change(&path);
+        let replaced = world.operations.apply(receipt("a"), vec![step]);
+        if name == "torn" {
+            // Half a line that came meanwhile is kept, as far as it has come.
+            replaced.unwrap();
+            assert_eq!(world.read("home/s.jsonl"), "new\nto");
+            continue;
+        }
+        assert!(matches!(replaced, Err(OpError::NotDone { reverted: 0, .. })), "{name}: {replaced:?}");
+        assert_eq!(fs_err::read_to_string(&path).ok().as_deref(), expected, "{name}");
+        assert!(world.operations.list().found.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn nothing_that_others_append_is_lost() {
+    let world = World::new();
+    let path = world.put("home/s.jsonl", "start\n");
+    let done =
+        world.operations.apply(receipt("a"), vec![replace(path.clone(), "start\n", "START\n")]).unwrap();
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..3)
+            .map(|writer| {
+                let path = &path;
+                scope.spawn(move || {
+                    for i in 0..200 {
+                        crate::append(path, [format!("{writer} {i} one"), format!("{writer} {i} two")], None)
+                            .unwrap();
+                    }
+                })
+            })
+            .collect();
+        while !writers.iter().all(|writer| writer.is_finished()) {
+            world.operations.undo(&done, false).unwrap();
+            world.operations.redo(&done, false).unwrap();
+        }
+    });
+    let text = world.read("home/s.jsonl");
+    assert_eq!(text.lines().count(), 1 + 3 * 200 * 2);
+    for writer in 0..3 {
+        let mut own: Vec<_> = text.lines().filter(|line| line.starts_with(&format!("{writer} "))).collect();
+        own.sort_by_key(|line| line.split(' ').nth(1).unwrap().parse::<usize>().unwrap());
+        let expected: Vec<_> =
+            (0..200).flat_map(|i| [format!("{writer} {i} one"), format!("{writer} {i} two")]).collect();
+        assert_eq!(own, expected);
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_file_keeps_its_permissions_and_the_receipt_is_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    let path = world.put("home/s.jsonl", "old\n");
+    fs_err::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let mode = |path: &Path| fs_err::metadata(path).unwrap().permissions().mode() & 0o777;
+    let done = world.operations.apply(receipt("a"), vec![replace(path.clone(), "old\n", "new\n")]).unwrap();
+    assert_eq!(mode(&path), 0o640);
+    world.operations.undo(&done, false).unwrap();
+    assert_eq!(mode(&path), 0o640);
+    let folder = world.operations.folder("a");
+    assert_eq!((mode(&folder), mode(&folder.join("receipt.json"))), (0o700, 0o600));
 }

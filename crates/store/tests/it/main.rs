@@ -7,7 +7,38 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use threadline_store::{Change, Follower, SessionFile, Snapshot, append, glance, glance_all, replace};
+use threadline_store::{
+    Action, Change, FORMAT, FileKind, Follower, Operations, Receipt, SessionFile, Snapshot, State, Step,
+    append, glance, glance_all,
+};
+
+/// Gives a log other content, as an edit in place does.
+fn replace(operations: &Operations, path: &Path, edit: impl FnOnce(&str) -> String) {
+    let snapshot = Snapshot::take(path).unwrap();
+    let mut text = String::new();
+    snapshot.reader().unwrap().read_to_string(&mut text).unwrap();
+    let content = std::io::Cursor::new(edit(&text));
+    let read = snapshot.digest().unwrap().unwrap();
+    let action = Action::Replace { read, content: Box::new(content) };
+    let receipt = Receipt {
+        format: FORMAT,
+        id: "1".to_owned(),
+        operation: "test".to_owned(),
+        command: Vec::new(),
+        made_at: String::new(),
+        state: State::Begun,
+        undo_order: 0,
+        independent: false,
+        source: String::new(),
+        target: String::new(),
+        summary: String::new(),
+        files: Vec::new(),
+        folders: Vec::new(),
+    };
+    let step = Step { path: snapshot.path().to_owned(), kind: FileKind::Log, action };
+    let done = operations.apply(receipt, vec![step]).unwrap();
+    operations.forget(&done).unwrap();
+}
 
 /// The folder of real sessions, if it is at hand.
 fn corpus() -> Option<PathBuf> {
@@ -123,17 +154,17 @@ fn a_file_is_followed_while_it_is_written_and_replaced() {
     fs_err::write(&path, "start\n").unwrap();
     let mut lines = Vec::new();
     let mut follower = Follower::open(&path);
+    let operations = Operations::at(dir.path().join("state/operations"));
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             for round in 0..5 {
                 for i in 0..400 {
                     append(&path, [format!("{round} {i}")], None).unwrap();
                 }
-                let snapshot = Snapshot::take(&path).unwrap();
-                let mut text = String::new();
-                snapshot.reader().unwrap().read_to_string(&mut text).unwrap();
-                let shorter: Vec<_> = text.lines().filter(|line| !line.ends_with('7')).collect();
-                replace(&snapshot, (shorter.join("\n") + "\n").as_bytes(), None).unwrap();
+                replace(&operations, &path, |text| {
+                    let shorter: Vec<_> = text.lines().filter(|line| !line.ends_with('7')).collect();
+                    shorter.join("\n") + "\n"
+                });
             }
         });
         follow_to_the_end(&mut follower, &mut lines, || !writer.is_finished());
@@ -188,15 +219,16 @@ fn nothing_that_another_process_appends_is_lost_in_a_swap() {
         }
         std::thread::sleep(Duration::from_millis(1));
     }
+    let operations = Operations::at(dir.path().join("state/operations"));
     let mut n_replaced = 0;
     while n_replaced == 0 || writer.try_wait().unwrap().is_none() {
-        let snapshot = Snapshot::take(&path).unwrap();
-        replace(&snapshot, snapshot.reader().unwrap(), None).unwrap();
+        // Every edit changes the first line and nothing else.
+        replace(&operations, &path, |text| text.replacen("start", "start ", 1));
         n_replaced += 1;
     }
     let text = fs_err::read_to_string(&path).unwrap();
     let mut lines: Vec<_> = text.lines().collect();
-    assert_eq!(lines.remove(0), "start");
+    assert_eq!(lines.remove(0).trim_end(), "start");
     // A line that was carried over late may stand behind one that found the new file at once.
     lines.sort_by_key(|line| line.trim_start_matches("line ").parse::<usize>().unwrap());
     let expected: Vec<_> = (0..3000).map(|i| format!("line {i}")).collect();

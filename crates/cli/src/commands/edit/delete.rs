@@ -1,6 +1,6 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use threadline_store::{Action, SessionFile, Step};
+use threadline_store::{Action, FileKind, SessionFile, Step};
 use threadline_term::{Label, visible};
 use threadline_view::figure::{bytes, count};
 use threadline_view::wire::EditObject;
@@ -37,15 +37,16 @@ pub(crate) fn run(cx: &Context, args: &DeleteArgs) -> Result<Outcome, CommandErr
     let job = Job::open(cx, &args.session)?;
     let mut files = beside(&job.file)?;
     // The log goes first: a session whose side data are gone is worse than side data without a session.
-    files.insert(0, job.snapshot.path().to_owned());
+    files.insert(0, job.file.path.clone());
     let mut receipt = None;
     if args.apply {
         if !args.force {
             job.refuse_live()?;
         }
-        let steps = files.iter().map(|path| Step { path: path.clone(), action: Action::Remove }).collect();
+        let steps = files.iter().map(|path| remove(path)).collect();
         let summary = format!("{} files to the trash", files.len());
         receipt = Some(job.carry_out(cx, "delete", &job.file.id, summary, steps)?.id);
+        job.warn_if_made_again(cx);
     }
     report(cx, &job, &files, receipt.as_deref())?;
     cx.ui.note(&match receipt {
@@ -53,6 +54,12 @@ pub(crate) fn run(cx: &Context, args: &DeleteArgs) -> Result<Outcome, CommandErr
         None => "planned; nothing was deleted. Add --apply to delete it".to_owned(),
     });
     Ok(Outcome::Done)
+}
+
+/// Takes a file away; of a link, the link alone.
+pub(super) fn remove<'a>(path: &Path) -> Step<'a> {
+    let action = if path.is_symlink() { Action::Unlink } else { Action::Remove };
+    Step { path: path.to_owned(), kind: FileKind::of(path), action }
 }
 
 /// The files beside a log that are its session's.

@@ -1,14 +1,18 @@
 //! What every edit has in common: the session, the plan, the guards, the writing.
 
-use std::path::PathBuf;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
-use threadline_edit::{Draft, Fresh, Plan, Shape, SideFile, Target};
+use threadline_edit::{Digest, Draft, Fresh, Plan, Shape, SideFile, Target};
 use threadline_entry::{Code, Lines, Severity, parse_line};
 use threadline_session::Session;
 use threadline_store::{
-    Action, FileDigest, Live, OpError, Receipt, SessionFile, Snapshot, State, Step, is_live,
+    Action, FORMAT, FileDigest, FileKind, Live, OpError, Receipt, SessionFile, Snapshot, State, Step,
+    Visibility, is_live,
 };
+use threadline_term::visible;
 
+use super::delete::remove;
 use super::{report, side};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
@@ -189,37 +193,54 @@ impl Job {
             steps.push(side_step(plan, side)?);
         }
         let [removed, changed, added] = plan.counts();
-        let digest = plan.digest();
-        let digest = FileDigest { length: digest.length, sha256: digest.sha256 };
         let lines_only_added = removed == 0 && changed == 0 && plan.shape().target == Target::AsItStands;
-        let action = match &plan.shape().target {
-            Target::New(_) => Some(Action::Create(Box::new(plan.reader()))),
-            _ if path != self.file.path => {
-                let old = Step { path: self.snapshot.path().to_owned(), action: Action::Remove };
-                steps.push(Step { path: path.clone(), action: Action::Create(Box::new(plan.reader())) });
-                steps.push(old);
-                None
+        let log = |path: PathBuf, action| Step { path, kind: FileKind::Log, action };
+        // In place, the log itself is changed where the session's file is a link to it.
+        let real = self.snapshot.path().to_owned();
+        // The log comes last: whoever sees it finds everything else in its place.
+        match &plan.shape().target {
+            Target::New(_) => steps.push(log(path, create(plan.reader()))),
+            _ if path != self.file.path && self.file.path.is_symlink() => {
+                // A link moves; the file that it names stays where it is.
+                steps.push(log(path, create(plan.reader())));
+                steps.push(remove(&self.file.path));
             }
-            _ if removed + changed + added == 0 => None,
+            _ if path != self.file.path => {
+                let content = Box::new(plan.reader());
+                let action = Action::Move { read: self.read_digest()?, to: path, content };
+                steps.push(log(self.file.path.clone(), action));
+            }
+            _ if removed + changed + added == 0 => {}
             _ if lines_only_added && is_at_end(plan) => {
-                Some(Action::Append { of: self.snapshot.clone(), lines: added_lines(plan) })
+                let action = Action::Append { read: self.read_digest()?, lines: added_lines(plan) };
+                steps.push(log(real, action));
             }
             _ => {
-                Some(Action::Replace { of: self.snapshot.clone(), content: Box::new(plan.reader()), digest })
+                let content = Box::new(plan.reader());
+                steps.push(log(real, Action::Replace { read: self.read_digest()?, content }));
             }
-        };
-        // The log comes last: whoever sees it finds everything else in its place.
-        steps.extend(action.map(|action| Step { path: self.real_path(&plan.shape().target, path), action }));
+        }
         let target = plan.target_id().unwrap_or_default().into_owned();
         let summary = report::summary(plan);
         self.carry_out(cx, plan.shape().operation, &target, summary, steps)
     }
 
-    /// The log itself, where the session's file is a link to it.
-    fn real_path(&self, target: &Target, path: PathBuf) -> PathBuf {
-        match target {
-            Target::New(_) => path,
-            Target::InPlace | Target::AsItStands => self.snapshot.path().to_owned(),
+    /// What was read of the log, if it is still there.
+    fn read_digest(&self) -> Result<FileDigest, CommandError> {
+        let digest = self.snapshot.digest()?;
+        digest.ok_or_else(|| {
+            CommandError::new(format!("{} has changed since it was read", self.file.path.display()))
+                .hint("nothing was changed; run the command again")
+        })
+    }
+
+    /// Says so if another program has made the log anew after it was taken away.
+    pub(crate) fn warn_if_made_again(&self, cx: &Context) {
+        if self.file.path.exists() {
+            cx.ui.warn(&format!(
+                "another program is still writing to this session: it made {} anew, which was left as it is",
+                visible(&self.file.path.to_string_lossy())
+            ));
         }
     }
 
@@ -242,91 +263,142 @@ pub(crate) fn carry_out(
     operation: &str,
     [source, target]: [&str; 2],
     summary: String,
-    steps: Vec<Step<'_>>,
+    mut steps: Vec<Step<'_>>,
 ) -> Result<Receipt, CommandError> {
+    for step in &mut steps {
+        // A receipt holds wherever it is read.
+        step.path = std::path::absolute(&step.path)?;
+        if let Action::Move { to, .. } = &mut step.action {
+            *to = std::path::absolute(&*to)?;
+        }
+    }
     let now = jiff::Timestamp::now();
     let random = uuid::Uuid::new_v4().simple().to_string();
     let receipt = Receipt {
+        format: FORMAT,
         id: format!("{}-{}", now.strftime("%Y%m%dT%H%M%S"), &random[..6]),
         operation: operation.to_owned(),
         command: std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect(),
         made_at: format!("{now:.3}"),
         state: State::Begun,
+        undo_order: 0,
+        // Each restored file stands for itself; the files of a session belong together.
+        independent: operation == "restore",
         source: source.to_owned(),
         target: target.to_owned(),
         summary,
         files: Vec::new(),
         folders: Vec::new(),
     };
-    cx.operations()?.apply(receipt, steps).map_err(told)
+    cx.operations()?.apply(receipt, steps).map_err(op_error)
 }
 
+/// How many files an error names.
+const NAMED: usize = 8;
+
 /// What the person is told when an operation could not be done.
-pub(crate) fn told(error: OpError) -> CommandError {
-    let told = CommandError::new(error.to_string());
+pub(crate) fn op_error(error: OpError) -> CommandError {
+    let message = CommandError::new(visible(&error.to_string()).into_owned());
     match &error {
-        OpError::Replace(threadline_store::ReplaceError::Unsettled { .. }) => {
-            told.hint("the old file is kept: `threadline op log` shows it")
+        OpError::NotDone { source, reverted } => {
+            let message = message.hint(match reverted {
+                0 => "nothing was changed".to_owned(),
+                1 => "the file that had been changed is as it was before".to_owned(),
+                n => format!("the {n} files that had been changed are as they were before"),
+            });
+            with_way_out(message, source)
         }
-        OpError::Replace(threadline_store::ReplaceError::Changed { .. }) => {
-            told.hint("nothing was written; plan again with what the session holds now")
-        }
-        OpError::Io(error)
-        | OpError::Replace(threadline_store::ReplaceError::Io(error))
-        | OpError::Append(threadline_store::AppendError::Io(error)) => {
-            let told = told.hint("nothing was changed; every file is as it was");
-            match error.kind() {
-                std::io::ErrorKind::StorageFull
-                | std::io::ErrorKind::QuotaExceeded
-                | std::io::ErrorKind::FileTooLarge => {
-                    told.hint("there must be room for a backup and for the new file; make some and try again")
-                }
-                std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
-                    told.hint("you need to be allowed to write to that folder")
-                }
-                _ => told,
+        OpError::Stopped { id, source, changed, unchanged } => {
+            let name = |path: &PathBuf| visible(&path.to_string_lossy()).into_owned();
+            let mut message = with_way_out(message, source);
+            message = message.cause(match (changed.len(), unchanged.len()) {
+                (0, _) => "no file has its new version".to_owned(),
+                (_, 0) => "every file has its new version".to_owned(),
+                (n, m) => format!("{n} of {} files have their new version", n + m),
+            });
+            for path in changed.iter().take(NAMED) {
+                message = message.cause(format!("new: {}", name(path)));
             }
+            message
+                .hint(format!("`threadline op undo {id}` takes it back"))
+                .hint(format!("`threadline op redo {id}` finishes it"))
         }
-        OpError::Append(threadline_store::AppendError::Moved { .. }) => {
-            told.hint("nothing was written; plan again with what the session holds now")
-        }
-        _ => told,
+        OpError::Changed { .. } | OpError::BadPath { .. } => message.hint("nothing was changed"),
+        OpError::StillWritten { .. } => message.hint("end that program and run the command again"),
+        OpError::Busy => message.hint("wait until it has ended"),
+        error => with_way_out(message, error),
     }
+}
+
+/// Adds what helps against an error of the system.
+fn with_way_out(message: CommandError, error: &OpError) -> CommandError {
+    let kind = match error {
+        OpError::Io(error) | OpError::Append(threadline_store::AppendError::Io(error)) => error.kind(),
+        OpError::Changed { .. } => {
+            return message.hint("run the command again to plan with what is there now");
+        }
+        OpError::StillWritten { .. } => return message.hint("end that program first"),
+        _ => return message,
+    };
+    match kind {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            message.hint("there must be room for the new files; make some and try again")
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            message.hint("you need to be allowed to write to that folder")
+        }
+        _ => message,
+    }
+}
+
+/// A private file with this content.
+fn create<'a>(content: impl Read + 'a) -> Action<'a> {
+    Action::Create { content: Box::new(content), visibility: Visibility::Private }
+}
+
+fn digest(of: &Digest) -> FileDigest {
+    FileDigest { length: of.length, sha256: of.sha256 }
 }
 
 /// What is to be done to a file beside the log.
 fn side_step<'p>(plan: &'p Plan<'_>, side: &'p SideFile) -> Result<Step<'p>, CommandError> {
-    Ok(match side {
+    let cannot_read = |path: &Path, error: io::Error| {
+        CommandError::new(format!("cannot read {}: {error}", visible(&path.to_string_lossy())))
+    };
+    let (path, action) = match side {
         SideFile::Copy { from, to } => {
-            let content = threadline_store::open_regular(from)
-                .map_err(|error| CommandError::new(format!("cannot read {}: {error}", from.display())))?;
-            Step { path: to.clone(), action: Action::Create(Box::new(content)) }
+            let content = threadline_store::open_regular(from).map_err(|error| cannot_read(from, error))?;
+            (to.clone(), create(content))
         }
         SideFile::CopyLog { from, to } => {
-            let log = threadline_store::read_regular(from)
-                .map_err(|error| CommandError::new(format!("cannot read {}: {error}", from.display())))?;
+            let log = threadline_store::read_regular(from).map_err(|error| cannot_read(from, error))?;
             let mut content = Vec::with_capacity(log.len());
             plan.repoint(&log, &mut content);
-            Step { path: to.clone(), action: Action::Create(Box::new(std::io::Cursor::new(content))) }
+            (to.clone(), create(io::Cursor::new(content)))
         }
         SideFile::MakeLog { path, content: log } => {
             let mut content = Vec::with_capacity(log.len());
             plan.repoint(log, &mut content);
-            Step { path: path.clone(), action: Action::Create(Box::new(std::io::Cursor::new(content))) }
+            (path.clone(), create(io::Cursor::new(content)))
         }
-        SideFile::Create { path, content } => {
-            Step { path: path.clone(), action: Action::Create(Box::new(&content[..])) }
+        SideFile::Create { path, content } => (path.clone(), create(&content[..])),
+        SideFile::Change { path, read, content } => {
+            let path = std::fs::canonicalize(path).map_err(|error| cannot_read(path, error))?;
+            (path, Action::Replace { read: digest(read), content: Box::new(&content[..]) })
         }
-        SideFile::Change { path, content } => {
-            let of = Snapshot::take(path)?;
-            let digest = FileDigest::of(content);
-            Step {
-                path: of.path().to_owned(),
-                action: Action::Replace { of, content: Box::new(&content[..]), digest },
-            }
+        SideFile::Move { from, to, content: Some((read, content)) } => {
+            let content = Box::new(&content[..]);
+            (from.clone(), Action::Move { read: digest(read), to: to.clone(), content })
         }
-        SideFile::Remove { path } => Step { path: path.clone(), action: Action::Remove },
-    })
+        SideFile::Move { from, to, content: None } => {
+            let file = std::fs::File::open(from).map_err(|error| cannot_read(from, error))?;
+            let read = FileDigest::read_from(&file).map_err(|error| cannot_read(from, error))?;
+            let content = std::fs::File::open(from).map_err(|error| cannot_read(from, error))?;
+            (from.clone(), Action::Move { read, to: to.clone(), content: Box::new(content) })
+        }
+        SideFile::Remove { path } => return Ok(remove(path)),
+    };
+    Ok(Step { kind: FileKind::of(&path), path, action })
 }
 
 /// Whether the lines that come stand behind all others.

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use threadline_edit::{Hit, Redactor, SideFile, Target};
+use threadline_edit::{Digest, Hit, Redactor, SideFile, Target};
 use threadline_entry::{Code, Finding, Position};
 use threadline_secret::Rules;
 use threadline_store::SessionFile;
@@ -91,14 +91,15 @@ pub(crate) fn run(cx: &Context, args: &RedactArgs) -> Result<Outcome, CommandErr
         for path in own {
             let content = read(&path)?;
             let clean = if beside::is_log(&path) { redactor.log(&content) } else { redactor.file(&content) };
-            if let Some(content) = clean {
-                draft.side(SideFile::Change { path, content });
+            if let Some(clean) = clean {
+                draft.side(SideFile::Change { path, read: Digest::of(&content), content: clean });
             }
         }
         // What all sessions share is cleaned of what this one holds, and of its own prompts.
         for path in beside::shared(&job.file)? {
-            if let Some(content) = redactor.shared(&read(&path)?, &job.file.id, beside::is_log(&path)) {
-                draft.side(SideFile::Change { path, content });
+            let content = read(&path)?;
+            if let Some(clean) = redactor.shared(&content, &job.file.id, beside::is_log(&path)) {
+                draft.side(SideFile::Change { path, read: Digest::of(&content), content: clean });
             }
         }
     }

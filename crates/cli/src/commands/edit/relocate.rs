@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use threadline_edit::{Draft, Fresh, Shape, SideFile, Target, relocate};
+use threadline_edit::{Digest, Draft, Fresh, Shape, SideFile, Target, relocate};
 use threadline_session::Session;
 use threadline_store::{encode_project, read_regular};
 
@@ -58,7 +58,11 @@ pub(crate) fn run(cx: &Context, args: &MoveArgs) -> Result<Outcome, CommandError
             .hint("--from names the directory that the project was in"));
     }
     move_beside(&job, &folder, &from, &to, &mut draft)?;
-    job.finish_at(cx, &args.write, "move", draft, Target::AsItStands, Some(path))
+    let outcome = job.finish_at(cx, &args.write, "move", draft, Target::AsItStands, Some(path))?;
+    if args.write.apply {
+        job.warn_if_made_again(cx);
+    }
+    Ok(outcome)
 }
 
 /// Lets everything beside the log go along; backups of files are found by the session's id, and stay.
@@ -78,16 +82,17 @@ fn move_beside(
         let Ok(rest) = file.strip_prefix(old) else { continue };
         let target = folder.join(rest);
         if file.extension().is_some_and(|extension| extension == "jsonl") {
-            let session = Session::from_bytes(&read_regular(&file)?);
+            let log = read_regular(&file)?;
+            let session = Session::from_bytes(&log);
             let mut moved = Draft::new(&session);
             relocate(&mut moved, from, to);
             let fresh = Fresh { seed: String::new(), now: 0 };
             let plan = moved.plan(Shape { operation: "move", target: Target::AsItStands, fresh });
-            draft.side(SideFile::Create { path: target, content: plan.to_bytes() });
+            let content = Some((Digest::of(&log), plan.to_bytes()));
+            draft.side(SideFile::Move { from: file, to: target, content });
         } else {
-            draft.side(SideFile::Copy { from: file.clone(), to: target });
+            draft.side(SideFile::Move { from: file, to: target, content: None });
         }
-        draft.side(SideFile::Remove { path: file });
     }
     let side = |folder: &std::path::Path| format!("{}/{}/", folder.display(), job.file.id);
     draft.move_path(side(old), side(folder));

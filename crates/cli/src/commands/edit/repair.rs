@@ -1,14 +1,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use threadline_edit::{Draft, Fresh, Repair, Shape, SideFile, Target};
-use threadline_entry::{Finding, Severity};
+use threadline_edit::{Digest, Draft, Fresh, Repair, Shape, SideFile, Target};
+use threadline_entry::{Finding, Lines, Severity, parse_line};
 use threadline_session::Session;
 
 use super::job::{Job, TargetArgs, WriteArgs};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
-use crate::load;
 
 /// Mend what `check` finds
 ///
@@ -56,6 +55,7 @@ pub(crate) fn run(cx: &Context, args: &RepairArgs) -> Result<Outcome, CommandErr
 /// A sub-agent's log that was mended.
 struct MendedAgent {
     path: PathBuf,
+    read: Digest,
     content: Vec<u8>,
     /// What was done, and to which lines.
     repairs: BTreeMap<String, Vec<u64>>,
@@ -66,7 +66,13 @@ struct MendedAgent {
 fn repaired_agents(job: &Job, fresh: &Fresh) -> Result<Vec<MendedAgent>, CommandError> {
     let mut mended = Vec::new();
     for agent in job.file.agents().found {
-        let session = load::session(&agent.path, &job.file.id)?;
+        let log = std::fs::read(&agent.path)
+            .map_err(|error| CommandError::new(format!("cannot read {}: {error}", agent.path.display())))?;
+        let mut session = Session::with_id(&job.file.id);
+        let mut lines = Lines::new(&*log);
+        while let Some(line) = lines.next()? {
+            parse_line(&line, |entry, findings| session.push(entry, findings));
+        }
         let fresh = Fresh { seed: fresh.uuid(&agent.id), now: fresh.now };
         let repair = Repair::new(&session, &fresh);
         let draft = repair.draft();
@@ -86,6 +92,7 @@ fn repaired_agents(job: &Job, fresh: &Fresh) -> Result<Vec<MendedAgent>, Command
         let findings = session.findings().into_iter().filter(|finding| finding.severity > Severity::Note);
         mended.push(MendedAgent {
             path: agent.path,
+            read: Digest::of(&log),
             content: plan.to_bytes(),
             repairs,
             findings: findings.collect(),
@@ -118,7 +125,9 @@ impl MendedAgent {
         });
         match copy {
             Some((path, side)) => *side = SideFile::MakeLog { path, content: self.content },
-            None => draft.side(SideFile::Change { path: self.path, content: self.content }),
+            None => {
+                draft.side(SideFile::Change { path: self.path, read: self.read, content: self.content });
+            }
         }
     }
 }

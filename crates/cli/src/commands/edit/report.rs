@@ -224,6 +224,7 @@ fn write_side_files(out: &mut Answer, page: Page, plan: &Plan<'_>) -> std::io::R
         let (what, path) = match side {
             SideFile::Copy { to, .. } | SideFile::CopyLog { to, .. } => ("copied", to),
             SideFile::Change { path, .. } => ("changed", path),
+            SideFile::Move { to, .. } => ("moved", to),
             SideFile::Create { path, .. } | SideFile::MakeLog { path, .. } => ("made", path),
             SideFile::Remove { path } => ("removed", path),
         };

@@ -1,0 +1,239 @@
+//! Access to the file system for everything that writes, behind a trait so that tests can make any call fail.
+
+use std::fmt;
+use std::fs::{File, Metadata, Permissions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use fs_err::OpenOptions;
+
+/// Who may read a new file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visibility {
+    /// Its owner only (0600 on Unix): logs and copies of logs.
+    Private,
+    /// Whoever the process's umask lets: files of a project.
+    Shared,
+}
+
+/// The calls that an operation makes to the file system.
+///
+/// [`Disk`] performs them. Tests wrap it to stop after any call, to fail with a chosen error, to write only a part,
+/// and to let another program write between two calls.
+pub(crate) trait FileSystem: fmt::Debug + Send + Sync {
+    /// Opens a file for reading.
+    fn open(&self, path: &Path) -> io::Result<File> {
+        Ok(fs_err::File::open(path)?.into_parts().0)
+    }
+
+    /// Opens a file that exists for reading and appending.
+    fn open_append(&self, path: &Path) -> io::Result<File> {
+        Ok(OpenOptions::new().read(true).append(true).open(path)?.into_parts().0)
+    }
+
+    /// Returns the metadata of what is at `path`, of a symbolic link itself; `None` if nothing is.
+    fn metadata(&self, path: &Path) -> io::Result<Option<Metadata>> {
+        match fs_err::symlink_metadata(path) {
+            Ok(metadata) => Ok(Some(metadata)),
+            // A name that no file can have (one with a NUL byte) names nothing.
+            Err(error) if is_absence(error.kind()) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Creates a file that does not exist yet, for reading and appending.
+    fn create_new(&self, path: &Path, visibility: Visibility) -> io::Result<File>;
+    /// Appends to a file; may write less than given.
+    fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<usize>;
+    /// Cuts a file that no other program knows of, or the part of a write that a full disk let through.
+    fn truncate(&self, file: &File, length: u64) -> io::Result<()>;
+    /// Waits until a file's content is on disk.
+    fn sync(&self, file: &File) -> io::Result<()>;
+    /// Waits until the names in a folder are on disk.
+    fn sync_folder(&self, folder: &Path) -> io::Result<()>;
+    /// Gives the file another name, also where another file has it.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Gives the file another name; fails with `AlreadyExists` where something has it.
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Gives the file a second name.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Creates a symbolic link.
+    fn symlink(&self, target: &Path, path: &Path) -> io::Result<()>;
+    /// Removes a file, or a symbolic link itself.
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+    /// Creates a folder below one that exists.
+    fn create_folder(&self, path: &Path, visibility: Visibility) -> io::Result<()>;
+    /// Removes an empty folder.
+    fn remove_folder(&self, path: &Path) -> io::Result<()>;
+    /// Sets who may do what with a file.
+    fn set_permissions(&self, file: &File, permissions: Permissions) -> io::Result<()>;
+    /// Sets when a file was last written.
+    fn set_modified(&self, path: &Path, time: SystemTime) -> io::Result<()>;
+    /// Does nothing for a while.
+    fn pause(&self, time: Duration);
+
+    /// Whether another process has the file open for writing, as far as that can be found out.
+    fn is_written_elsewhere(&self, _: &Path) -> bool {
+        false
+    }
+}
+
+/// Whether an error says that there is nothing at a path.
+pub(crate) fn is_absence(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidInput)
+}
+
+/// Writes everything, in as few calls as possible.
+pub(crate) fn write_all(fs: &dyn FileSystem, file: &mut File, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match fs.write(file, bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(n) => bytes = &bytes[n..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Creates a folder and those above it that are missing.
+pub(crate) fn create_folders(fs: &dyn FileSystem, folder: &Path, visibility: Visibility) -> io::Result<()> {
+    let missing: Vec<&Path> =
+        folder.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()).collect();
+    for folder in missing.into_iter().rev() {
+        match fs.create_folder(folder, visibility) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
+            made => made?,
+        }
+    }
+    Ok(())
+}
+
+/// The file system of this machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Disk;
+
+impl FileSystem for Disk {
+    fn create_new(&self, path: &Path, visibility: Visibility) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create_new(true);
+        #[cfg(unix)]
+        if visibility == Visibility::Private {
+            fs_err::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        }
+        #[cfg(not(unix))]
+        let _ = visibility;
+        Ok(options.open(path)?.into_parts().0)
+    }
+
+    fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<usize> {
+        file.write(bytes)
+    }
+
+    fn truncate(&self, file: &File, length: u64) -> io::Result<()> {
+        file.set_len(length)
+    }
+
+    fn sync(&self, file: &File) -> io::Result<()> {
+        file.sync_all()
+    }
+
+    #[cfg(unix)]
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        fs_err::File::open(folder)?.sync_all()
+    }
+
+    #[cfg(not(unix))]
+    fn sync_folder(&self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs_err::rename(from, to)
+    }
+
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        // `tempfile` has the one call of each system that does this.
+        let from = tempfile::TempPath::try_from_path(from)?;
+        from.persist_noclobber(to).map_err(|failed| {
+            let error = io::Error::new(
+                failed.error.kind(),
+                format!("failed to create {}: {}", to.display(), failed.error),
+            );
+            // The file keeps its name; dropping the guard would remove it.
+            let _ = failed.path.keep();
+            error
+        })
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs_err::hard_link(from, to)
+    }
+
+    #[cfg(unix)]
+    fn symlink(&self, target: &Path, path: &Path) -> io::Result<()> {
+        fs_err::os::unix::fs::symlink(target, path)
+    }
+
+    #[cfg(not(unix))]
+    fn symlink(&self, _: &Path, _: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        fs_err::remove_file(path)
+    }
+
+    fn create_folder(&self, path: &Path, visibility: Visibility) -> io::Result<()> {
+        let mut builder = std::fs::DirBuilder::new();
+        #[cfg(unix)]
+        if visibility == Visibility::Private {
+            std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        }
+        #[cfg(not(unix))]
+        let _ = visibility;
+        builder.create(path).map_err(|error| {
+            io::Error::new(error.kind(), format!("failed to create {}: {error}", path.display()))
+        })
+    }
+
+    fn remove_folder(&self, path: &Path) -> io::Result<()> {
+        fs_err::remove_dir(path)
+    }
+
+    fn set_permissions(&self, file: &File, permissions: Permissions) -> io::Result<()> {
+        file.set_permissions(permissions)
+    }
+
+    fn set_modified(&self, path: &Path, time: SystemTime) -> io::Result<()> {
+        File::options().append(true).open(path)?.set_modified(time)
+    }
+
+    fn pause(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
+
+    #[cfg(target_os = "linux")]
+    fn is_written_elsewhere(&self, path: &Path) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        let Ok(file) = fs_err::metadata(path) else { return false };
+        let own = std::process::id().to_string();
+        let entries = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
+        let is_process = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit()) && name != own;
+        entries(Path::new("/proc"))
+            .filter(|entry| entry.file_name().to_str().is_some_and(is_process))
+            .flat_map(|process| entries(&process.path().join("fd")).map(move |open| (process.path(), open)))
+            .any(|(process, open)| {
+                let is_it = std::fs::metadata(open.path())
+                    .is_ok_and(|open| (open.dev(), open.ino()) == (file.dev(), file.ino()));
+                is_it && {
+                    let info = std::fs::read_to_string(process.join("fdinfo").join(open.file_name()));
+                    let info = info.unwrap_or_default();
+                    let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+                    // The last octal digit has the access mode: 0 is for reading only.
+                    flags.is_some_and(|flags| !flags.trim().ends_with(['0', '4']))
+                }
+            })
+    }
+}

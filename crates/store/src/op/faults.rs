@@ -1,0 +1,718 @@
+//! Every call to the file system fails once: while an operation is done, undone and redone, alone and beside another
+//! program that writes to the same logs. Nothing that anybody wrote may be lost, and an undo, a redo or another run
+//! must come to the right end.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::Permissions;
+use std::io::{Cursor, Write};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use super::*;
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    /// The process ends: this call and all later ones do nothing.
+    Stop,
+    /// This call fails with an error of the system.
+    Error(i32),
+    /// A write lets half of the bytes through, and the next one finds the disk full.
+    Short,
+}
+
+const ENOSPC: i32 = 28;
+const EIO: i32 = 5;
+
+/// How another program writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Writing {
+    /// It opens the log for every line, and makes it if it is not there.
+    Reopening,
+    /// It keeps the log open.
+    Holding,
+}
+
+/// Another program, which appends a line between two calls.
+#[derive(Debug)]
+struct Writer {
+    log: PathBuf,
+    held: Option<File>,
+    /// The first call before which it writes, and how many lines.
+    from: usize,
+    limit: usize,
+    written: Vec<String>,
+}
+
+impl Writer {
+    fn before_call(&mut self, call: usize) {
+        if call < self.from || self.written.len() >= self.limit {
+            return;
+        }
+        let line = format!("{{\"by\":\"another program\",\"n\":{}}}\n", self.written.len());
+        match &mut self.held {
+            Some(held) => held.write_all(line.as_bytes()).unwrap(),
+            None => {
+                let opened = std::fs::OpenOptions::new().append(true).create(true).open(&self.log);
+                // Where the folder is gone, it cannot write.
+                let Ok(mut file) = opened else { return };
+                file.write_all(line.as_bytes()).unwrap();
+            }
+        }
+        self.written.push(line);
+    }
+}
+
+#[derive(Debug, Default)]
+struct Plan {
+    calls: usize,
+    writing_calls: usize,
+    fault: Option<(usize, Fault)>,
+    is_stopped: bool,
+    is_full: bool,
+    refusals: usize,
+    crosses_devices: bool,
+    has_no_links: bool,
+    writer: Option<Writer>,
+}
+
+/// The file system, with a fault at a chosen call.
+#[derive(Debug, Default)]
+struct FaultyDisk(Mutex<Plan>);
+
+impl FaultyDisk {
+    fn plan(&self) -> std::sync::MutexGuard<'_, Plan> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn before_reading(&self) {
+        let mut plan = self.plan();
+        plan.calls += 1;
+        let call = plan.calls;
+        // Where the disk is full, nobody can write.
+        if !plan.is_stopped
+            && !plan.is_full
+            && let Some(writer) = &mut plan.writer
+        {
+            writer.before_call(call);
+        }
+    }
+
+    /// Whether the call is to be half done.
+    fn before_writing(&self) -> io::Result<bool> {
+        self.before_reading();
+        let mut plan = self.plan();
+        if plan.is_stopped {
+            return Err(io::Error::other("the process has ended"));
+        }
+        let n = plan.writing_calls;
+        plan.writing_calls += 1;
+        match plan.fault {
+            Some((at, Fault::Stop)) if at == n => {
+                plan.is_stopped = true;
+                Err(io::Error::other("the process has ended"))
+            }
+            Some((at, Fault::Error(errno))) if at == n => Err(io::Error::from_raw_os_error(errno)),
+            Some((at, Fault::Short)) if at == n => {
+                plan.is_full = true;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Whether a call that cannot be half done fails instead.
+    fn whole(&self) -> io::Result<()> {
+        if self.before_writing()? {
+            self.plan().is_full = false;
+            return Err(io::Error::from_raw_os_error(ENOSPC));
+        }
+        Ok(())
+    }
+}
+
+impl FileSystem for FaultyDisk {
+    fn open(&self, path: &Path) -> io::Result<File> {
+        self.before_reading();
+        Disk.open(path)
+    }
+
+    fn open_append(&self, path: &Path) -> io::Result<File> {
+        self.before_reading();
+        Disk.open_append(path)
+    }
+
+    fn metadata(&self, path: &Path) -> io::Result<Option<std::fs::Metadata>> {
+        self.before_reading();
+        Disk.metadata(path)
+    }
+
+    fn create_new(&self, path: &Path, visibility: Visibility) -> io::Result<File> {
+        self.whole()?;
+        Disk.create_new(path, visibility)
+    }
+
+    fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<usize> {
+        let half = self.before_writing()?;
+        let mut plan = self.plan();
+        if !half && plan.is_full {
+            // Until something is removed, or somebody else made room.
+            plan.is_full = plan.refusals == 0;
+            plan.refusals += 1;
+            return Err(io::Error::from_raw_os_error(ENOSPC));
+        }
+        drop(plan);
+        Disk.write(file, if half { &bytes[..bytes.len() / 2] } else { bytes })
+    }
+
+    fn truncate(&self, file: &File, length: u64) -> io::Result<()> {
+        self.whole()?;
+        Disk.truncate(file, length)?;
+        self.plan().is_full = false;
+        Ok(())
+    }
+
+    fn sync(&self, _: &File) -> io::Result<()> {
+        // The machine does not lose power in these tests, so nothing has to reach the disk.
+        self.whole()
+    }
+
+    fn sync_folder(&self, _: &Path) -> io::Result<()> {
+        self.whole()
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.whole()?;
+        if self.plan().crosses_devices && from.parent() != to.parent() {
+            return Err(io::ErrorKind::CrossesDevices.into());
+        }
+        Disk.rename(from, to)
+    }
+
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.whole()?;
+        Disk.rename_new(from, to)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.whole()?;
+        if self.plan().has_no_links {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        Disk.link(from, to)
+    }
+
+    fn symlink(&self, target: &Path, path: &Path) -> io::Result<()> {
+        self.whole()?;
+        Disk.symlink(target, path)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.whole()?;
+        Disk.remove_file(path)?;
+        self.plan().is_full = false;
+        Ok(())
+    }
+
+    fn create_folder(&self, path: &Path, visibility: Visibility) -> io::Result<()> {
+        self.whole()?;
+        Disk.create_folder(path, visibility)
+    }
+
+    fn remove_folder(&self, path: &Path) -> io::Result<()> {
+        self.whole()?;
+        Disk.remove_folder(path)
+    }
+
+    fn set_permissions(&self, file: &File, permissions: Permissions) -> io::Result<()> {
+        self.whole()?;
+        Disk.set_permissions(file, permissions)
+    }
+
+    fn set_modified(&self, path: &Path, time: SystemTime) -> io::Result<()> {
+        self.whole()?;
+        Disk.set_modified(path, time)
+    }
+
+    fn pause(&self, _: Duration) {
+        // Time passes, and the other program goes on.
+        self.before_reading();
+    }
+}
+
+/// What an operation does to one file.
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    path: &'static str,
+    kind: FileKind,
+    before: Option<&'static str>,
+    after: After,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum After {
+    Content(&'static str),
+    Appended(&'static str),
+    Moved(&'static str, &'static str),
+    Gone,
+}
+
+const fn log(path: &'static str, before: Option<&'static str>, after: After) -> Change {
+    Change { path, kind: FileKind::Log, before, after }
+}
+
+const fn plain(path: &'static str, before: Option<&'static str>, after: After) -> Change {
+    Change { path, kind: FileKind::Plain, before, after }
+}
+
+const LOG: &str = "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n";
+const TORN: &str = "{\"n\":1}\n{\"n\":2";
+const SHORTER: &str = "{\"n\":1}\n";
+const LONGER: &str = "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n{\"m\":4}\n";
+const OTHER: &str = "{\"m\":1}\n{\"m\":2}\n";
+const LINE: &str = "{\"title\":\"t\"}";
+
+/// The operations. The log that another program writes to comes first.
+const OPERATIONS: &[(&str, &[Change])] = &[
+    ("create", &[log("p/s.jsonl", None, After::Content(LOG))]),
+    ("replace", &[log("p/s.jsonl", Some(LOG), After::Content(OTHER))]),
+    ("replace by less", &[log("p/s.jsonl", Some(LOG), After::Content(SHORTER))]),
+    ("replace by more", &[log("p/s.jsonl", Some(LOG), After::Content(LONGER))]),
+    ("replace torn", &[log("p/s.jsonl", Some(TORN), After::Content(OTHER))]),
+    ("append", &[log("p/s.jsonl", Some(LOG), After::Appended(LINE))]),
+    ("append to torn", &[log("p/s.jsonl", Some(TORN), After::Appended(LINE))]),
+    ("remove", &[log("p/s.jsonl", Some(LOG), After::Gone)]),
+    ("move", &[log("p/s.jsonl", Some(LOG), After::Moved("q/s.jsonl", OTHER))]),
+    (
+        "move with side files",
+        &[
+            log("p/s.jsonl", Some(LOG), After::Moved("q/s.jsonl", OTHER)),
+            plain("p/s/x.json", Some("{}"), After::Moved("q/s/x.json", "{1}")),
+            log("p/s/a.jsonl", Some(LOG), After::Moved("q/s/a.jsonl", SHORTER)),
+        ],
+    ),
+    (
+        "delete with side files",
+        &[
+            log("p/s.jsonl", Some(LOG), After::Gone),
+            plain("p/s/x.json", Some("{}"), After::Gone),
+            plain("h/s/1@v1", Some("fn main() {}"), After::Gone),
+        ],
+    ),
+    (
+        "clone with side files",
+        &[
+            plain("p/c/x.json", None, After::Content("{}")),
+            log("p/c/a.jsonl", None, After::Content(LOG)),
+            log("p/c.jsonl", None, After::Content(LOG)),
+        ],
+    ),
+    (
+        "restore",
+        &[
+            plain("w/a.rs", None, After::Content("a\n")),
+            plain("w/b.rs", Some("b\n"), After::Content("B\n")),
+            plain("w/c.rs", Some("c\n"), After::Gone),
+            plain("w/d/e.rs", None, After::Content("")),
+            plain("w/f.rs", Some(""), After::Content("f\n")),
+            plain("w/g/h/i.rs", None, After::Content("i\n")),
+        ],
+    ),
+    (
+        "mixed",
+        &[
+            log("p/s.jsonl", Some(LOG), After::Content(OTHER)),
+            log("p/s/a.jsonl", Some(LOG), After::Appended(LINE)),
+            plain("p/s/made/deep.txt", None, After::Content("made")),
+            plain("p/s/gone.txt", Some("kept"), After::Gone),
+        ],
+    ),
+];
+
+/// A folder with the files of an operation.
+struct World {
+    dir: tempfile::TempDir,
+    disk: Arc<FaultyDisk>,
+    operations: Operations,
+    changes: &'static [Change],
+    written: Vec<String>,
+    is_cut: bool,
+}
+
+/// Which of the faults and other programs a run has.
+#[derive(Clone, Copy, Debug)]
+struct Conditions {
+    fault: Option<(usize, Fault)>,
+    writer: Option<(Writing, usize, usize)>,
+    crosses_devices: bool,
+    has_no_links: bool,
+}
+
+const NOTHING: Conditions =
+    Conditions { fault: None, writer: None, crosses_devices: false, has_no_links: false };
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Do,
+    Undo,
+    Redo,
+}
+
+impl World {
+    fn new(changes: &'static [Change]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Arc::new(FaultyDisk::default());
+        let operations =
+            Operations { dir: dir.path().join("state/operations"), fs: Arc::clone(&disk) as Arc<_> };
+        std::fs::create_dir_all(dir.path().join("state/operations")).unwrap();
+        let world = Self { dir, disk, operations, changes, written: Vec::new(), is_cut: false };
+        for change in changes {
+            // The folder of the first log is there, so that another program can write.
+            std::fs::create_dir_all(world.at(changes[0].path).parent().unwrap()).unwrap();
+            if let Some(before) = change.before {
+                let path = world.at(change.path);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, before).unwrap();
+            }
+        }
+        world
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn steps(&self) -> Vec<Step<'static>> {
+        let step = |change: &Change| {
+            let read = FileDigest::of(change.before.unwrap_or_default().as_bytes());
+            let content = |text: &'static str| Box::new(Cursor::new(text));
+            let action = match (change.before, change.after) {
+                (None, After::Content(text)) => {
+                    Action::Create { content: content(text), visibility: Visibility::Private }
+                }
+                (_, After::Content(text)) => Action::Replace { read, content: content(text) },
+                (_, After::Appended(line)) => Action::Append { read, lines: vec![line.to_owned()] },
+                (_, After::Moved(to, text)) => Action::Move { read, to: self.at(to), content: content(text) },
+                (_, After::Gone) => Action::Remove,
+            };
+            Step { path: self.at(change.path), kind: change.kind, action }
+        };
+        self.changes.iter().map(step).collect()
+    }
+
+    fn perform(&mut self, phase: Phase, conditions: Conditions) -> Result<(), OpError> {
+        let log = self.changes[0];
+        let mut path = self.at(log.path);
+        if let (After::Moved(to, _), Phase::Undo) = (log.after, phase) {
+            path = self.at(to);
+        }
+        let writer = conditions.writer.filter(|_| log.kind == FileKind::Log).map(|(writing, from, limit)| {
+            let open = || std::fs::OpenOptions::new().append(true).open(&path).ok();
+            Writer {
+                held: if writing == Writing::Holding { open() } else { None },
+                log: path.clone(),
+                from,
+                limit,
+                written: Vec::new(),
+            }
+        });
+        // A program cannot keep a file open that does not exist.
+        let writer = writer.filter(|writer| {
+            writer.held.is_some() || matches!(conditions.writer, Some((Writing::Reopening, ..)))
+        });
+        *self.disk.plan() = Plan {
+            fault: conditions.fault,
+            crosses_devices: conditions.crosses_devices,
+            has_no_links: conditions.has_no_links,
+            writer,
+            ..Plan::default()
+        };
+        let result = match phase {
+            Phase::Do => self.operations.apply(receipt("a"), self.steps()).map(drop),
+            Phase::Undo => self
+                .operations
+                .find("last")
+                .and_then(|receipt| self.operations.undo(&receipt, true).map(drop)),
+            Phase::Redo => self
+                .operations
+                .find_undone("a")
+                .and_then(|receipt| self.operations.redo(&receipt, true).map(drop)),
+        };
+        let writer = self.disk.plan().writer.take();
+        self.written.extend(writer.into_iter().flat_map(|writer| writer.written));
+        *self.disk.plan() = Plan { crosses_devices: conditions.crosses_devices, ..Plan::default() };
+        result
+    }
+
+    fn files(&self) -> BTreeMap<String, String> {
+        let mut found = BTreeMap::new();
+        let mut folders = vec![self.dir.path().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap().flatten() {
+                if entry.path().is_dir() {
+                    folders.push(entry.path());
+                } else {
+                    let name =
+                        entry.path().strip_prefix(self.dir.path()).unwrap().to_string_lossy().into_owned();
+                    found.insert(name, std::fs::read_to_string(entry.path()).unwrap());
+                }
+            }
+        }
+        found
+    }
+
+    /// Everything that was there before or that another program wrote is in a file or in a receipt.
+    fn check_nothing_lost(&self) {
+        let files = self.files();
+        for change in self.changes {
+            if let Some(before) = change.before {
+                assert!(files.values().any(|text| text.starts_with(before)), "{}: {files:#?}", change.path);
+            }
+        }
+        for line in &self.written {
+            assert!(files.values().any(|text| text.contains(line)), "lost: {line} in {files:#?}");
+        }
+    }
+
+    /// Every file has the version of a side, with the lines of the other program, each once.
+    fn check(&self, side: Side) {
+        let files = self.files();
+        let mut lines: HashMap<&str, usize> = HashMap::new();
+        let mut expected: BTreeMap<&str, Vec<u8>> = BTreeMap::new();
+        let mut may_be_in_receipt = false;
+        let (mut first_before, mut first_after) = (String::new(), String::new());
+        for change in self.changes {
+            let (before, after) = (change.before, change.after);
+            let appended;
+            let version = match (side, after) {
+                (Side::Before, _) => before.map(|text| (change.path, text)),
+                (Side::After, After::Content(text)) => Some((change.path, text)),
+                (Side::After, After::Moved(to, text)) => Some((to, text)),
+                (Side::After, After::Gone) => {
+                    may_be_in_receipt |= change.kind == FileKind::Log;
+                    // A log that has lines of another program is not removed again by a redo.
+                    let text = before.unwrap_or_default();
+                    let is_left = files.get(change.path).is_some_and(|now| now.starts_with(text));
+                    (is_left && change.kind == FileKind::Log && !self.written.is_empty())
+                        .then_some((change.path, text))
+                }
+                (Side::After, After::Appended(line)) => {
+                    let before = before.unwrap();
+                    let newline = if before.ends_with('\n') { "" } else { "\n" };
+                    appended = format!("{before}{newline}{line}\n");
+                    // The other program may have been quicker.
+                    let now = files.get(change.path).unwrap();
+                    assert!(now.starts_with(before) && now.contains(&format!("\n{line}\n")), "{now}");
+                    let rest = now[before.len()..].replacen(&format!("{line}\n"), "", 1);
+                    first_before.push_str(&rest);
+                    drop(appended);
+                    continue;
+                }
+            };
+            if let Some((path, text)) = version {
+                expected.insert(path, text.as_bytes().to_vec());
+            }
+        }
+        for (name, text) in &files {
+            assert!(!name.contains(".threadline-"), "{name} is left in {files:#?}");
+            if name.starts_with("state/") {
+                continue;
+            }
+            let rest = match expected.remove(&**name) {
+                Some(version) => {
+                    let version = String::from_utf8(version).unwrap();
+                    assert!(text.starts_with(&version), "{name} has another version: {files:#?}");
+                    &text[version.len()..]
+                }
+                None if self.changes.iter().any(|change| {
+                    matches!(change.after, After::Appended(_)) && side == Side::After && change.path == name
+                }) =>
+                {
+                    continue;
+                }
+                None => text,
+            };
+            first_after.push_str(rest);
+        }
+        assert!(expected.is_empty(), "missing: {expected:?} in {files:#?}");
+        let rest = first_before + "\n" + &first_after;
+        if self.is_cut {
+            // A full disk let half a line through, and the other program wrote behind it before it could be taken
+            // back: all its bytes are there, behind ours.
+            for line in &self.written {
+                let kept = files.iter().any(|(name, text)| name.starts_with("state/") && text.contains(line));
+                assert!(rest.contains(line) || (may_be_in_receipt && kept), "{line} in {files:#?}");
+            }
+            return;
+        }
+        for line in rest.lines().filter(|line| !line.is_empty()) {
+            *lines.entry(line).or_default() += 1;
+        }
+        for line in &self.written {
+            let n = lines.remove(line.trim_end()).unwrap_or(0);
+            let kept = files.iter().any(|(name, text)| name.starts_with("state/") && text.contains(line));
+            assert!(n == 1 || (may_be_in_receipt && n == 0 && kept), "{n} times {line} in {files:#?}");
+        }
+        assert!(lines.is_empty(), "{lines:?} is too much in {files:#?}");
+    }
+
+    /// After a run that may have failed: nothing is lost, and undo, redo and another run come to the right end.
+    fn check_ends(&mut self, failed: bool) {
+        self.check_nothing_lost();
+        let has_receipt = !self.operations.list().found.is_empty();
+        // A log that another program continued or made is not the operation's alone, and is left as it is.
+        let is_theirs = self.changes[0].before.is_none() && !self.written.is_empty();
+        if is_theirs {
+            if has_receipt {
+                let _ = self.perform(Phase::Undo, NOTHING);
+                self.check_nothing_lost();
+            }
+            return;
+        }
+        if !has_receipt {
+            assert!(failed);
+            self.check(Side::Before);
+            // The log may have grown, so the same plan holds.
+            self.perform(Phase::Do, NOTHING).unwrap();
+            self.check(Side::After);
+        }
+        let state = self.operations.find("a").unwrap().state;
+        if state == State::Begun {
+            assert!(matches!(self.operations.find("last"), Err(OpError::NoSuch { .. })));
+            let receipt = self.operations.find("a").unwrap();
+            assert_eq!(self.operations.undo(&receipt, false).unwrap().files, 0);
+            self.check(Side::Before);
+            self.perform(Phase::Do, NOTHING).unwrap();
+        }
+        // From wherever it is, both ways.
+        if state == State::Undone || failed && self.written.len() % 2 == 1 {
+            let redone = self.perform(Phase::Redo, NOTHING);
+            assert!(
+                redone.is_ok() || matches!(redone, Err(OpError::AlreadyDone { .. })),
+                "redo from {state:?}: {redone:?}"
+            );
+            self.check(Side::After);
+        }
+        for _ in 0..2 {
+            let undone = self.perform(Phase::Undo, NOTHING);
+            assert!(undone.is_ok(), "undo from {state:?}: {undone:?}");
+            self.check(Side::Before);
+            self.perform(Phase::Redo, NOTHING).unwrap();
+            self.check(Side::After);
+        }
+        self.check_nothing_lost();
+    }
+}
+
+fn receipt(id: &str) -> Receipt {
+    super::tests::receipt(id)
+}
+
+/// Runs an operation up to a phase without faults, and that phase with them.
+fn run(changes: &'static [Change], phase: Phase, conditions: Conditions) {
+    let mut world = World::new(changes);
+    let before = match phase {
+        Phase::Do => &[][..],
+        Phase::Undo => &[Phase::Do],
+        Phase::Redo => &[Phase::Do, Phase::Undo],
+    };
+    for phase in before {
+        world.perform(*phase, Conditions { fault: None, writer: None, ..conditions }).unwrap();
+    }
+    let result = world.perform(phase, conditions);
+    world.is_cut = matches!(conditions.fault, Some((_, Fault::Short))) && !world.written.is_empty();
+    world.check_ends(result.is_err());
+}
+
+/// How many calls that write a phase makes.
+fn count(changes: &'static [Change], phase: Phase, conditions: Conditions) -> (usize, usize) {
+    let mut world = World::new(changes);
+    let phases = [Phase::Do, Phase::Undo, Phase::Redo];
+    for earlier in phases.iter().take_while(|earlier| **earlier != phase) {
+        world.perform(*earlier, Conditions { writer: None, ..conditions }).unwrap();
+    }
+    *world.disk.plan() = Plan { crosses_devices: conditions.crosses_devices, ..Plan::default() };
+    let result = match phase {
+        Phase::Do => world.operations.apply(receipt("a"), world.steps()).map(drop),
+        Phase::Undo => world.operations.undo(&receipt("a"), true).map(drop),
+        Phase::Redo => world.operations.redo(&receipt("a"), true).map(drop),
+    };
+    result.unwrap();
+    let plan = world.disk.plan();
+    (plan.calls, plan.writing_calls)
+}
+
+/// Every operation, in every phase, with a fault at every call that writes. In debug builds only a part of the
+/// combinations is tried.
+#[test]
+fn nothing_is_lost_wherever_it_stops() {
+    let faults = [Fault::Stop, Fault::Error(ENOSPC), Fault::Error(EIO), Fault::Short];
+    let writers = [None, Some(Writing::Reopening), Some(Writing::Holding)];
+    let mut combinations = Vec::new();
+    for (name, changes) in OPERATIONS {
+        for phase in [Phase::Do, Phase::Undo, Phase::Redo] {
+            for crosses_devices in [false, true] {
+                let conditions = Conditions { crosses_devices, ..NOTHING };
+                let (calls, writing_calls) = count(changes, phase, conditions);
+                for writing in writers {
+                    if writing.is_some() && changes[0].kind == FileKind::Plain {
+                        continue;
+                    }
+                    // The other program would complete a line that the operation removes, which is refused.
+                    if writing.is_some() && *name == "replace torn" {
+                        continue;
+                    }
+                    // A file on another file system can only be copied and removed: what a program writes to it
+                    // after it was quiet is lost.
+                    if writing == Some(Writing::Holding) && crosses_devices {
+                        continue;
+                    }
+                    for fault in faults {
+                        for at in 0..writing_calls + usize::from(writing.is_some()) * 4 {
+                            // From the first call on, and around the fault.
+                            for from in [0, calls / 3, calls * 2 / 3] {
+                                if writing.is_none() && from > 0 {
+                                    continue;
+                                }
+                                let writer = writing.map(|writing| (writing, from, 40));
+                                let conditions =
+                                    Conditions { fault: Some((at, fault)), writer, ..conditions };
+                                combinations.push((*name, *changes, phase, conditions));
+                                if writing.is_none() {
+                                    let conditions = Conditions { has_no_links: true, ..conditions };
+                                    combinations.push((*name, *changes, phase, conditions));
+                                }
+                            }
+                        }
+                    }
+                    // One line at a time, between any two calls, without a fault.
+                    for from in 0..calls {
+                        let writer = writing.map(|writing| (writing, from, 1));
+                        combinations.push((*name, *changes, phase, Conditions { writer, ..conditions }));
+                    }
+                }
+            }
+        }
+    }
+    let all = combinations.len();
+    let wanted = if cfg!(debug_assertions) { 600 } else { all };
+    // An odd step visits all kinds of faults.
+    let step = (all / wanted).max(1) | 1;
+    let mut runs = 0;
+    let mut failures = Vec::new();
+    for (name, changes, phase, conditions) in combinations.into_iter().step_by(step) {
+        runs += 1;
+        if let Err(panic) = std::panic::catch_unwind(|| run(changes, phase, conditions)) {
+            let text = panic.downcast_ref::<String>().cloned().unwrap_or_default();
+            failures.push(format!("{name}, {phase:?}, {conditions:?}: {text}"));
+        }
+    }
+    println!("{runs} of {all} combinations of faults and other programs were run");
+    assert!(runs >= 300);
+    assert!(
+        failures.is_empty(),
+        "{} of {runs} failed: {}",
+        failures.len(),
+        failures[..failures.len().min(5)].join("\n")
+    );
+}

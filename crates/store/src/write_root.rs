@@ -1,0 +1,221 @@
+//! The folder that files of a session may be written below.
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use crate::home::Home;
+use crate::project::folder_matches;
+use crate::session_file::SessionFile;
+
+/// A folder that files may be written below.
+///
+/// A log names the files that its session changed, and anybody may have written the log. So a file is written or
+/// removed only below a folder that does not come from the log alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WriteRoot {
+    path: PathBuf,
+}
+
+/// Where the person is, which a log cannot say.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// The current directory.
+    pub current_dir: Option<PathBuf>,
+    /// The person's home directory.
+    pub home_dir: Option<PathBuf>,
+    /// The folders that Claude Code keeps its sessions in.
+    pub homes: Vec<Home>,
+}
+
+/// Folders at the root of a system that hold no projects.
+const SYSTEM: &[&str] =
+    &["bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "run", "sbin", "sys", "usr"];
+
+impl WriteRoot {
+    /// A folder that the person named; it need not exist.
+    pub fn named(dir: &Path) -> io::Result<Self> {
+        let dir = std::path::absolute(dir)?;
+        let resolved = resolve(&normalized(&dir));
+        resolved.map(|path| Self { path }).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::NotFound, format!("cannot resolve {}", dir.display()))
+        })
+    }
+
+    /// The directory that a session worked in, as its log says, or why it is not to be trusted.
+    ///
+    /// It must exist, and must not be the root, the home directory, a folder above that, or inside a folder of
+    /// Claude Code. The person must be in it; or the log must be in the folder that Claude Code has for it, and
+    /// then it must be neither a folder of the system nor a hidden one of the person.
+    pub fn of_session(
+        dir: &str,
+        session: &SessionFile,
+        surroundings: &Surroundings,
+    ) -> Result<Self, &'static str> {
+        let named = Path::new(dir);
+        if !named.is_absolute() {
+            return Err("it is not an absolute path here");
+        }
+        let Ok(path) = fs_err::canonicalize(named) else { return Err("it does not exist") };
+        if !path.is_dir() {
+            return Err("it is not a directory");
+        }
+        if path.parent().is_none() {
+            return Err("it is the root of the file system");
+        }
+        let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let home_dir = surroundings.home_dir.as_deref().map(real);
+        if home_dir.as_ref().is_some_and(|home| home.starts_with(&path)) {
+            return Err("it is your home directory, or contains it");
+        }
+        if surroundings.homes.iter().any(|home| {
+            let home = real(home.root());
+            path.starts_with(&home) || home.starts_with(&path)
+        }) {
+            return Err("it contains the sessions of Claude Code, or is one of their folders");
+        }
+        if surroundings.current_dir.as_deref().map(real).is_some_and(|current| current.starts_with(&path)) {
+            return Ok(Self { path });
+        }
+        if !session.folder.as_deref().is_some_and(|folder| folder_matches(folder, dir)) {
+            return Err("the log is not in the folder that Claude Code has for it, and you are not in it");
+        }
+        let first = path.components().find_map(|part| match part {
+            Component::Normal(name) => name.to_str(),
+            _ => None,
+        });
+        if first.is_some_and(|first| SYSTEM.contains(&first)) {
+            return Err("it is a folder of the system, and you are not in it");
+        }
+        let below_home = home_dir.as_ref().and_then(|home| path.strip_prefix(home).ok());
+        let is_hidden = |part: Component<'_>| part.as_os_str().to_string_lossy().starts_with('.');
+        if below_home.is_some_and(|below| below.components().any(is_hidden)) {
+            return Err("it is a hidden folder, and you are not in it");
+        }
+        Ok(Self { path })
+    }
+
+    /// The folder, links resolved.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether a file of this name is below the folder, links resolved. A name with `..` is not.
+    pub fn contains(&self, path: &Path) -> bool {
+        resolve(path).is_some_and(|path| path != self.path && path.starts_with(&self.path))
+    }
+}
+
+/// A path without `..`, as far as that can be said from the name.
+fn normalized(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(out.pop()),
+            part => out.push(part),
+        }
+    }
+    out
+}
+
+/// The path with the links of what exists of it resolved; `None` if that cannot be done.
+fn resolve(path: &Path) -> Option<PathBuf> {
+    if !path.is_absolute() || path.components().any(|part| part == Component::ParentDir) {
+        return None;
+    }
+    let exists = |path: &&Path| std::fs::symlink_metadata(path).is_ok();
+    let existing = path.ancestors().find(exists)?;
+    let rest = path.strip_prefix(existing).ok()?;
+    let real = fs_err::canonicalize(existing).ok()?;
+    Some(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::project::encode_project;
+
+    struct World {
+        dir: tempfile::TempDir,
+        surroundings: Surroundings,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let me = dir.path().join("me");
+            for name in ["work/loom/src", ".ssh", ".claude/projects", "other"] {
+                fs_err::create_dir_all(me.join(name)).unwrap();
+            }
+            let surroundings = Surroundings {
+                current_dir: Some(me.join("other")),
+                homes: vec![Home::new(me.join(".claude"))],
+                home_dir: Some(me),
+            };
+            Self { dir, surroundings }
+        }
+
+        fn at(&self, name: &str) -> String {
+            self.dir.path().join(name).to_str().unwrap().to_owned()
+        }
+
+        fn root(&self, dir: &str, folder: &str) -> Result<WriteRoot, &'static str> {
+            let log = self.dir.path().join("me/.claude/projects").join(folder).join("s.jsonl");
+            WriteRoot::of_session(dir, &SessionFile::at(log), &self.surroundings)
+        }
+    }
+
+    #[test]
+    fn a_directory_that_only_a_log_names_is_not_trusted() {
+        let mut world = World::new();
+        let loom = world.at("me/work/loom");
+        assert!(world.root(&loom, &encode_project(&loom)).is_ok());
+        for (dir, folder, why) in [
+            (loom.clone(), "-elsewhere".to_owned(), "not in the folder"),
+            (world.at("me"), encode_project(&world.at("me")), "home directory"),
+            (world.at(""), encode_project(&world.at("")), "home directory"),
+            ("/".to_owned(), "-".to_owned(), "root of the file system"),
+            (world.at("me/.ssh"), encode_project(&world.at("me/.ssh")), "hidden"),
+            (world.at("me/.claude"), encode_project(&world.at("me/.claude")), "sessions of Claude Code"),
+            (world.at("me/.claude/projects"), encode_project(&world.at("me/.claude/projects")), "sessions"),
+            (world.at("me/nowhere"), encode_project(&world.at("me/nowhere")), "does not exist"),
+            ("/etc".to_owned(), "-etc".to_owned(), "of the system"),
+            ("C:\\\\x".to_owned(), "C--x".to_owned(), "not an absolute path"),
+        ] {
+            let refused = world.root(&dir, &folder).unwrap_err();
+            assert!(refused.contains(why), "{dir}: {refused}");
+        }
+        // Whoever is in the project says so by being there.
+        world.surroundings.current_dir = Some(world.at("me/work/loom/src").into());
+        assert!(world.root(&loom, "-elsewhere").is_ok());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_path_leads_out_by_its_name_or_by_a_link() {
+        let world = World::new();
+        let loom = world.at("me/work/loom");
+        let link = |target: &str, name: &str| {
+            fs_err::os::unix::fs::symlink(target, world.at(&format!("me/work/loom/{name}"))).unwrap();
+        };
+        link("../../.ssh", "ssh");
+        link("src", "in");
+        link("/nonexistent/file", "dangling");
+        let root = WriteRoot::named(Path::new(&loom)).unwrap();
+        for (name, inside) in [
+            ("a.rs", true),
+            ("src/new/deep.rs", true),
+            ("in/x.rs", true),
+            ("", false),
+            ("../x", false),
+            ("src/../../x", false),
+            ("ssh/authorized_keys", false),
+            ("dangling", false),
+        ] {
+            assert_eq!(root.contains(&Path::new(&loom).join(name)), inside, "{name}");
+        }
+        assert!(!root.contains(Path::new(&world.at("me/.ssh/config"))));
+        assert!(!root.contains(Path::new("relative")));
+        let unmade = WriteRoot::named(Path::new(&world.at("me/other/out/../new"))).unwrap();
+        assert!(unmade.contains(Path::new(&world.at("me/other/new/a"))));
+    }
+}
