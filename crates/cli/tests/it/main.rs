@@ -23,5 +23,6 @@ mod run;
 mod search;
 mod serve;
 mod show;
+mod stress;
 mod trace;
 mod usage;

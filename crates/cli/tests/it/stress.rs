@@ -1,0 +1,195 @@
+//! The real binary, killed at any moment and beside a program that writes to the same log: nothing is lost.
+//!
+//! A few trials by default; `THREADLINE_STRESS=1000` sets another number.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::edit::{World, files, full};
+
+fn trials() -> usize {
+    #[expect(clippy::disallowed_methods, reason = "how long a test runs is not the program's business")]
+    let wanted = std::env::var("THREADLINE_STRESS").ok();
+    wanted.and_then(|n| n.parse().ok()).unwrap_or(8)
+}
+
+/// Numbers that jump about, the same in every run.
+fn scattered(i: usize) -> usize {
+    let mixed = (i as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 33) as usize
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Writing {
+    Reopening,
+    Holding,
+}
+
+/// Writes a line every few milliseconds until told to stop. Returns the lines.
+fn write_lines(log: &Path, mut held: Option<File>, ended: &AtomicBool) -> Vec<String> {
+    let open = || OpenOptions::new().append(true).create(true).open(log);
+    let mut lines = Vec::new();
+    let mut after = 0;
+    // A program that keeps the log open and never pauses keeps an edit from ending, so this one does.
+    while after < 3 && (held.is_none() || lines.len() < 30) {
+        after += usize::from(ended.load(Ordering::Relaxed));
+        let line = format!("{{\"type\":\"mode\",\"n\":{}}}\n", lines.len());
+        let written = match &mut held {
+            Some(held) => held.write_all(line.as_bytes()),
+            None => open().and_then(|mut file| file.write_all(line.as_bytes())),
+        };
+        // The folder of a log that was moved away may be gone.
+        if written.is_ok() {
+            lines.push(line);
+        }
+        std::thread::sleep(Duration::from_millis(4));
+    }
+    lines
+}
+
+fn texts(dir: &Path, into: &mut Vec<(PathBuf, String)>) {
+    for entry in fs::read_dir(dir).unwrap().flatten() {
+        if entry.path().is_dir() {
+            texts(&entry.path(), into);
+        } else {
+            into.push((entry.path(), String::from_utf8_lossy(&fs::read(entry.path()).unwrap()).into_owned()));
+        }
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn nothing_is_lost_beside_a_program_that_writes() {
+    let n_trials = trials();
+    let (mut n_lines, mut n_kept) = (0, 0);
+    for i in 0..n_trials {
+        let world = World::new();
+        let id = full(&world);
+        let log = world.home.root().join(format!("projects/-home-ada-loom/{id}.jsonl"));
+        let moved = world.home.root().join(format!("projects/-srv-loom/{id}.jsonl"));
+        let writing = if i % 2 == 0 { Writing::Reopening } else { Writing::Holding };
+        let strip = &["edit", "strip", &id, "--tools", "--in-place", "--apply", "--force"][..];
+        let relocate = &["edit", "move", &id, "--cwd", "/srv/loom", "--apply", "--force"][..];
+        let delete = &["edit", "delete", &id, "--apply", "--force"][..];
+        let (before, command, written): (&[&[&str]], &[&str], &Path) = match i / 2 % 7 {
+            0 => (&[], strip, &log),
+            1 => (&[strip], &["op", "undo"], &log),
+            2 => (&[strip, &["op", "undo"]], &["op", "redo"], &log),
+            3 => (&[], relocate, &log),
+            4 => (&[relocate], &["op", "undo"], &moved),
+            5 => (&[], delete, &log),
+            _ => (&[], &["edit", "title", &id, "T", "--apply", "--force"], &log),
+        };
+        for command in before {
+            assert_eq!(world.run(command).code, 0, "{command:?}");
+        }
+        let ended = AtomicBool::new(false);
+        let lines = std::thread::scope(|scope| {
+            // A program that keeps the log open has opened it before it is moved away.
+            let open = || OpenOptions::new().append(true).open(written).unwrap();
+            let held = (writing == Writing::Holding).then(open);
+            let writer = scope.spawn(|| write_lines(written, held, &ended));
+            // At another moment in every trial.
+            std::thread::sleep(Duration::from_millis((scattered(i) % 12) as u64));
+            let run = world.run(command);
+            ended.store(true, Ordering::Relaxed);
+            assert!(run.code == 0 || run.err.contains("has changed since it was read"), "{command:?}: {run}");
+            writer.join().unwrap()
+        });
+        n_lines += lines.len();
+        let mut found = Vec::new();
+        texts(world.home.root(), &mut found);
+        let live = found.len();
+        texts(world.state.path(), &mut found);
+        for line in &lines {
+            let n = found[..live].iter().map(|(_, text)| text.matches(&**line).count()).sum::<usize>();
+            // A deleted log is in the receipt; so is what comes from a program that keeps the log open and was
+            // silent for long.
+            let may_be_kept = command == delete || writing == Writing::Holding;
+            let is_kept = may_be_kept && found[live..].iter().any(|(_, text)| text.contains(&**line));
+            n_kept += usize::from(n == 0 && command != delete);
+            assert!(n == 1 || n == 0 && is_kept, "trial {i}, {writing:?}, {command:?}: {n} times {line}");
+        }
+        let left = found[..live].iter().find(|(path, _)| path.to_string_lossy().contains(".threadline-"));
+        assert!(left.is_none(), "trial {i}, {command:?}: {left:?} is left");
+    }
+    println!(
+        "{n_trials} trials beside a program that wrote {n_lines} lines, {n_kept} of them only in receipts"
+    );
+}
+
+#[test]
+#[cfg(unix)]
+fn whenever_it_is_killed_undo_or_redo_come_to_the_right_end() {
+    let n_trials = trials();
+    let (mut changed, mut unchanged) = (0, 0);
+    let mut durations = [Duration::from_millis(60); 14];
+    for i in 0..n_trials {
+        let world = World::new();
+        let id = full(&world);
+        let edits: [&[&str]; 7] = [
+            &["edit", "strip", &id, "--tools", "--in-place", "--apply"],
+            &["edit", "clone", &id, "--apply"],
+            &["edit", "move", &id, "--cwd", "/srv/loom", "--apply"],
+            &["edit", "delete", &id, "--apply"],
+            &["edit", "title", &id, "T", "--apply"],
+            &["op", "undo"],
+            &["op", "redo"],
+        ];
+        let kind = i % 14;
+        let edit = edits[kind % 5];
+        let before = files(&world);
+        // A third of the kills meet an edit, the others an undo or a redo of it.
+        let (prepare, command, back): (&[&[&str]], &[&str], &[&str]) = match kind {
+            0..5 => (&[], edit, &["op", "undo"]),
+            5..10 => (&[edit], &["op", "undo"], &["op", "redo"]),
+            _ => (&[edit, &["op", "undo"]], &["op", "redo"], &["op", "undo"]),
+        };
+        for command in prepare {
+            assert_eq!(world.run(command).code, 0, "{command:?}");
+        }
+        let expected = if prepare.is_empty() { before.clone() } else { files(&world) };
+        let part = (scattered(i) % 1000) as f64 / 1000.0;
+        let begin = Instant::now();
+        let mut child = world.command(command).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(durations[kind].mul_f64(part));
+        let is_ended = child.try_wait().unwrap().is_some();
+        let _ = child.kill();
+        child.wait().unwrap();
+        if is_ended {
+            durations[kind] = begin.elapsed().mul_f64(1.1);
+        } else {
+            durations[kind] = durations[kind].mul_f64(1.02);
+        }
+        if files(&world) == expected {
+            unchanged += 1
+        } else {
+            changed += 1
+        }
+        let log = world.run(&["op", "log", "--json"]).json_lines();
+        let state = log.first().map(|receipt| receipt["state"].as_str().unwrap().to_owned());
+        let is_back = match (back[1], state.as_deref()) {
+            (_, None) => true,
+            ("undo", Some("undone" | "begun")) | ("redo", Some("done")) => true,
+            _ => {
+                let receipt = log[0]["id"].as_str().unwrap().to_owned();
+                let run = world.run(&["op", back[1], &receipt]);
+                assert_eq!(run.code, 0, "trial {i}: {command:?} was {state:?}: {run}");
+                true
+            }
+        };
+        assert!(is_back);
+        if state.as_deref() == Some("begun") {
+            // Nothing is blocked by it, and the next operation cleans up.
+            assert_eq!(world.run(&["edit", "tag", &id, "t", "--apply"]).code, 0);
+            assert_eq!(world.run(&["op", "undo"]).code, 0);
+        }
+        let now = files(&world);
+        assert!(now == expected, "trial {i}: {command:?} was {state:?}, then {back:?}");
+    }
+    println!("{n_trials} kills: {changed} times files had changed, {unchanged} times not yet");
+}
