@@ -298,7 +298,8 @@ pub(crate) fn write(
     Ok(Some(receipt.id))
 }
 
-/// The folder that the files belong in: the one that the person named, or the session's own if it can be trusted.
+/// The folder that the files belong in: the one that the person named, or the session's own if it can be
+/// trusted.
 pub(crate) fn root(
     cx: &Context,
     session: &SessionFile,

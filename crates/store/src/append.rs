@@ -44,7 +44,8 @@ pub struct Appended {
 /// quicker than we are, so this is far more than patience; it only ends what would never end.
 pub(crate) const ATTEMPTS: usize = 1000;
 
-/// Appends `lines`, given without newlines, in a single write under a lock: all of them or, on a disk that is full, none.
+/// Appends `lines`, given without newlines, in a single write under a lock: all of them or, on a disk that is
+/// full, none.
 ///
 /// A file that is gone stays gone. With `expect`, a file that was replaced, cut or rewritten since is
 /// left alone; one that has only grown is fine.
@@ -68,7 +69,8 @@ pub fn append<L: AsRef<[u8]>>(
 #[derive(Debug)]
 pub(crate) struct PartialWrite {
     pub(crate) error: io::Error,
-    /// The part that is in the file and could not be taken back, because another program has written behind it.
+    /// The part that is in the file and could not be taken back, because another program has written behind
+    /// it.
     pub(crate) left: Option<(u64, u64)>,
 }
 
@@ -96,10 +98,11 @@ pub(crate) fn write_lines(
     Ok(Appended { byte_offset: start + u64::from(closed_torn_line), closed_torn_line })
 }
 
-/// Writes the rest of a write that was cut short, or takes back the part that was written. Returns where it begins.
+/// Writes the rest of a write that was cut short, or takes back the part that was written. Returns where it
+/// begins.
 ///
-/// A file that other programs write to is cut only while the disk is full, when they cannot write to it either.
-/// Otherwise the part stays, and the caller is told.
+/// A file that other programs write to is cut only while the disk is full, when they cannot write to it
+/// either. Otherwise the part stays, and the caller is told.
 fn complete(fs: &dyn FileSystem, file: &mut File, bytes: &[u8], written: usize) -> Result<u64, PartialWrite> {
     // The system leaves the position behind what it wrote, wherever the end of the file was.
     let end = file.stream_position()?;

@@ -19,8 +19,8 @@ pub enum Visibility {
 
 /// The calls that an operation makes to the file system.
 ///
-/// [`Disk`] performs them. Tests wrap it to stop after any call, to fail with a chosen error, to write only a part,
-/// and to let another program write between two calls.
+/// [`Disk`] performs them. Tests wrap it to stop after any call, to fail with a chosen error, to write only a
+/// part, and to let another program write between two calls.
 pub(crate) trait FileSystem: fmt::Debug + Send + Sync {
     /// Opens a file for reading.
     fn open(&self, path: &Path) -> io::Result<File> {

@@ -1,10 +1,10 @@
 //! Where logs live: find, glance, follow, append, replace. The only crate that writes session files.
 //!
-//! A [`Store`] is one or more homes such as `~/.claude`. It lists [`SessionFile`]s, takes a quick
-//! [`Glance`] at each, and [finds](Store::find) the one a person means. A [`Follower`] reads a file
-//! while it grows, and [`read_log`] a whole one on all cores. Logs are written in two ways only: [`append`]
-//! adds whole lines, and [`Operations`] swap whole files; nothing is ever cut off or overwritten in place. Operations
-//! keep a [`Receipt`] of each change, so that it can be undone and redone.
+//! A [`Store`] is one or more homes such as `~/.claude`. It lists [`SessionFile`]s, takes a quick [`Glance`]
+//! at each, and [finds](Store::find) the one a person means. A [`Follower`] reads a file while it grows, and
+//! [`read_log`] a whole one on all cores. Logs are written in two ways only: [`append`] adds whole lines, and
+//! [`Operations`] swap whole files; nothing is ever cut off or overwritten in place. Operations keep a
+//! [`Receipt`] of each change, so that it can be undone and redone.
 //!
 //! The caller says where the homes are: nothing here reads the environment or the clock.
 //!

@@ -1,12 +1,12 @@
 //! Operations: changes to files that leave a receipt and can be undone and redone.
 //!
-//! Each operation has a folder of its own with `receipt.json` and the versions of files that are not in place. The
-//! receipt is on disk before anything is changed, with the digest of every new file, and a file takes its name only
-//! when it is whole. Whenever the process ends, each file is either the old or the new one, and
-//! [`Operations::undo`] and [`Operations::redo`] bring all of them to the same version.
+//! Each operation has a folder of its own with `receipt.json` and the versions of files that are not in
+//! place. The receipt is on disk before anything is changed, with the digest of every new file, and a file
+//! takes its name only when it is whole. Whenever the process ends, each file is either the old or the new
+//! one, and [`Operations::undo`] and [`Operations::redo`] bring all of them to the same version.
 //!
-//! Other programs may append to logs at any time. Lines that they add are kept in every version, and a file that
-//! an operation made is removed only if it is byte for byte what the operation wrote.
+//! Other programs may append to logs at any time. Lines that they add are kept in every version, and a file
+//! that an operation made is removed only if it is byte for byte what the operation wrote.
 
 mod digest;
 mod execute;
@@ -270,8 +270,8 @@ impl Operations {
         listing
     }
 
-    /// The receipt with this id, or the beginning of it; `last` is the newest that changed something and is not
-    /// undone.
+    /// The receipt with this id, or the beginning of it; `last` is the newest that changed something and is
+    /// not undone.
     pub fn find(&self, id: &str) -> Result<Receipt, OpError> {
         let counts = |receipt: &Receipt| !matches!(receipt.state, State::Undone | State::Begun);
         self.find_where(id, |found| found.into_iter().find(counts))
@@ -311,9 +311,9 @@ impl Operations {
 
     /// Does what `steps` say, in their order, and keeps a receipt of it.
     ///
-    /// `receipt` says who and what; its files, folders and state are filled in here. If something cannot be done,
-    /// what was done before it is undone and the receipt is removed ([`OpError::NotDone`]); if that fails too, the
-    /// receipt stays and can be undone or redone ([`OpError::Stopped`]).
+    /// `receipt` says who and what; its files, folders and state are filled in here. If something cannot be
+    /// done, what was done before it is undone and the receipt is removed ([`OpError::NotDone`]); if that
+    /// fails too, the receipt stays and can be undone or redone ([`OpError::Stopped`]).
     pub fn apply(&self, mut receipt: Receipt, steps: Vec<Step<'_>>) -> Result<Receipt, OpError> {
         for step in &steps {
             check_path(&step.path)?;
@@ -353,8 +353,8 @@ impl Operations {
     /// Brings back what was before the operation.
     ///
     /// Lines that other programs appended to logs stay. If a file has changed otherwise, nothing is done
-    /// ([`OpError::Changed`]), unless the operation's files are independent of each other or `partial` is set: then
-    /// that file is left as it is.
+    /// ([`OpError::Changed`]), unless the operation's files are independent of each other or `partial` is
+    /// set: then that file is left as it is.
     pub fn undo(&self, receipt: &Receipt, partial: bool) -> Result<Reversal, OpError> {
         self.reverse(receipt, Side::Before, partial)
     }
@@ -435,8 +435,8 @@ impl Operations {
         }
     }
 
-    /// Brings every file that can be to the version of a side. Files that have neither version are left; in the
-    /// first run that is an error.
+    /// Brings every file that can be to the version of a side. Files that have neither version are left; in
+    /// the first run that is an error.
     fn bring(
         &self,
         receipt: &mut Receipt,
@@ -498,8 +498,8 @@ impl Operations {
                     let mut kept = self.fs.create_new(&executor.lines(i), Visibility::Private)?;
                     write_all(&*self.fs, &mut kept, &lines)?;
                     self.fs.sync(&kept)?;
-                    // An undo has to write a new file beside the log. A folder where that cannot be done is found
-                    // out now, not when the lines are to be taken back.
+                    // An undo has to write a new file beside the log. A folder where that cannot be done is
+                    // found out now, not when the lines are to be taken back.
                     executor.probe(i, file)?;
                     file.length_after = file.length_before.map(|length| length + lines.len() as u64);
                 }
@@ -595,8 +595,9 @@ impl Operations {
         OpError::Stopped { id: receipt.id.clone(), source: Box::new(source), changed, unchanged }
     }
 
-    /// Finishes what interrupted operations left beside files: lines are brought over, and what was prepared for
-    /// operations that changed nothing is removed. A failure is left for the undo of that operation to report.
+    /// Finishes what interrupted operations left beside files: lines are brought over, and what was prepared
+    /// for operations that changed nothing is removed. A failure is left for the undo of that operation to
+    /// report.
     fn clean_up(&self) {
         for entry in fs_err::read_dir(&self.dir).into_iter().flatten().flatten() {
             // A folder without a receipt: the process ended before it was written, or after it was removed.

@@ -9,8 +9,8 @@ use crate::session_file::SessionFile;
 
 /// A folder that files may be written below.
 ///
-/// A log names the files that its session changed, and anybody may have written the log. So a file is written or
-/// removed only below a folder that does not come from the log alone.
+/// A log names the files that its session changed, and anybody may have written the log. So a file is written
+/// or removed only below a folder that does not come from the log alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteRoot {
     path: PathBuf,
@@ -43,9 +43,9 @@ impl WriteRoot {
 
     /// The directory that a session worked in, as its log says, or why it is not to be trusted.
     ///
-    /// It must exist, and must not be the root, the home directory, a folder above that, or inside a folder of
-    /// Claude Code. The person must be in it; or the log must be in the folder that Claude Code has for it, and
-    /// then it must be neither a folder of the system nor a hidden one of the person.
+    /// It must exist, and must not be the root, the home directory, a folder above that, or inside a folder
+    /// of Claude Code. The person must be in it; or the log must be in the folder that Claude Code has for
+    /// it, and then it must be neither a folder of the system nor a hidden one of the person.
     pub fn of_session(
         dir: &str,
         session: &SessionFile,

@@ -107,8 +107,8 @@ fn nothing_is_lost_beside_a_program_that_writes() {
         texts(world.state.path(), &mut found);
         for line in &lines {
             let n = found[..live].iter().map(|(_, text)| text.matches(&**line).count()).sum::<usize>();
-            // A deleted log is in the receipt; so is what comes from a program that keeps the log open and was
-            // silent for long.
+            // A deleted log is in the receipt; so is what comes from a program that keeps the log open and
+            // was silent for long.
             let may_be_kept = command == delete || writing == Writing::Holding;
             let is_kept = may_be_kept && found[live..].iter().any(|(_, text)| text.contains(&**line));
             n_kept += usize::from(n == 0 && command != delete);

@@ -1,8 +1,9 @@
 //! Changes files from one of their two versions to the other.
 //!
-//! Doing, undoing, redoing and rolling back are the same: each file of a receipt is brought to its version before
-//! or after the operation. What to do is decided from the files on disk alone, so an interrupted run is continued by
-//! running again. Three kinds of private files take part, all beside the file that they are for:
+//! Doing, undoing, redoing and rolling back are the same: each file of a receipt is brought to its version
+//! before or after the operation. What to do is decided from the files on disk alone, so an interrupted run
+//! is continued by running again. Three kinds of private files take part, all beside the file that they are
+//! for:
 //!
 //! - `.threadline-ID-N.new-after` (or `-before`): the *staged* content. It takes the file's name in one rename, so
 //!   while it exists that version has not been installed.
@@ -350,7 +351,8 @@ impl<'a> Executor<'a> {
         side: Side,
     ) -> Result<Option<Version<'r>>, OpError> {
         let Some(mut version) = version(file, side) else { return Ok(None) };
-        // The backup of a file that does not grow, and of one that was removed, is the previous version as a whole.
+        // The backup of a file that does not grow, and of one that was removed, is the previous version as a
+        // whole.
         let is_whole = file.action == FileAction::Remove || !file.grows || version.digest.is_none();
         if side == Side::Before && is_whole {
             let kept = FileDigest::read(&self.backup(i, file, Slot::Version(side)))?;
@@ -377,8 +379,8 @@ impl<'a> Executor<'a> {
 
     // Changing.
 
-    /// Brings a file whose status is [`Status::Ready`] to the version of `to`. The displaced file is pending until
-    /// [`Executor::settle`].
+    /// Brings a file whose status is [`Status::Ready`] to the version of `to`. The displaced file is pending
+    /// until [`Executor::settle`].
     pub(super) fn change(
         &mut self,
         i: usize,
@@ -430,8 +432,8 @@ impl<'a> Executor<'a> {
         Ok(())
     }
 
-    /// Gives the wanted content, with the lines that others added to the current one, the file's name. Returns how
-    /// far the current file is in the new one.
+    /// Gives the wanted content, with the lines that others added to the current one, the file's name.
+    /// Returns how far the current file is in the new one.
     fn install(
         &mut self,
         i: usize,
@@ -647,8 +649,8 @@ impl<'a> Executor<'a> {
         Ok(offset + n as u64)
     }
 
-    /// Appends the lines of `old` that are not in `heir`, comparing what follows their versions. Returns how far
-    /// `old` is carried.
+    /// Appends the lines of `old` that are not in `heir`, comparing what follows their versions. Returns how
+    /// far `old` is carried.
     fn carry_missing(&mut self, old: &Path, base: u64, heir: &Path, heir_base: u64) -> io::Result<u64> {
         let mut old = self.fs.open(old)?;
         let added = read_from(&mut old, base)?;
@@ -748,8 +750,9 @@ impl<'a> Executor<'a> {
         Ok(())
     }
 
-    /// Waits until nothing is written to the displaced files any more, brings their lines over, and moves them into
-    /// the operation's folder. Returns the files that were put back, because they turned out not to be ours alone.
+    /// Waits until nothing is written to the displaced files any more, brings their lines over, and moves
+    /// them into the operation's folder. Returns the files that were put back, because they turned out not to
+    /// be ours alone.
     pub(super) fn settle(&mut self, receipt: &mut Receipt) -> Result<Vec<ChangedFile>, OpError> {
         self.drain()?;
         let mut put_back = Vec::new();

@@ -1,6 +1,6 @@
-//! Every call to the file system fails once: while an operation is done, undone and redone, alone and beside another
-//! program that writes to the same logs. Nothing that anybody wrote may be lost, and an undo, a redo or another run
-//! must come to the right end.
+//! Every call to the file system fails once: while an operation is done, undone and redone, alone and beside
+//! another program that writes to the same logs. Nothing that anybody wrote may be lost, and an undo, a redo
+//! or another run must come to the right end.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::Permissions;
@@ -537,8 +537,8 @@ impl World {
         assert!(expected.is_empty(), "missing: {expected:?} in {files:#?}");
         let rest = first_before + "\n" + &first_after;
         if self.is_cut {
-            // A full disk let half a line through, and the other program wrote behind it before it could be taken
-            // back: all its bytes are there, behind ours.
+            // A full disk let half a line through, and the other program wrote behind it before it could be
+            // taken back: all its bytes are there, behind ours.
             for line in &self.written {
                 let kept = files.iter().any(|(name, text)| name.starts_with("state/") && text.contains(line));
                 assert!(rest.contains(line) || (may_be_in_receipt && kept), "{line} in {files:#?}");
@@ -556,7 +556,8 @@ impl World {
         assert!(lines.is_empty(), "{lines:?} is too much in {files:#?}");
     }
 
-    /// After a run that may have failed: nothing is lost, and undo, redo and another run come to the right end.
+    /// After a run that may have failed: nothing is lost, and undo, redo and another run come to the right
+    /// end.
     fn check_ends(&mut self, failed: bool) {
         self.check_nothing_lost();
         let has_receipt = !self.operations.list().found.is_empty();
@@ -642,8 +643,8 @@ fn count(changes: &'static [Change], phase: Phase, conditions: Conditions) -> (u
     (plan.calls, plan.writing_calls)
 }
 
-/// Every operation, in every phase, with a fault at every call that writes. In debug builds only a part of the
-/// combinations is tried.
+/// Every operation, in every phase, with a fault at every call that writes. In debug builds only a part of
+/// the combinations is tried.
 #[test]
 fn nothing_is_lost_wherever_it_stops() {
     let faults = [Fault::Stop, Fault::Error(ENOSPC), Fault::Error(EIO), Fault::Short];
@@ -662,8 +663,8 @@ fn nothing_is_lost_wherever_it_stops() {
                     if writing.is_some() && *name == "replace torn" {
                         continue;
                     }
-                    // A file on another file system can only be copied and removed: what a program writes to it
-                    // after it was quiet is lost.
+                    // A file on another file system can only be copied and removed: what a program writes to
+                    // it after it was quiet is lost.
                     if writing == Some(Writing::Holding) && crosses_devices {
                         continue;
                     }

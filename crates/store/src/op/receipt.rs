@@ -51,8 +51,8 @@ pub struct Receipt {
 
 /// How far an operation came.
 ///
-/// `begun` → `applying` → `done` ⇄ `undone`, through `undoing` and `redoing`. An operation that is found in one of
-/// the states in `-ing` was interrupted; it can be undone and redone.
+/// `begun` → `applying` → `done` ⇄ `undone`, through `undoing` and `redoing`. An operation that is found in
+/// one of the states in `-ing` was interrupted; it can be undone and redone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
