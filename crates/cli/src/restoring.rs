@@ -318,7 +318,7 @@ pub(crate) fn root(
         homes: cx.store.homes().to_vec(),
     };
     Ok(WriteRoot::of_session(dir, session, &surroundings)
-        .map_err(|why| format!("{} is not taken for the project: {why}", visible(dir))))
+        .map_err(|why| format!("{dir} is not taken for the project: {why}")))
 }
 
 /// What is known of a file.

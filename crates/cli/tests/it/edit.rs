@@ -182,12 +182,21 @@ fn of_a_linked_log_only_the_link_is_deleted_or_moved() {
     for args in [&["edit", "delete"][..], &["edit", "move", "--cwd", "/srv/loom"]] {
         let world = World::new();
         let path = world.home.session("loom", LOOM);
+        let before = read(&path);
+        let id = path.file_stem().unwrap().to_str().unwrap();
+        // A link out of the home is not followed, whatever is asked.
         let outside = tempfile::tempdir().unwrap();
         let log = outside.path().join("log.jsonl");
         std::fs::rename(&path, &log).unwrap();
         std::os::unix::fs::symlink(&log, &path).unwrap();
-        let before = read(&log);
-        let id = path.file_stem().unwrap().to_str().unwrap();
+        let run = world.run(&[args, &[id, "--apply"]].concat());
+        assert_eq!(run.code, 2, "{run}");
+        assert_eq!((read(&log), path.is_symlink()), (before.clone(), true));
+        // One inside it is.
+        std::fs::remove_file(&path).unwrap();
+        let log = world.home.root().join("log.jsonl");
+        std::fs::write(&log, &before).unwrap();
+        std::os::unix::fs::symlink(&log, &path).unwrap();
         let run = world.run(&[args, &[id, "--apply"]].concat());
         assert_eq!(run.code, 0, "{run}");
         assert!(!path.is_symlink(), "{args:?}");
