@@ -6,6 +6,7 @@
 //! Claude Code would send what is left with a signature that does not fit any more.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use rustc_hash::FxHashSet;
@@ -118,7 +119,7 @@ impl<'r> Redactor<'r> {
         if text.contains("[secret:") || text.contains("[personal:") {
             self.replacer.reserve(text);
         }
-        for found in self.rules.find(text) {
+        for found in self.rules.find_under(key, text) {
             hits.push(self.hit(&found, &text[found.range.clone()], at, key));
         }
     }
@@ -175,7 +176,7 @@ impl<'r> Redactor<'r> {
         let mut out = Vec::with_capacity(content.len());
         let mut changed = false;
         for chunk in content.utf8_chunks() {
-            match self.text(chunk.valid(), false) {
+            match self.text("", chunk.valid(), false) {
                 Some(clean) => {
                     changed = true;
                     out.extend(clean.bytes());
@@ -220,7 +221,7 @@ impl<'r> Redactor<'r> {
         let mut clean = Cleaned::default();
         let line = entry.text();
         if entry.kind() == Kind::Bad {
-            if let Some(text) = self.text(line, false) {
+            if let Some(text) = self.text("", line, false) {
                 clean.splices.push(Splice::new(0..line.len(), text));
             }
             return clean;
@@ -235,7 +236,7 @@ impl<'r> Redactor<'r> {
             if matches!(text.role, TextRole::Id | TextRole::Sealed) {
                 return;
             }
-            let Some(new) = self.text(text.inner, true) else { return };
+            let Some(new) = self.text(text.key, text.inner, true) else { return };
             let object = text.object.filter(|_| text.key == "thinking");
             match (object, text.array) {
                 (Some(object), Some(array)) if is_thought(line, object) => {
@@ -260,13 +261,14 @@ impl<'r> Redactor<'r> {
         clean
     }
 
-    /// A text without its secrets; nothing if it has none. With `escaped`, it stands between the quotes of a JSON string.
-    fn text(&mut self, text: &str, escaped: bool) -> Option<String> {
+    /// The value of `key` without its secrets; nothing if it has none. With `escaped`, it stands between the quotes of a
+    /// JSON string.
+    fn text(&mut self, key: &str, text: &str, escaped: bool) -> Option<String> {
         let mut clean: Option<String> = None;
         for _ in 0..ROUNDS {
             let now = clean.as_deref().unwrap_or(text);
             let decoded = if escaped { decode(now) } else { Cow::Borrowed(now) };
-            let edits = self.edits(&decoded);
+            let edits = self.edits(key, &decoded);
             if edits.is_empty() {
                 break;
             }
@@ -286,20 +288,23 @@ impl<'r> Redactor<'r> {
     }
 
     /// What is to be replaced in a text, in order: what the rules find, and what is known.
-    fn edits(&mut self, text: &str) -> Vec<(Range<usize>, String)> {
-        let mut edits: Vec<(Range<usize>, String)> = Vec::new();
-        let found = if self.only_known { Vec::new() } else { self.rules.find(text) };
+    fn edits(&mut self, key: &str, text: &str) -> Vec<(Range<usize>, String)> {
+        let mut edits: BTreeMap<usize, (Range<usize>, String)> = BTreeMap::new();
+        let found = if self.only_known { Vec::new() } else { self.rules.find_under(key, text) };
         for found in found {
             let name = self.replacer.name(&found, &text[found.range.clone()]).to_owned();
-            edits.push((found.range, name));
+            edits.insert(found.range.start, (found.range, name));
         }
         for (range, name) in self.known.iter().flat_map(|known| known.find(text)) {
-            if edits.iter().all(|(other, _)| other.end <= range.start || range.end <= other.start) {
-                edits.push((range, name.to_owned()));
+            let before = edits
+                .range(..=range.start)
+                .next_back()
+                .is_some_and(|(_, (other, _))| other.end > range.start);
+            if !before && edits.range(range.clone()).next().is_none() {
+                edits.insert(range.start, (range, name.to_owned()));
             }
         }
-        edits.sort_by_key(|(range, _)| range.start);
-        edits
+        edits.into_values().collect()
     }
 }
 

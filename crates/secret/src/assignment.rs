@@ -5,6 +5,9 @@
 
 use std::ops::Range;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
 use crate::alphabet::Alphabet;
 use crate::look;
 
@@ -31,6 +34,9 @@ pub(crate) static NAMES: &[&str] = &[
     "credential",
     "_key",
     "_auth",
+    "_pat",
+    "passcode",
+    "passkey",
 ];
 
 /// What follows in a name that is still the name of a secret: `SECRET_KEY_BASE`, `tokenValue`, `password2`.
@@ -76,6 +82,12 @@ const OTHERS: &[&str] = &[
 const LONGEST_NAME: usize = 64;
 const LONGEST_VALUE: usize = 512;
 
+/// Whether a key may be the name of a secret.
+pub(crate) fn is_name(key: &str) -> bool {
+    let lower = key.to_ascii_lowercase();
+    NAMES.iter().chain(&["cookie", "authorization"]).any(|name| lower.contains(name))
+}
+
 /// The value given to the name that holds the word at `at`, if it is a secret.
 pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
@@ -90,13 +102,22 @@ pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
             .take_while(|byte| Alphabet::Dotted.has(**byte))
             .count();
     let mut name = Name::new(&text[start..end], &text[at.clone()], &text[at.end..end], value.plain_equals)?;
-    // A part of a connection string: `User Id=sa;Password=…`.
-    name.is_env |= value.plain_equals && start > 0 && bytes[start - 1] == b';';
-    if value.by_space && !text[start..end].starts_with("--") {
+    // A part of a connection string or of an address: `User Id=sa;Password=…`, `?user=sa&password=…`.
+    name.is_env |= value.plain_equals && start > 0 && matches!(bytes[start - 1], b';' | b'&' | b'?');
+    let is_flag = text[start..end].starts_with("--");
+    // `ENV NAME value` of a Dockerfile, and what sets a variable elsewhere.
+    let is_set = value.by_space
+        && ["ENV ", "ARG ", "setenv ", "setx ", "set -x ", "set -gx ", "set -Ux "]
+            .iter()
+            .any(|word| text[..start].ends_with(word));
+    if value.by_space && !is_flag && !is_set {
         return None;
     }
+    name.is_env |= is_set || is_flag && name.is_password;
     let range = value.range(text)?;
-    name.takes(&text[range.clone()], value.is_quoted).then_some(range)
+    // Alone on the rest of its line, as in a file of settings.
+    let is_line = matches!(bytes.get(range.end), None | Some(b'\n' | b'\r')) && !value.by_space;
+    name.takes(&text[range.clone()], value.is_quoted, is_line).then_some(range)
 }
 
 fn name_run(bytes: &[u8]) -> usize {
@@ -138,6 +159,7 @@ fn value_start(bytes: &[u8], end: usize) -> Option<Value> {
     if closing.is_some() && get(at) == b']' {
         at += 1;
     }
+    let mut is_element = false;
     let before = at;
     at = skip(at);
     let spaced = at > before;
@@ -154,6 +176,7 @@ fn value_start(bytes: &[u8], end: usize) -> Option<Value> {
         }
         (b'>', _) if closing.is_none() && !spaced => {
             at += 1;
+            is_element = true;
             false
         }
         (b',', _) if closing.is_some() => {
@@ -170,7 +193,7 @@ fn value_start(bytes: &[u8], end: usize) -> Option<Value> {
     Some(Value {
         start,
         quote,
-        is_quoted: quote.is_some(),
+        is_quoted: quote.is_some() || is_element,
         plain_equals: plain_equals && closing.is_none() && !spaced,
         by_space,
     })
@@ -251,10 +274,17 @@ impl Name {
     }
 
     /// Whether such a value is a secret under this name.
-    fn takes(&self, value: &str, is_quoted: bool) -> bool {
+    fn takes(&self, value: &str, is_quoted: bool, is_line: bool) -> bool {
         let bytes = value.as_bytes();
         if value.len() < 8 || self.is_vague && !self.is_env {
             return false;
+        }
+        // A password that Google gives to a program: four times four letters.
+        if self.is_password && is_quoted && value.len() == 19 && value.split(' ').all(is_four_letters) {
+            return true;
+        }
+        if self.is_encoded(value) {
+            return true;
         }
         if bytes.iter().any(|byte| *byte <= b' ' || *byte >= 0x7F)
             || matches!(
@@ -267,8 +297,14 @@ impl Name {
             || ["sha1-", "sha256-", "sha384-", "sha512-", "sha256:", "arn:", "data:", "env:"]
                 .iter()
                 .any(|start| value.starts_with(start))
-            || look::is_stand_in(value)
             || look::is_weak(value)
+            || if self.is_password && self.is_env {
+                look::is_dummy(value)
+            } else if self.is_password && (is_quoted || is_line) {
+                look::is_dummy(value) || look::is_fixture(value)
+            } else {
+                look::is_stand_in(value)
+            }
         {
             return false;
         }
@@ -288,17 +324,37 @@ impl Name {
             let strong = has(u8::is_ascii_digit)
                 && has(u8::is_ascii_alphabetic)
                 && !look::is_wordy(bytes)
-                && !is_code(value);
+                && (!is_code(value) || look::is_varied(value));
             return if self.is_env {
-                mixed && !is_code(value)
+                mixed && (!is_code(value) || look::is_varied(value))
             } else {
-                is_quoted && strong || look::is_drawn(bytes) && !is_code(value)
+                is_quoted && strong
+                    || is_line && strong && look::is_varied(value)
+                    || look::is_drawn(bytes) && !is_code(value)
             };
         }
         let long_enough =
             if bytes.iter().all(u8::is_ascii_hexdigit) { value.len() >= 24 } else { value.len() >= 16 };
         long_enough && look::is_drawn(bytes) && !is_code(value)
     }
+
+    /// Whether a value is a password in base 64, as Kubernetes keeps them.
+    fn is_encoded(&self, value: &str) -> bool {
+        if self.is_vague || value.len() % 4 != 0 || !value.ends_with('=') && value.len() < 16 {
+            return false;
+        }
+        let Some(decoded) = STANDARD.decode(value).ok().and_then(|bytes| String::from_utf8(bytes).ok())
+        else {
+            return false;
+        };
+        decoded.len() >= 6
+            && decoded.bytes().all(|byte| (b'!'..0x7F).contains(&byte))
+            && look::is_password(&decoded)
+    }
+}
+
+fn is_four_letters(part: &str) -> bool {
+    part.len() == 4 && part.bytes().all(|byte| byte.is_ascii_lowercase()) && !look::is_wordy(part.as_bytes())
 }
 
 /// Names put together by dots or underscores, calls and places in lists are code.

@@ -3,9 +3,12 @@
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, MatchKind};
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use rustc_hash::FxHashMap;
 
 use crate::alphabet::Alphabet;
+use crate::disguise;
 
 /// Nothing shorter is looked for by itself: it may be a word like any other.
 const SHORTEST: usize = 8;
@@ -42,6 +45,13 @@ impl Known {
         if pieces.is_empty() {
             return None;
         }
+        // The same secret may be written in another way elsewhere.
+        let encoded =
+            pieces.iter().flat_map(|(secret, name)| encodings(secret).map(move |text| (text, *name)));
+        let encoded: Vec<(String, &str)> = encoded.collect();
+        for (text, name) in &encoded {
+            pieces.entry(text).or_insert(name);
+        }
         // In an order that does not change from run to run.
         let mut pieces: Vec<(&str, &str)> = pieces.into_iter().collect();
         pieces.sort_unstable();
@@ -52,8 +62,27 @@ impl Known {
         Some(Self { automaton, names: pieces.into_iter().map(|(_, name)| name.to_owned()).collect() })
     }
 
-    /// Where known secrets stand in a text, in order, with their names.
+    /// Where known secrets stand in a text, in order, with their names. Colours inside a secret do not hide it.
     pub fn find<'k>(&'k self, text: &str) -> Vec<(Range<usize>, &'k str)> {
+        let mut found = self.scan(text);
+        if memchr::memchr(0x1B, text.as_bytes()).is_some() {
+            disguise::views(text, |view| {
+                found.extend(
+                    self.scan(&view.text).into_iter().map(|(range, name)| (view.origin(&range), name)),
+                );
+            });
+            found.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
+            let mut end = 0;
+            found.retain(|(range, _)| {
+                let is_new = range.start >= end;
+                end = end.max(range.end);
+                is_new
+            });
+        }
+        found
+    }
+
+    fn scan<'k>(&'k self, text: &str) -> Vec<(Range<usize>, &'k str)> {
         let bytes = text.as_bytes();
         let alone = |range: &Range<usize>| {
             let word = |at: Option<usize>| {
@@ -65,4 +94,34 @@ impl Known {
             self.automaton.find_iter(text).map(|hit| (hit.range(), &*self.names[hit.pattern().as_usize()]));
         hits.filter(|(range, _)| alone(range)).collect()
     }
+}
+
+/// How a secret is written in base 64, in base 16, in an address and in JSON.
+///
+/// In base 64 it looks different behind one or two other bytes; there the first and the last characters are left out,
+/// for they depend on what stands beside it.
+fn encodings(secret: &str) -> impl Iterator<Item = String> {
+    let bytes = secret.as_bytes();
+    let mut all = vec![STANDARD.encode(bytes), STANDARD_NO_PAD.encode(bytes), URL_SAFE_NO_PAD.encode(bytes)];
+    for offset in 0..3_usize {
+        let mut shifted = vec![0; offset];
+        shifted.extend(bytes);
+        for text in [STANDARD_NO_PAD.encode(&shifted), URL_SAFE_NO_PAD.encode(&shifted)] {
+            let first = (offset * 8).div_ceil(6);
+            let last = shifted.len() * 8 / 6;
+            all.extend(text.get(first..last).filter(|text| text.len() >= SHORT).map(str::to_owned));
+        }
+    }
+    all.push(bytes.iter().map(|byte| format!("{byte:02x}")).collect());
+    all.push(bytes.iter().map(|byte| format!("{byte:02X}")).collect());
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
+    let escape =
+        |byte: &u8| if plain(*byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") };
+    let address: String = bytes.iter().map(escape).collect();
+    all.push(address.replace("%20", "+"));
+    all.push(bytes.iter().map(|byte| format!("%{byte:02X}")).collect());
+    all.push(secret.replace('\\', "\\\\").replace('"', "\\\""));
+    all.push(address);
+    all.retain(|text| text != secret);
+    all.into_iter()
 }

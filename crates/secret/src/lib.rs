@@ -27,12 +27,15 @@
 
 mod alphabet;
 mod assignment;
+mod command;
+mod disguise;
 mod form;
 mod known;
 mod look;
 mod mask;
 mod own;
 mod personal;
+mod phrase;
 mod replacer;
 mod rules;
 mod shape;

@@ -166,6 +166,85 @@ pub(crate) fn is_weak(password: &str) -> bool {
         || lower.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '!').len() <= 1
 }
 
+/// Words that only stand-ins hold, even among those that people put into passwords.
+const DUMMIES: &[&str] = &[
+    "example",
+    "sample",
+    "placeholder",
+    "your",
+    "change",
+    "dummy",
+    "fake",
+    "redacted",
+    "xxxx",
+    "****",
+    "....",
+    "todo",
+    "insert",
+    "replace",
+    "123456",
+    "qwerty",
+    "undefined",
+    "process.env",
+    "environ",
+    "mock",
+    "foobar",
+    "my-",
+    "my_",
+    "mypass",
+    "here",
+];
+
+/// Whether a password mixes kinds of characters as people do who are asked to: `Summer2024!`.
+pub(crate) fn is_varied(password: &str) -> bool {
+    let has = |kind: fn(&u8) -> bool| password.bytes().any(|byte| kind(&byte));
+    let sign =
+        |byte: u8| byte.is_ascii_punctuation() && !matches!(byte, b'_' | b'-' | b'.' | b'/' | b':' | b',');
+    let digit = has(u8::is_ascii_digit);
+    digit && has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase)
+        || digit && has(u8::is_ascii_alphabetic) && password.bytes().any(sign)
+}
+
+/// Whether a value stands in for a password. One that [is varied](is_varied) may hold `secret` and the like.
+pub(crate) fn is_dummy(password: &str) -> bool {
+    if is_weak(password) {
+        return true;
+    }
+    let lower = password.to_ascii_lowercase();
+    if is_varied(password) { DUMMIES.iter().any(|part| lower.contains(part)) } else { is_stand_in(password) }
+}
+
+/// Whether a password looks like one of a test: `TestPassword1!`.
+pub(crate) fn is_fixture(password: &str) -> bool {
+    let lower = password.to_ascii_lowercase();
+    [
+        "password", "passw0rd", "test", "demo", "admin", "user", "login", "token", "abc", "correct", "wrong",
+        "invalid",
+    ]
+    .iter()
+    .any(|part| lower.contains(part))
+}
+
+/// Whether a value is a password where a password must be, such as behind the flag of a program.
+pub(crate) fn is_password(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let has = |kind: fn(&u8) -> bool| bytes.iter().any(kind);
+    if value.len() < 5
+        || bytes.iter().any(|byte| *byte < b' ' || *byte >= 0x7F)
+        || matches!(bytes[0], b'$' | b'{' | b'<' | b'%' | b'[' | b'(' | b'~' | b'/' | b'.')
+        || ["${", "{{", "$(", "$env:", "://", "<", "[secret:", "..."].iter().any(|code| value.contains(code))
+        || is_dummy(value)
+    {
+        return false;
+    }
+    let mixed = has(u8::is_ascii_alphabetic) && (has(u8::is_ascii_digit) || has(u8::is_ascii_punctuation));
+    if value.contains(' ') {
+        return is_varied(value) && value.len() <= 40;
+    }
+    // Some letters and digits, or many letters that make no word.
+    mixed && !(is_wordy(bytes) && !has(u8::is_ascii_digit)) || value.len() >= 8 && !is_wordy(bytes)
+}
+
 /// Whether a value looks drawn by lot: letters and digits mixed, many of them, no words.
 pub(crate) fn is_drawn(value: &[u8]) -> bool {
     let value = value.strip_prefix(b"0x").unwrap_or(value);

@@ -6,7 +6,7 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use crate::known::Known;
-use crate::rules::{Found, Rules};
+use crate::rules::{Found, ROUNDS, Rules};
 
 /// Replaces secrets by names: the same name for the same secret, wherever it stands.
 ///
@@ -84,7 +84,7 @@ impl<'r> Replacer<'r> {
         }
         let mut clean = self.put(text, &found);
         // What is left may look like a secret only now; a round takes at least one more away.
-        for _ in 0..16 {
+        for _ in 0..ROUNDS {
             let more = rules.find(&clean);
             if more.is_empty() {
                 break;

@@ -1,5 +1,7 @@
 //! The table of rules, and the search by all of them at once.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
@@ -9,7 +11,7 @@ use crate::form::Form;
 use crate::own::{Allowed, Own, RuleError, parse_allowed, parse_rules};
 use crate::shape::{SHAPES, Shape};
 use crate::table::FORMS;
-use crate::{assignment, personal};
+use crate::{assignment, command, disguise, personal, phrase};
 
 /// Something that was found in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,12 +44,34 @@ pub struct Rules {
 /// Nothing shorter is found by the table: `a@b.co`.
 const SHORTEST: usize = 6;
 
+/// The longest value that is looked at together with its key.
+const LONGEST_MEMBER: usize = 4 << 10;
+
+/// How often a text is looked at again after something was replaced in it.
+pub(crate) const ROUNDS: usize = 16;
+
+/// How often encoded text is decoded again.
+const DEPTH: usize = 3;
+
+/// Words that announce the seed phrase of a wallet.
+const PHRASE_NAMES: &[&str] = &[
+    "mnemonic",
+    "seed phrase",
+    "seed_phrase",
+    "seedphrase",
+    "recovery phrase",
+    "secret phrase",
+    "backup phrase",
+];
+
 /// What is tried at an anchor.
 #[derive(Clone, Copy)]
 enum Try {
     Form(&'static Form),
     Shape(&'static Shape),
     Assignment,
+    Command,
+    Phrase,
     Email,
     User,
 }
@@ -78,6 +102,12 @@ impl Rules {
         }
         for name in assignment::NAMES {
             on(name, Try::Assignment);
+        }
+        for program in command::anchors() {
+            on(program, Try::Command);
+        }
+        for name in PHRASE_NAMES {
+            on(name, Try::Phrase);
         }
         if emails {
             on("@", Try::Email);
@@ -138,7 +168,7 @@ impl Rules {
     pub fn kinds(&self) -> Vec<&str> {
         let mut kinds: Vec<&str> =
             FORMS.iter().map(|form| form.kind).chain(SHAPES.iter().map(|shape| shape.kind)).collect();
-        kinds.push("assignment");
+        kinds.extend(["assignment", "seed-phrase"]);
         kinds.extend(self.own.iter().map(|own| own.kind.as_str()));
         kinds.sort_unstable();
         kinds.dedup();
@@ -147,16 +177,70 @@ impl Rules {
 
     /// Everything in a text, in order, none of it overlapping.
     ///
-    /// The text is decoded: what JSON, a form or an address escapes is not undone here.
+    /// Colours of a terminal inside a secret, the escapes of addresses and of JSON within the text, and base 64 and 16
+    /// are undone. What JSON escapes around the whole text is the caller's to decode.
     pub fn find(&self, text: &str) -> Vec<Found<'_>> {
         let mut found: Vec<(u8, Found<'_>)> = Vec::new();
+        self.collect(text, DEPTH, &mut found);
+        if found.is_empty() {
+            return Vec::new();
+        }
+        self.settle(text, found)
+    }
+
+    /// Everything in the value of a member of JSON. The key may give away what the value alone does not: a password.
+    pub fn find_under(&self, key: &str, text: &str) -> Vec<Found<'_>> {
+        let found = self.find(text);
+        if !found.is_empty() || !(8..=LONGEST_MEMBER).contains(&text.len()) || !assignment::is_name(key) {
+            return found;
+        }
+        let head = format!("\"{key}\": \"");
+        let found = self.find(&format!("{head}{text}\"")).into_iter();
+        let inside = found
+            .filter(|found| found.range.start >= head.len() && found.range.end <= head.len() + text.len());
+        inside
+            .map(|found| Found {
+                range: found.range.start - head.len()..found.range.end - head.len(),
+                ..found
+            })
+            .collect()
+    }
+
+    /// Finds everything in a text, as it stands and in disguise, in no order.
+    fn collect<'r>(&'r self, text: &str, depth: usize, found: &mut Vec<(u8, Found<'r>)>) {
         // Most strings of a log are shorter than anything in the table.
-        let hits = (text.len() >= SHORTEST).then(|| self.automaton.find_overlapping_iter(text));
-        for hit in hits.into_iter().flatten() {
+        if text.len() >= SHORTEST || !self.own.is_empty() {
+            self.scan(text, found);
+        }
+        if text.len() < SHORTEST || depth == 0 {
+            return;
+        }
+        disguise::views(text, |view| {
+            let mut inner = Vec::new();
+            self.scan(&view.text, &mut inner);
+            found.extend(inner.into_iter().map(|(rank, inner)| {
+                let range = view.origin(&inner.range);
+                (rank, Found { range, ..inner })
+            }));
+        });
+        disguise::encoded(text, |range, decoded| {
+            let mut inner = Vec::new();
+            self.collect(decoded, depth - 1, &mut inner);
+            // The whole run goes, for what is left of it could be decoded.
+            let first =
+                inner.into_iter().filter(|(_, found)| !found.is_personal).min_by_key(|(rank, _)| *rank);
+            found.extend(first.map(|(_, first)| (0, Found { range, ..first })));
+        });
+    }
+
+    /// Finds what stands in a text as it is.
+    fn scan<'r>(&'r self, text: &str, found: &mut Vec<(u8, Found<'r>)>) {
+        for hit in self.automaton.find_overlapping_iter(text) {
             for what in &self.anchors[hit.pattern().as_usize()] {
-                found.extend(self.try_at(*what, text, hit.range()));
+                self.try_at(*what, text, hit.range(), found);
             }
         }
+        phrase::find(text, |range| found.push(seed_phrase(range)));
         for own in &self.own {
             for hit in own.pattern.captures_iter(text) {
                 let Some(secret) = hit.get(1).or_else(|| hit.get(0)).filter(|secret| !secret.is_empty())
@@ -169,10 +253,32 @@ impl Rules {
                 ));
             }
         }
-        if found.is_empty() {
-            return Vec::new();
+    }
+
+    /// The text with the kind of each secret in its place, `[secret:github-token]`; borrowed if there is none.
+    ///
+    /// Personal data stays. Nothing is found in what comes back.
+    pub fn clean<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut clean = Cow::Borrowed(text);
+        // What is left may look like a secret only now; a round takes at least one more away.
+        for _ in 0..ROUNDS {
+            let found = self.find(&clean);
+            let mut next = String::new();
+            let mut from = 0;
+            for secret in found.into_iter().filter(|secret| !secret.is_personal) {
+                next.push_str(&clean[from..secret.range.start]);
+                next.push_str("[secret:");
+                next.push_str(secret.kind);
+                next.push(']');
+                from = secret.range.end;
+            }
+            if from == 0 {
+                break;
+            }
+            next.push_str(&clean[from..]);
+            clean = Cow::Owned(next);
         }
-        self.settle(text, found)
+        clean
     }
 
     /// Whether there is anything at all.
@@ -180,21 +286,38 @@ impl Rules {
         !self.find(text).is_empty()
     }
 
-    fn try_at(&self, what: Try, text: &str, at: Range<usize>) -> Option<(u8, Found<'_>)> {
-        let made =
-            |rank, range, kind, what, is_personal| Some((rank, Found { range, kind, what, is_personal }));
+    fn try_at<'r>(&'r self, what: Try, text: &str, at: Range<usize>, all: &mut Vec<(u8, Found<'r>)>) {
+        let mut add = |rank, range: Range<usize>, kind, what, is_personal| {
+            all.push((rank, Found { range, kind, what, is_personal }));
+        };
         match what {
             Try::Form(form) => {
-                let end = form.end(text.as_bytes(), at.start)?;
+                let Some(end) = form.end(text.as_bytes(), at.start) else { return };
                 // One that may be anybody's gives way to one that says whose it is.
-                made(if form.kind == "api-key" { 2 } else { 1 }, at.start..end, form.kind, form.what, false)
+                add(if form.kind == "api-key" { 2 } else { 1 }, at.start..end, form.kind, form.what, false);
             }
-            Try::Shape(shape) => made(1, shape.find(text, at)?, shape.kind, shape.what, false),
+            Try::Shape(shape) => {
+                shape.find(text, at, &mut |range| add(1, range, shape.kind, shape.what, false))
+            }
             Try::Assignment => {
-                made(3, assignment::find(text, at)?, "assignment", "a secret that is given a name", false)
+                if let Some(range) = assignment::find(text, at) {
+                    add(3, range, "assignment", "a secret that is given a name", false);
+                }
             }
-            Try::Email => made(4, personal::email(text, at)?, "email", "an address of mail", true),
-            Try::User => made(4, personal::user(text, at)?, "user", "the name of a person's home", true),
+            Try::Command => command::find(text, at, |range| {
+                add(2, range, "password", "a password on a command line", false);
+            }),
+            Try::Phrase => all.extend(phrase::announced(text, at).map(seed_phrase)),
+            Try::Email => {
+                if let Some(range) = personal::email(text, at) {
+                    add(4, range, "email", "an address of mail", true);
+                }
+            }
+            Try::User => {
+                if let Some(range) = personal::user(text, at) {
+                    add(4, range, "user", "the name of a person's home", true);
+                }
+            }
         }
     }
 
@@ -205,18 +328,22 @@ impl Rules {
             !is_placeholder(secret) && !self.allowed.iter().any(|allowed| allowed.takes(secret))
         });
         found.sort_by_key(|(rank, found)| (*rank, std::cmp::Reverse(found.range.len()), found.range.start));
-        let mut kept: Vec<Found<'r>> = Vec::new();
+        // By where they begin; none overlaps another.
+        let mut kept: BTreeMap<usize, Found<'r>> = BTreeMap::new();
         for (_, found) in found {
-            if kept
-                .iter()
-                .all(|kept| kept.range.end <= found.range.start || found.range.end <= kept.range.start)
-            {
-                kept.push(found);
+            let Range { start, end } = found.range;
+            let before = kept.range(..=start).next_back().is_some_and(|(_, kept)| kept.range.end > start);
+            let behind = kept.range(start..end).next().is_some();
+            if !before && !behind {
+                kept.insert(start, found);
             }
         }
-        kept.sort_by_key(|found| found.range.start);
-        kept
+        kept.into_values().collect()
     }
+}
+
+fn seed_phrase<'r>(range: Range<usize>) -> (u8, Found<'r>) {
+    (1, Found { range, kind: "seed-phrase", what: "the seed phrase of a wallet", is_personal: false })
 }
 
 /// Whether a text holds what a [`crate::Replacer`] leaves.

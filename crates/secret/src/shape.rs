@@ -25,10 +25,15 @@ pub(crate) enum Find {
     By(fn(&str, Range<usize>) -> Option<Range<usize>>),
     /// By a pattern at the beginning of the word that holds the anchor; its first group, if it has one, is the secret.
     Word(Alphabet, LazyLock<Regex>),
+    /// By looking at the text around the anchor, where there may be several secrets.
+    All(fn(&str, Range<usize>, &mut dyn FnMut(Range<usize>))),
 }
 
 /// The most that is looked at behind an anchor.
 const REACH: usize = 20_000;
+
+/// The most that is looked at where secrets are short.
+const NEAR: usize = 600;
 
 macro_rules! word {
     ($alphabet:ident, $pattern:literal) => {
@@ -41,7 +46,7 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).unwrap()
 }
 
-pub(crate) static SHAPES: [Shape; 27] = [
+pub(crate) static SHAPES: [Shape; 44] = [
     Shape {
         kind: "private-key",
         what: "a private key",
@@ -77,18 +82,11 @@ pub(crate) static SHAPES: [Shape; 27] = [
             r"(?i)^(?:proxy-)?authorization: (?:token|apikey|api-key|bot|ssws|key) ([A-Za-z0-9_.~+/=-]{20,})"
         ),
     },
-    Shape { kind: "password", what: "a password of curl", anchors: &["curl "], find: Find::By(curl) },
     Shape {
         kind: "password",
         what: "a password of a .netrc",
         anchors: &["machine "],
         find: word!(Url, r"^machine\s+\S+\s+login\s+\S+\s+password\s+([^\s\[]{6,})"),
-    },
-    Shape {
-        kind: "password",
-        what: "a password of sshpass",
-        anchors: &["sshpass "],
-        find: word!(Url, r#"^sshpass\s+-p\s*['"]?([^\s'"$\[]{4,})"#),
     },
     Shape {
         kind: "slack-webhook",
@@ -183,24 +181,168 @@ pub(crate) static SHAPES: [Shape; 27] = [
             r"^(\$argon2(?:id|i|d)\$v=[0-9]+\$[mtp=0-9,]+\$[A-Za-z0-9+/]{8,}\$[A-Za-z0-9+/]{16,})"
         ),
     },
+    Shape {
+        kind: "docker-auth",
+        what: "a login of a Docker registry",
+        anchors: &["\"auth", "'auth"],
+        find: Find::By(docker_auth),
+    },
+    Shape {
+        kind: "npm-token",
+        what: "a login of an npm registry",
+        anchors: &[":_authtoken", ":_password", ":_auth"],
+        find: word!(Hex, r#"(?i)^:_(?:authToken|password|auth)(?:\s*=\s*|\s+)["']?([A-Za-z0-9_.~+/=-]{8,})"#),
+    },
+    Shape { kind: "cookie", what: "a cookie", anchors: &["cookie"], find: Find::All(cookies) },
+    Shape {
+        kind: "url-key",
+        what: "a key in an address",
+        anchors: &[
+            "?key=",
+            "&key=",
+            "?sig=",
+            "&sig=",
+            "?signature=",
+            "&signature=",
+            "?auth=",
+            "&auth=",
+            "?code=",
+            "&code=",
+            "?sid=",
+            "&sid=",
+            "?session=",
+            "&session=",
+            "?hmac=",
+            "&hmac=",
+            "?subscription-key=",
+            "&subscription-key=",
+            "?appid=",
+            "&appid=",
+            "?jwt=",
+            "&jwt=",
+        ],
+        find: Find::By(url_key),
+    },
+    Shape {
+        kind: "password",
+        what: "a password of a .pgpass",
+        anchors: &[":5432:", ":5433:", ":5434:", ":5439:", ":6432:", ":*:"],
+        find: Find::By(pgpass),
+    },
+    Shape {
+        kind: "azure-devops-token",
+        what: "an Azure DevOps token",
+        anchors: &["azure", "devops", "_pat", "pat=", "pat:", "pat ", "visualstudio.com"],
+        find: Find::By(azure_token),
+    },
+    Shape {
+        kind: "password",
+        what: "a password on a command line",
+        anchors: &["pass:", "password:"],
+        find: Find::By(pass_source),
+    },
+    Shape {
+        kind: "password",
+        what: "a password in a statement",
+        anchors: &["identified by ", "with password ", "encrypted password ", "user password "],
+        find: word!(Hex, r#"(?i)^(?:identified by|(?:with|encrypted|user) password) ['"]([^'"\s]{5,})['"]"#),
+    },
+    Shape {
+        kind: "password",
+        what: "a password that is piped",
+        anchors: &["echo ", "printf "],
+        find: Find::By(piped),
+    },
+    Shape {
+        kind: "password",
+        what: "a password of PowerShell",
+        anchors: &["convertto-securestring ", "networkcredential("],
+        find: word!(
+            Hex,
+            r#"(?i)^(?:convertto-securestring (?:-string )?|networkcredential\(["'][^"']*["'],\s*)["']([^"'$]{5,})["']"#
+        ),
+    },
+    Shape {
+        kind: "kubernetes-secret",
+        what: "a value of a Kubernetes secret",
+        anchors: &["--from-literal"],
+        find: Find::By(literal),
+    },
+    Shape {
+        kind: "password",
+        what: "a secret that is configured",
+        anchors: &["configure set ", "config set ", "config:set ", "secret set ", "secrets set ", "env add "],
+        find: Find::By(configured),
+    },
+    Shape {
+        kind: "password",
+        what: "a password of htpasswd",
+        anchors: &["htpasswd "],
+        find: word!(Hex, r#"^htpasswd\s+-[A-Za-z]*b[A-Za-z]*\s+(?:-\S+\s+)*\S+\s+\S+\s+['"]?([^\s'"$]{5,})"#),
+    },
+    Shape {
+        kind: "password-hash",
+        what: "the hash of a password",
+        anchors: &["$apr1$", "$1$"],
+        find: word!(Hex, r"^(\$(?:apr1|1)\$[./A-Za-z0-9]{1,8}\$[./A-Za-z0-9]{22})(?:[^./A-Za-z0-9]|$)"),
+    },
+    Shape {
+        kind: "ansible-vault",
+        what: "a vault of Ansible",
+        anchors: &["$ansible_vault;"],
+        find: word!(Hex, r"^\$ANSIBLE_VAULT;[0-9.]+;[A-Z0-9]+(?:;[^\n\\]*)?((?:\s|\\[nr]|[0-9a-f]{16,})+)"),
+    },
+    Shape {
+        kind: "django-key",
+        what: "a secret key of Django",
+        anchors: &["django-insecure-"],
+        find: word!(Url, r#"^django-insecure-[^\s'"\\]{20,}"#),
+    },
+    Shape {
+        kind: "private-key",
+        what: "a private key",
+        anchors: &["---- begin ssh2 "],
+        find: word!(
+            Hex,
+            r"^---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----((?:\s|\\[nr]|[A-Za-z-]+: [^\n\\]*|[A-Za-z0-9+/=]{16,})+)"
+        ),
+    },
+    Shape {
+        kind: "authorization",
+        what: "an Authorization header",
+        anchors: &["signature="],
+        find: word!(Url, r#"(?i)^signature="?([0-9a-f]{64})(?:[^0-9a-f]|$)"#),
+    },
+    Shape {
+        kind: "sql-login",
+        what: "a password of sqlplus",
+        anchors: &["sqlplus ", "sqlldr ", "rman "],
+        find: word!(
+            Hex,
+            r#"^(?:sqlplus|sqlldr|rman)\s+(?:-\S+\s+)*['"]?[A-Za-z0-9_$]+/['"]?([^\s'"@/$]{5,})['"]?@"#
+        ),
+    },
 ];
 
 impl Shape {
-    /// The secret around the anchor at `at`.
-    pub(crate) fn find(&self, text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    /// Finds the secrets around the anchor at `at`.
+    pub(crate) fn find(&self, text: &str, at: Range<usize>, found: &mut dyn FnMut(Range<usize>)) {
         match &self.find {
-            Find::By(find) => find(text, at),
-            Find::Word(alphabet, regex) => {
-                let start = word_start(text, at.start, *alphabet);
-                let found = regex.captures(reach(text, start))?;
-                let secret = found.get(1).or_else(|| found.get(0))?;
-                let range = start + secret.start()..start + secret.end();
-                let token = text[range.clone()].as_bytes();
-                (look::distinct(token) >= 6 && token.iter().any(u8::is_ascii_digit)
-                    || self.kind == "password")
-                    .then_some(range)
-            }
+            Find::By(find) => find(text, at).into_iter().for_each(found),
+            Find::All(find) => find(text, at, found),
+            Find::Word(alphabet, regex) => self.word(text, at, *alphabet, regex).into_iter().for_each(found),
         }
+    }
+
+    fn word(&self, text: &str, at: Range<usize>, alphabet: Alphabet, regex: &Regex) -> Option<Range<usize>> {
+        let start = word_start(text, at.start, alphabet);
+        let found = regex.captures(reach(text, start))?;
+        let secret = found.get(1).or_else(|| found.get(0))?;
+        let range = start + secret.start()..start + secret.end();
+        let token = text[range.clone()].as_bytes();
+        (look::distinct(token) >= 6 && token.iter().any(u8::is_ascii_digit)
+            || self.kind == "password" && !look::is_dummy(&text[range.clone()]))
+        .then_some(range)
     }
 }
 
@@ -233,12 +375,15 @@ fn private_key(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     });
     let rest = reach(text, at.start);
     let head = HEAD.find(rest)?.end();
-    let end = rest[head..].find("-----END ").and_then(|end| {
-        let tail = &rest[head + end + 9..];
-        let rule = tail.find("-----").filter(|rule| *rule < 50)?;
-        Some(head + end + 9 + rule + 5)
+    // The next rule ends the key, whatever it says: what many headers cost stays in proportion.
+    let rule = rest[head..].find("-----").map(|rule| head + rule);
+    let closed = rule.filter(|rule| rest[*rule..].starts_with("-----END ")).and_then(|rule| {
+        let tail = &rest[rule + 9..];
+        let end = tail.find("-----").filter(|end| *end < 50)?;
+        Some(rule + 9 + end + 5)
     });
-    let end = end.or_else(|| Some(head + BODY.find(&rest[head..])?.end()))?;
+    let open = || Some(head + BODY.find(&rest[head..rule.unwrap_or(rest.len())])?.end());
+    let end = closed.or_else(open)?;
     let runs = rest.as_bytes()[head..end].split(|byte| !Alphabet::Base64.has(*byte) || *byte == b'=');
     let body: usize = runs
         .filter(|run| run.len() >= 16)
@@ -253,7 +398,7 @@ fn putty_key(text: &str, at: Range<usize>) -> Option<Range<usize>> {
         LazyLock::new(|| regex(r"^Private-Lines: [0-9]+((?:\s|\\[nr]|[A-Za-z0-9+/=]{20,})+)"));
     let rest = reach(text, at.start);
     let body = BODY.captures(rest)?.get(1)?;
-    (body.len() >= 60).then(|| at.start + body.start()..at.start + body.end())
+    (body.len() >= 40).then(|| at.start + body.start()..at.start + body.end())
 }
 
 /// Three or five parts of base 64, the first of them JSON that names an algorithm.
@@ -281,9 +426,10 @@ fn address(text: &str, at: Range<usize>) -> Option<Range<usize>> {
         byte <= b' ' || byte >= 0x7F || matches!(byte, b'"' | b'\'' | b'`' | b'<' | b'>' | b'\\' | b'|')
     };
     // A password may hold a slash, if it was not encoded; a path before the `@` means that there is none.
-    let length =
-        rest.iter().position(|byte| stop(*byte) || matches!(byte, b'/' | b'?' | b'#')).unwrap_or(rest.len());
-    let login = rest[..length].iter().rposition(|byte| *byte == b'@')?;
+    let until =
+        |ends: &[u8]| rest.iter().position(|byte| stop(*byte) || ends.contains(byte)).unwrap_or(rest.len());
+    let login = |length: usize| Some((length, rest[..length].iter().rposition(|byte| *byte == b'@')?));
+    let (length, login) = login(until(b"/?#")).or_else(|| login(until(b"/")))?;
     let host = &rest[login + 1..length];
     if !host.first().is_some_and(u8::is_ascii_alphanumeric) {
         return None;
@@ -296,6 +442,7 @@ fn address(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let plain = password
         .bytes()
         .all(|byte| !matches!(byte, b'$' | b'{' | b'}' | b'(' | b')' | b'[' | b']' | b'*' | b','));
+    let varied = look::is_varied(password) && !look::is_dummy(password) && password != user;
     let real = if user.is_empty() && secret.start == at.end {
         look::is_drawn(password.as_bytes()) && password.len() >= 20
     } else {
@@ -307,7 +454,7 @@ fn address(text: &str, at: Range<usize>) -> Option<Range<usize>> {
             && !look::is_stand_in(password)
             && !(wordy && password.len() < 12)
     };
-    (plain && real).then_some(secret)
+    (plain && (real || varied && password.len() >= 5 && !user.is_empty())).then_some(secret)
 }
 
 /// `Bearer …` with something drawn by lot.
@@ -329,21 +476,188 @@ fn basic(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let decoded = STANDARD.decode(&text[range.clone()]).ok()?;
     let (user, password) = std::str::from_utf8(&decoded).ok()?.split_once(':')?;
     let plain = decoded.iter().all(|byte| (b' '..0x7F).contains(byte));
-    (plain
+    (plain && (!user.is_empty() || !password.is_empty()) && !look::is_dummy(password)).then_some(range)
+}
+
+/// `"auth": "…"`, where what follows is `user:password` in base 64.
+fn docker_auth(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    static VALUE: LazyLock<Regex> =
+        LazyLock::new(|| regex(r#"^["']auth\\*["']\s*:\s*\\*["']([A-Za-z0-9+/=_-]{8,})"#));
+    let value = VALUE.captures(near(text, at.start))?.get(1)?;
+    let range = at.start + value.start()..at.start + value.end();
+    is_login(value.as_str()).then_some(range)
+}
+
+/// Whether some base 64 is a user and a password.
+fn is_login(base64: &str) -> bool {
+    let decoded = STANDARD.decode(base64).or_else(|_| URL_SAFE_NO_PAD.decode(base64.trim_end_matches('=')));
+    let Some(decoded) = decoded.ok().and_then(|decoded| String::from_utf8(decoded).ok()) else {
+        return false;
+    };
+    let Some((user, password)) = decoded.split_once(':') else { return false };
+    decoded.bytes().all(|byte| (b' '..0x7F).contains(&byte))
         && (!user.is_empty() || !password.is_empty())
-        && !look::is_weak(password)
-        && !look::is_stand_in(password))
+        && !look::is_dummy(password)
+}
+
+/// `Cookie: a=…; b=…` and `Set-Cookie: a=…; Path=/`: the values that are drawn by lot, or those of sessions.
+fn cookies(text: &str, at: Range<usize>, found: &mut dyn FnMut(Range<usize>)) {
+    static HEAD: LazyLock<Regex> =
+        LazyLock::new(|| regex(r#"(?i)^cookies?(?:\\*["'])?\]?(?:\s*[:=,]\s*|\s+)[\[]?(?:\\*["'])?"#));
+    let rest = near(text, at.start);
+    let Some(head) = HEAD.find(rest) else { return };
+    // A flag takes its value behind a space; in prose a space means nothing.
+    let by_space = !head.as_str().contains([':', '=', ',']);
+    if by_space && !text[..at.start].ends_with("--") {
+        return;
+    }
+    let line = rest[head.end()..].split(['\n', '"', '\'', '\\']).next().unwrap_or_default();
+    let mut from = at.start + head.end();
+    for part in line.split(';') {
+        let place = from;
+        from += part.len() + 1;
+        let Some((name, value)) = part.split_once('=') else { continue };
+        let start = place + name.len() + 1;
+        let value = value.trim_end();
+        let lower = name.trim().to_ascii_lowercase();
+        let is_attribute =
+            ["path", "domain", "expires", "max-age", "samesite", "priority"].contains(&&*lower);
+        let is_session =
+            ["sess", "sid", "auth", "token", "jwt", "login", "remember", "secret", "cookie", "csrf"]
+                .iter()
+                .any(|word| lower.contains(word));
+        let bytes = value.as_bytes();
+        let plain =
+            bytes.iter().all(|byte| (b'!'..0x7F).contains(byte)) && !value.contains(['$', '{', '<', '(']);
+        let real = value.len() >= 16 && look::is_drawn(bytes)
+            || is_session
+                && value.len() >= 8
+                && look::is_password(value)
+                && bytes.iter().any(u8::is_ascii_digit);
+        if !is_attribute && plain && real && !look::is_stand_in(value) && !lower.starts_with("_ga") {
+            found(start..start + value.len());
+        }
+    }
+}
+
+/// `?key=…` and the like in an address.
+fn url_key(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    let length = Alphabet::Header.run(&text.as_bytes()[at.end..text.len().min(at.end + 600)]);
+    let value = text[at.end..at.end + length].trim_end_matches('.');
+    // A short code or session may be a page; a key is long.
+    let least = if text[at.start + 1..at.end].eq_ignore_ascii_case("key=") { 16 } else { 20 };
+    let real = value.len() >= least && look::is_drawn(value.as_bytes()) && !look::is_stand_in(value);
+    let is_uuid = value.len() == 36 && Alphabet::Hyphened.run(value.as_bytes()) == 36;
+    (real && !is_uuid).then(|| at.end..at.end + value.len())
+}
+
+/// `host:port:database:user:password`, a line of a `.pgpass`.
+fn pgpass(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    static LINE: LazyLock<Regex> = LazyLock::new(|| {
+        regex(r#"^[A-Za-z0-9.*_-]+:(?:[0-9]{2,5}|\*):[A-Za-z0-9.*_-]+:[A-Za-z0-9.*_@-]+:([^\s"'`\\]{5,})"#)
+    });
+    let start = word_start(text, at.start, Alphabet::Dotted);
+    let start = if text[..at.start].ends_with('*') { at.start - 1 } else { start };
+    let password = LINE.captures(near(text, start))?.get(1)?;
+    look::is_password(password.as_str()).then(|| start + password.start()..start + password.end())
+}
+
+/// 52 characters of base 32 on a line that speaks of Azure or of a PAT.
+fn azure_token(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    let end = bytes.len().min(at.end + 200);
+    let is_digit = |byte: &u8| matches!(byte, b'a'..=b'z' | b'2'..=b'7');
+    let mut from = at.end;
+    while from < end && bytes[from] != b'\n' {
+        if !is_digit(&bytes[from]) {
+            from += 1;
+            continue;
+        }
+        let length = bytes[from..].iter().take(64).take_while(|byte| is_digit(byte)).count();
+        let alone = begins_word(bytes, from)
+            && !bytes.get(from + length).is_some_and(|byte| Alphabet::Word.has(*byte));
+        if length == 52 && alone && look::is_drawn(&bytes[from..from + 52]) {
+            return Some(from..from + 52);
+        }
+        from += length;
+    }
+    None
+}
+
+/// `-passin pass:…`, and the same of other programs: `/pass:…`.
+fn pass_source(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    let before = text[..at.start].as_bytes().last().copied()?;
+    if !matches!(before, b' ' | b'/' | b'"' | b'\'') {
+        return None;
+    }
+    let head = &text[text.floor_char_boundary(at.start.saturating_sub(40))..at.start];
+    if before == b' ' && !head.trim_end().ends_with(|letter: char| letter.is_ascii_alphanumeric()) {
+        return None;
+    }
+    let is_flag = before == b'/'
+        || head.trim_end().rsplit(' ').next().is_some_and(|word| {
+            word.starts_with('-') && word.contains("pass") || word == "-k" || word == "-K"
+        });
+    let rest = &text.as_bytes()[at.end..text.len().min(at.end + 200)];
+    let length = rest
+        .iter()
+        .position(|byte| *byte <= b' ' || *byte >= 0x7F || matches!(byte, b'"' | b'\'' | b'`' | b'\\'));
+    let range = at.end..at.end + length.unwrap_or(rest.len());
+    (is_flag && look::is_password(&text[range.clone()])).then_some(range)
+}
+
+/// `echo … | sudo -S`, `echo … | docker login --password-stdin`, `echo user:… | chpasswd`.
+fn piped(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    static PIPE: LazyLock<Regex> = LazyLock::new(|| {
+        regex(
+            r#"^(?:-n\s+|-e\s+|['"]?%s(?:\\n)?['"]?\s+)*['"]?([^\s'"|]{5,})['"]?\s*\|\s*(?:sudo (?:-\S+ )*-S|su |passwd|(?:sudo )?chpasswd|[^\n|]{0,120}?(?:--password-stdin|--passphrase-fd|--pass-stdin|--with-token|-S\b))"#,
+        )
+    });
+    let value = PIPE.captures(near(text, at.end))?;
+    let secret = value.get(1)?;
+    let range = at.end + secret.start()..at.end + secret.end();
+    let range = match secret.as_str().split_once(':') {
+        Some((user, _)) if value[0].contains("chpasswd") => range.start + user.len() + 1..range.end,
+        _ => range,
+    };
+    look::is_password(&text[range.clone()]).then_some(range)
+}
+
+/// `--from-literal=password=…`.
+fn literal(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    static VALUE: LazyLock<Regex> = LazyLock::new(|| {
+        regex(
+            r#"^(?:=|\s+)['"]?[A-Za-z0-9_.-]*(?i:pass|pwd|secret|token|key|cred|auth)[A-Za-z0-9_.-]*=['"]?([^\s'"\\]{5,})"#,
+        )
+    });
+    let value = VALUE.captures(near(text, at.end))?.get(1)?;
+    let range = at.end + value.start()..at.end + value.end();
+    (look::is_password(value.as_str()) || look::is_drawn(value.as_str().as_bytes())).then_some(range)
+}
+
+/// `aws configure set aws_secret_access_key …`, `npm config set …:_authToken …`, `heroku config:set KEY=…`.
+fn configured(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    static VALUE: LazyLock<Regex> = LazyLock::new(|| {
+        regex(
+            r#"^(?:-\S+\s+)*\S*(?i:pass|pwd|secret|token|key|cred|auth)[^\s=]*(?:\s+|=)(?:--(?:body|value)[ =]|-b )?['"]?([^\s'"\\]{8,})"#,
+        )
+    });
+    let value = VALUE.captures(near(text, at.end))?.get(1)?;
+    let range = at.end + value.start()..at.end + value.end();
+    let secret = value.as_str();
+    (!secret.starts_with('-')
+        && look::is_password(secret)
+        && secret.bytes().any(|byte| byte.is_ascii_digit()))
     .then_some(range)
 }
 
-/// `curl -u user:password`.
-fn curl(text: &str, at: Range<usize>) -> Option<Range<usize>> {
-    static USER: LazyLock<Regex> =
-        LazyLock::new(|| regex(r#"^curl [^\n]*?\s(?:-u|--user)[ =]?\s*['"]?[^\s'":$<{]*:([^\s'"$<{\[\]]+)"#));
-    let secret = USER.captures(reach(text, at.start))?.get(1)?;
-    let password = secret.as_str();
-    (password.len() >= 6 && !look::is_weak(password) && !look::is_stand_in(password))
-        .then(|| at.start + secret.start()..at.start + secret.end())
+/// A little of the text from `start` on.
+fn near(text: &str, start: usize) -> &str {
+    let mut end = text.len().min(start + NEAR);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[start..end]
 }
 
 /// Three parts of base 64, the first of them a number, on a line that speaks of Discord.

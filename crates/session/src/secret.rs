@@ -9,15 +9,15 @@ static RULES: LazyLock<Rules> = LazyLock::new(Rules::new);
 
 /// The first secret that stands in a line, by its name. Ids, signatures and images are not looked at.
 pub(crate) fn secret_in(entry: &Entry) -> Option<&'static str> {
-    let first = |text: &str| RULES.find(text).first().map(|found| found.what);
+    let first = |key: &str, text: &str| RULES.find_under(key, text).first().map(|found| found.what);
     // What is no JSON is read as it stands.
     if entry.kind() == Kind::Bad {
-        return first(entry.text());
+        return first("", entry.text());
     }
     let mut secret = None;
     texts(entry.text(), |text| {
         if secret.is_none() && !matches!(text.role, TextRole::Id | TextRole::Sealed) {
-            secret = first(&text.decoded());
+            secret = first(text.key, &text.decoded());
         }
     });
     secret

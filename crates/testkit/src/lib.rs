@@ -79,6 +79,6 @@ pub use browser::Browser;
 pub use home::{TestHome, session_uuid, slug};
 pub use notation::{log, log_of};
 pub use samples::{Sample, samples};
-pub use secret::{Lot, Secret, harmless, secrets};
+pub use secret::{Lot, Secret, harmless, planted, secrets};
 pub use shared::{corpus, demo, shared, shared_logs};
 pub use skip::skipped;

@@ -217,6 +217,17 @@ const SHAPES: &[(&str, &str, &str, &str)] = &[
     ("teams-webhook", "https://loom.webhook.office.com/webhookb2/", "U @ U /IncomingWebhook/ h32 / U", ""),
     ("azure-signature", "?sv=2022-11-02&se=2026-01-01&sig=", "a43 %3D", "&sp=r"),
     ("aws-signature", "?X-Amz-Expires=900&X-Amz-Signature=", "h64", "&x-id=GetObject"),
+    ("cookie", "Cookie: sessionid=", "l32", "; lang=en"),
+    ("url-key", "https://loom.internal/tiles?key=", "a32", "&z=3"),
+    (
+        "kubernetes-secret",
+        "kubectl create secret generic db --from-literal=db=1 --from-literal=pass=",
+        "a14",
+        "",
+    ),
+    ("sql-login", "sqlplus weaver/", "a12", "@//db:1521/CLOTH"),
+    ("django-key", "= 'django-insecure-", "a45", "'"),
+    ("ansible-vault", "$ANSIBLE_VAULT;1.1;AES256\n", "h80", "\n"),
     ("assignment", "api_key = \"", "a32", "\""),
     ("assignment", "aws_secret_access_key = ", "b40", "\n"),
     ("assignment", "{\"clientSecret\": \"", "a40", "\"}"),
@@ -271,9 +282,222 @@ pub fn secrets(seed: u64) -> Vec<Secret> {
     all.push(Secret { kind: "jwt", text: format!("cookie: {jwt}; path=/"), secret: jwt });
     let discord = format!("MTA5{}.G{}.{}", "ODc2NTQzMjEwOTg3NjU0", lot.text('a', 5), lot.text('a', 38));
     all.push(Secret { kind: "discord-token", text: format!("discord.login({discord})"), secret: discord });
+    let login = base64(format!("weaver:{}", lot.text('a', 14)).as_bytes());
+    all.push(Secret { kind: "docker-auth", text: format!("\"auth\": \"{login}\""), secret: login });
+    let phrase = "legal winner thank year wave sausage worth useful legal winner thank yellow".to_owned();
+    all.push(Secret { kind: "seed-phrase", text: format!("it is: {phrase}."), secret: phrase });
     let putty: Vec<String> = (0..8).map(|_| lot.text('b', 64)).collect();
     let text = format!("Private-Lines: 8\n{}\nPrivate-MAC: 00", putty.join("\n"));
     all.push(Secret { kind: "private-key", text, secret: putty[3].clone() });
+    all
+}
+
+/// Places that people leave secrets in: what stands before, the secret in the notation of [`TOKENS`], what stands behind.
+/// `P` stands for a password that a person thought up.
+const PLACES: &[(&str, &str, &str, &str)] = &[
+    ("curl -u", "curl -s -u weaver:", "P", " https://loom.internal/api"),
+    ("curl -u, quoted", "curl -u 'weaver:", "P", "' https://loom.internal"),
+    ("curl --user", "curl https://loom.internal \\\n  --user weaver:", "P", " \\\n  -o out"),
+    ("mysql -p", "mysql -h db.loom.internal -u root -p", "P", " cloth"),
+    ("mysqldump --password", "mysqldump --user=root --password=", "P", " cloth > cloth.sql"),
+    ("redis-cli -a", "redis-cli -h cache -p 6379 -a ", "P", " PING"),
+    ("docker login -p", "docker login -u weaver -p ", "P", " registry.loom.internal"),
+    ("docker login --password", "docker login --username weaver --password ", "P", ""),
+    ("docker login, piped", "echo ", "P", " | docker login -u weaver --password-stdin"),
+    ("sudo -S", "echo '", "P", "' | sudo -S apt-get update"),
+    ("chpasswd", "echo \"weaver:", "P", "\" | sudo chpasswd"),
+    ("sshpass", "sshpass -p ", "P", " ssh weaver@loom"),
+    ("openssl", "openssl rsa -in key.pem -passin pass:", "P", " -out plain.pem"),
+    ("ldapsearch", "ldapsearch -x -D cn=admin,dc=loom -w ", "P", " -b dc=loom"),
+    ("gpg", "gpg --batch --yes --passphrase ", "P", " --decrypt cloth.gpg"),
+    ("wget", "wget --user=weaver --password=", "P", " https://loom.internal/x"),
+    ("mongosh", "mongosh mongodb://db/cloth -u weaver -p ", "P", " --quiet"),
+    ("sqlcmd", "sqlcmd -S db -U sa -P '", "P", "' -Q 'select 1'"),
+    ("sqlplus", "sqlplus weaver/", "a12", "@//db:1521/CLOTH"),
+    ("keytool", "keytool -list -keystore loom.jks -storepass ", "P", ""),
+    ("7z", "7z x -p", "P", " cloth.7z"),
+    ("htpasswd", "htpasswd -bc .htpasswd weaver ", "P", "\n"),
+    ("htpasswd file", "weaver:$apr1$", "a8 $ a22", "\n"),
+    ("smbclient", "smbclient //loom/cloth -U weaver%", "P", " -c ls"),
+    ("kubectl literal", "kubectl create secret generic db --from-literal=password=", "P", " -n loom"),
+    ("kubectl token", "kubectl --token=", "a40", " get pods"),
+    ("aws configure", "aws configure set aws_secret_access_key ", "b40", "\n"),
+    ("npm config", "npm config set //npm.loom.internal/:_authToken ", "a40", "\n"),
+    ("heroku config", "heroku config:set LOOM_API_KEY=", "h40", " -a loom"),
+    ("gh secret", "gh secret set LOOM_TOKEN --body ", "a40", "\n"),
+    ("vault login", "vault login hvs.", "-95", "\n"),
+    ("npmrc token", "//npm.loom.internal/:_authToken=", "U", "\nalways-auth=true"),
+    ("npmrc auth", "//npm.loom.internal/:_auth=", "b32", "\n"),
+    ("npmrc password", "//npm.loom.internal/:_password=", "b24", "\n"),
+    ("Cookie", "Cookie: theme=dark; sessionid=", "l32", "; lang=en"),
+    ("Set-Cookie", "< Set-Cookie: connect.sid=s%3A", "a32 . a43", "; Path=/; HttpOnly"),
+    ("curl cookie", "curl --cookie \"sid=", "a32", "\" https://loom.internal"),
+    ("cookie in JSON", "{\"cookie\": \"auth_token=", "a40", "\"}"),
+    ("?key=", "GET https://maps.loom.internal/v1/tiles?key=", "a32", "&z=3"),
+    ("&token=", "https://loom.internal/hook?id=7&token=", "a32", " HTTP/1.1"),
+    ("?api_key=", "https://loom.internal/v2?api_key=", "h32", "&q=warp"),
+    ("&password=", "jdbc:mysql://db:3306/cloth?user=weaver&password=", "P", "&useSSL=true"),
+    ("&sig=", "https://loom.internal/x?se=2026&sig=", "a43", "&sp=r"),
+    (".pgpass", "db.loom.internal:5432:cloth:weaver:", "P", "\n"),
+    (".pgpass, any", "*:*:*:weaver:", "P", "\n"),
+    (".netrc", "machine loom.internal\n  login weaver\n  password ", "P", "\n"),
+    ("Dockerfile ENV", "FROM alpine\nENV DB_PASSWORD=", "P", "\nRUN true"),
+    ("Dockerfile ENV, space", "FROM alpine\nENV DB_PASSWORD ", "P", "\nRUN true"),
+    ("Dockerfile ARG", "ARG NPM_TOKEN=", "a36", "\n"),
+    (".env", "PORT=80\nSTRIPE_WEBHOOK_SECRET=", "a32", "\nDEBUG=1"),
+    (".env, quoted", "DATABASE_PASSWORD=\"", "P", "\"\n"),
+    ("export", "export LOOM_API_KEY=", "a40", "\n"),
+    ("fish", "set -x LOOM_API_KEY \"", "a40", "\"\n"),
+    ("PowerShell", "$env:LOOM_API_KEY = \"", "a40", "\""),
+    ("PowerShell string", "ConvertTo-SecureString \"", "P", "\" -AsPlainText -Force"),
+    ("setx", "setx LOOM_API_KEY ", "a40", "\n"),
+    ("YAML", "database:\n  user: weaver\n  password: ", "P", "\n  port: 5432"),
+    ("YAML, quoted", "password: \"", "P", "\""),
+    ("Kubernetes secret", "kind: Secret\ndata:\n  password: ", "B", "\n"),
+    ("INI", "[client]\nuser = root\npassword = ", "P", "\n"),
+    ("properties", "spring.datasource.password=", "P", "\n"),
+    ("JSON", "{\"user\": \"weaver\", \"password\": \"", "P", "\"}"),
+    ("JSON in JSON", "{\"body\":\"{\\\"client_secret\\\":\\\"", "a40", "\\\"}\"}"),
+    ("JSON in JSON in JSON", "\\\\\\\"api_key\\\\\\\":\\\\\\\"", "a40", "\\\\\\\""),
+    ("XML", "<server><password>", "P", "</password></server>"),
+    ("TOML", "api_token = \"", "a40", "\"\n"),
+    ("Terraform state", "\"attributes\": {\"master_password\": \"", "P", "\"}"),
+    ("tfvars", "db_password = \"", "P", "\"\n"),
+    ("kubeconfig", "users:\n- user:\n    token: ", "a60", "\n"),
+    ("SQL", "CREATE USER weaver IDENTIFIED BY '", "P", "';"),
+    ("PostgreSQL", "ALTER USER weaver WITH PASSWORD '", "P", "';"),
+    ("connection string", "Server=db;Database=cloth;Uid=weaver;Pwd=", "P", ";"),
+    ("Azure storage", "DefaultEndpointsProtocol=https;AccountName=loom;AccountKey=", "b86 ==", ";"),
+    ("Azure service bus", "Endpoint=sb://loom/;SharedAccessKeyName=all;SharedAccessKey=", "b43 =", "\n"),
+    ("Azure DevOps", "AZURE_DEVOPS_EXT_PAT=", "Z52", "\n"),
+    ("Azure DevOps, address", "git clone https://weaver:", "Z52", "@dev.azure.com/loom/_git/cloth"),
+    ("Azure DevOps, talk", "use this PAT: ", "Z52", " for the pipeline"),
+    ("header, API key", "curl -H 'X-Api-Key: ", "a32", "' https://loom.internal"),
+    ("header, bearer", "curl -H \"Authorization: Bearer ", "a40", "\" https://loom.internal"),
+    ("header, token", "wget --header='PRIVATE-TOKEN: ", "a32", "' https://loom.internal"),
+    ("database address", "DATABASE_URL=postgresql://weaver:", "P", "@db.loom.internal/cloth"),
+    ("redis address", "rediss://default:", "a32", "@cache.loom.internal:6380"),
+    ("mongodb address", "mongodb://weaver:", "a16", "@a.loom.internal,b.loom.internal/cloth"),
+    ("amqp address", "amqps://weaver:", "a20", "@mq.loom.internal/v"),
+    ("smtp address", "smtp://post:", "a16", "@mail.loom.internal:587"),
+    ("git credentials", "https://weaver:", "a40", "@git.loom.internal\n"),
+    ("Sentry", "SENTRY_DSN=https://", "h32", "@o1.ingest.loom.internal/7"),
+    ("Django", "SECRET_KEY = 'django-insecure-", "a45 ^&(x", "'"),
+    ("Rails", "production:\n  secret_key_base: ", "h128", "\n"),
+    ("WireGuard", "[Interface]\nPrivateKey = ", "b43 =", "\nAddress = 10.0.0.1"),
+    ("Twilio", "TWILIO_AUTH_TOKEN=", "h32", "\n"),
+    ("Cloudflare", "CLOUDFLARE_API_TOKEN=", "-40", "\n"),
+    ("Datadog", "DD_API_KEY=", "h32", "\n"),
+    ("Heroku", "HEROKU_API_KEY=", "U", "\n"),
+    ("app password", "EMAIL_HOST_PASSWORD = '", "G", "'"),
+    ("Ansible vault", "$ANSIBLE_VAULT;1.1;AES256\n", "h80", "\n"),
+    ("NetworkCredential", "new NetworkCredential(\"weaver\", \"", "P", "\")"),
+    (
+        "AWS header",
+        "Authorization: AWS4-HMAC-SHA256 Credential=x/y, SignedHeaders=host, Signature=",
+        "h64",
+        "\n",
+    ),
+];
+
+/// A password as people think them up.
+fn thought_up(lot: &mut Lot) -> String {
+    const WORDS: &[&str] = &["Weft", "Shuttle", "Heddle", "Selvage", "Treadle", "Bobbin", "Secret", "Loom"];
+    let word = WORDS[lot.below(WORDS.len())];
+    match lot.below(4) {
+        0 => format!("{word}{}!", 1000 + lot.below(9000)),
+        1 => format!("{word}-{}-{}", lot.text('9', 2), lot.text('a', 4)),
+        2 => lot.text('a', 14),
+        _ => format!("{}#{word}{}", lot.text('a', 3), lot.text('9', 2)),
+    }
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for chunk in bytes.chunks(3) {
+        let at = |n: usize| u32::from(chunk.get(n).copied().unwrap_or(0));
+        let bits = at(0) << 16 | at(1) << 8 | at(2);
+        for digit in 0..4 {
+            let value = (bits >> (18 - 6 * digit)) as usize & 63;
+            out.push(if digit <= chunk.len() { DIGITS[value] as char } else { '=' });
+        }
+    }
+    out
+}
+
+/// Secrets as people leave them: in commands, files of settings, headers and addresses; the tokens of every kind; and
+/// the same in base 64 and 16, escaped, and split by colours. `kind` is the name of the place.
+pub fn planted(seed: u64) -> Vec<Secret> {
+    let mut lot = Lot::new(seed);
+    let mut all = Vec::new();
+    for (place, before, notation, behind) in PLACES {
+        let secret = match *notation {
+            "P" => thought_up(&mut lot),
+            "B" => base64(thought_up(&mut lot).as_bytes()),
+            "G" => {
+                (0..4).map(|_| format!("q{}", lot.text('L', 3).to_lowercase())).collect::<Vec<_>>().join(" ")
+            }
+            "Z52" => (0..52).map(|_| b"abcdefghijklmnopqrstuvwxyz234567"[lot.below(32)] as char).collect(),
+            _ => make(notation, &mut lot),
+        };
+        all.push(Secret { kind: place, text: format!("{before}{secret}{behind}"), secret });
+    }
+    let login = base64(format!("weaver:{}", thought_up(&mut lot)).as_bytes());
+    let text = format!("{{\"auths\":{{\"loom.internal\":{{\"auth\":\"{login}\"}}}}}}");
+    all.push(Secret { kind: "docker config", text, secret: login.clone() });
+    all.push(Secret { kind: "basic", text: format!("Authorization: Basic {login}"), secret: login });
+    let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let percent = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
+    let tokens: Vec<Secret> = secrets(seed);
+    for token in tokens.iter().filter(|token| {
+        ["github-token", "aws-key-id", "stripe-key", "slack-token", "jwt", "google-key"].contains(&token.kind)
+    }) {
+        let plain = &token.secret;
+        let (head, tail) = plain.split_at(plain.len() / 2);
+        let encoded = base64(plain.as_bytes());
+        let long = base64(format!("LOOM_TOKEN={plain}\nPORT=80\n").as_bytes());
+        let mut add = |kind, text: String, secret: String| all.push(Secret { kind, text, secret });
+        add("token in base 64", format!("echo {encoded} | base64 -d"), encoded.clone());
+        add("file in base 64", format!("data: {long}"), long);
+        add("token in base 16", format!("0x{}", hex(plain)).replacen("0x", "hex: ", 1), hex(plain));
+        add("token escaped", format!("https://loom.internal/?u={}", percent(plain)), percent(plain));
+        add(
+            "token in colours",
+            format!("\u{1b}[32m{head}\u{1b}[0m\u{1b}[1m{tail}\u{1b}[0m ok"),
+            tail.to_owned(),
+        );
+        add("token in an address", format!("https%3A%2F%2Floom%2F%3Ftoken%3D{plain}%26x%3D1"), plain.clone());
+    }
+    let key = tokens.iter().find(|token| token.kind == "private-key");
+    if let Some(key) = key {
+        let encoded = base64(key.text.as_bytes());
+        let text = format!("client-key-data: {encoded}\n");
+        all.push(Secret { kind: "kubeconfig key", text, secret: encoded });
+        let json = key.text.replace('\n', "\\n");
+        let text = format!("{{\"type\":\"service_account\",\"private_key\":\"{json}\"}}");
+        all.push(Secret { kind: "service account", text, secret: key.secret.clone() });
+    }
+    let lines: Vec<String> = (0..2).map(|_| lot.text('b', 48)).collect();
+    let text = format!(
+        "PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nPublic-Lines: 2\nAAAA\nPrivate-Lines: 1\n{}\nPrivate-MAC: 0",
+        lines[0]
+    );
+    all.push(Secret { kind: ".ppk", text, secret: lines[0].clone() });
+    const SEEDS: &[&str] = &[
+        "legal winner thank year wave sausage worth useful legal winner thank yellow",
+        "letter advice cage absurd amount doctor acoustic avoid letter advice cage above",
+        "void come effort suffer camp survey warrior heavy shoot primary clutch crush open amazing screen patrol group space point ten exist slush involve unfold",
+    ];
+    let phrase = SEEDS[lot.below(SEEDS.len())];
+    all.push(Secret { kind: "seed phrase", text: format!("wallet: {phrase}\n"), secret: phrase.to_owned() });
+    let listed: String = phrase.split(' ').zip(1..).map(|(word, no)| format!("{no}. {word}\n")).collect();
+    let inner = listed.trim_end().trim_start_matches("1. ").to_owned();
+    all.push(Secret {
+        kind: "seed phrase, numbered",
+        text: format!("Recovery phrase:\n{listed}"),
+        secret: inner,
+    });
     all
 }
 

@@ -8,6 +8,8 @@ use threadline_entry::{Json, JsonKind};
 use threadline_secret::Rules;
 use threadline_usage::Book;
 
+use crate::span::{Span, Value};
+
 /// How much of what was said is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Content {
@@ -30,24 +32,7 @@ pub trait Redact: Sync {
 /// A name stands in the place of a secret. It tells the kind alone, so that the same log gives the same spans.
 impl Redact for Rules {
     fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let found = self.find(text);
-        if found.is_empty() {
-            return Cow::Borrowed(text);
-        }
-        let mut clean = String::with_capacity(text.len());
-        let mut from = 0;
-        for secret in found.into_iter().filter(|secret| !secret.is_personal) {
-            if secret.range.start < from {
-                continue;
-            }
-            clean.push_str(&text[from..secret.range.start]);
-            clean.push_str("[secret:");
-            clean.push_str(secret.kind);
-            clean.push(']');
-            from = secret.range.end;
-        }
-        clean.push_str(&text[from..]);
-        Cow::Owned(clean)
+        self.clean(text)
     }
 }
 
@@ -131,6 +116,31 @@ impl Shape<'_> {
         format!("{}… [{left_out} bytes left out]", &clean[..kept])
     }
 
+    /// Takes the secrets out of every string of some spans: the last thing that is done to them.
+    ///
+    /// Most were taken out before, where a text was cut; what comes from a line without being cut, such as a branch or
+    /// the name of a tool, is looked at here.
+    pub(crate) fn seal(&self, spans: &mut [Span]) {
+        let Some(redact) = self.redact else { return };
+        let clean = |text: &mut String| {
+            if let Cow::Owned(clean) = redact.redact(text) {
+                *text = clean;
+            }
+        };
+        for span in spans {
+            clean(&mut span.name);
+            span.error.iter_mut().for_each(clean);
+            let events = span.events.iter_mut().flat_map(|event| &mut event.attributes);
+            for (_, value) in span.attributes.iter_mut().chain(events) {
+                match value {
+                    Value::Text(text) => clean(text),
+                    Value::List(texts) => texts.iter_mut().for_each(clean),
+                    Value::Number(_) | Value::Decimal(_) | Value::Flag(_) => {}
+                }
+            }
+        }
+    }
+
     /// A JSON value as JSON text, the same way.
     pub(crate) fn json(&self, json: Json<'_>) -> Option<String> {
         if !self.has_content() {
@@ -160,7 +170,9 @@ impl Shape<'_> {
                 json.as_str().is_none_or(|text| matches!(self.redacted(&text), Cow::Borrowed(_)))
             }
             JsonKind::Array => json.items().all(|item| self.is_clean(item)),
-            JsonKind::Object => json.members().all(|(_, value)| self.is_clean(value)),
+            JsonKind::Object => json.members().all(|(key, value)| {
+                matches!(self.redacted(&key.name()), Cow::Borrowed(_)) && self.is_clean(value)
+            }),
             JsonKind::Null | JsonKind::Bool | JsonKind::Number => true,
         }
     }
@@ -173,7 +185,12 @@ impl Shape<'_> {
                 *text = clean;
             }
             Tree::Array(items) => items.iter_mut().for_each(|item| self.clean(item, limit)),
-            Tree::Object(members) => members.values_mut().for_each(|value| self.clean(value, limit)),
+            Tree::Object(members) => {
+                for (key, mut value) in std::mem::take(members) {
+                    self.clean(&mut value, limit);
+                    members.insert(self.cut(&key, limit), value);
+                }
+            }
             Tree::Null | Tree::Bool(_) | Tree::Number(_) => {}
         }
     }

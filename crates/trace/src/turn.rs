@@ -58,7 +58,7 @@ pub fn spans_of(
         let span = builder.root(head, &family.main, root, input, walked);
         builder.spans.insert(0, span);
     }
-    builder.spans
+    builder.finish()
 }
 
 /// The spans of a sub-agent whose turn was sent before, below the span `parent`. It is the first of the family.
@@ -73,7 +73,7 @@ pub fn spans_of_agent(
     for agent in 0..family.agents.len() {
         builder.agent(family, agent, parent);
     }
-    builder.spans
+    builder.finish()
 }
 
 /// The span that stands for a call of the turn.
@@ -112,6 +112,12 @@ impl<'a, 'b> Builder<'a, 'b> {
         let trace_name = format!("Turn {}", home.number);
         let spans = Vec::new();
         Self { home, trace_name, shape, told, spans, has_repeated: false, placed: FxHashSet::default() }
+    }
+
+    /// The spans, without a secret in any string of theirs.
+    fn finish(mut self) -> Vec<Span> {
+        self.shape.seal(&mut self.spans);
+        self.spans
     }
 
     /// A span with what every span has.

@@ -1,3 +1,4 @@
 mod find;
 mod own;
+mod planted;
 mod replace;

@@ -92,3 +92,40 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_known_secret_is_found_in_every_encoding() {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+    let rules = Rules::new();
+    let password = "Heddle#42/weft";
+    let mut replacer = Replacer::new(&rules);
+    assert_eq!(replacer.replace(&format!("DB_PASSWORD={password}\n")), "DB_PASSWORD=[secret:assignment:1]\n");
+    let known = replacer.known().unwrap();
+    let hex: String = password.bytes().map(|byte| format!("{byte:02x}")).collect();
+    for text in [
+        password.to_owned(),
+        STANDARD.encode(password),
+        STANDARD.encode(format!("a{password}b")),
+        STANDARD.encode(format!("{{\"p\":\"{password}\"}}")),
+        hex,
+        "Heddle%2342%2Fweft".to_owned(),
+        "Hed\u{1b}[1mdle#\u{1b}[0m42/weft".to_owned(),
+    ] {
+        let found = known.find(&text);
+        assert_eq!(found.len(), 1, "{text:?}");
+        assert!(found[0].0.len() + 8 >= password.len() && found[0].1 == "[secret:assignment:1]", "{text:?}");
+    }
+}
+
+#[test]
+fn a_key_gives_its_value_away() {
+    let rules = Rules::new();
+    let found = |key: &str, text: &str| {
+        rules.find_under(key, text).into_iter().map(|found| found.range).collect::<Vec<_>>()
+    };
+    assert_eq!(found("password", "Heddle42weft"), [0..12]);
+    assert_eq!(found("Cookie", "sid=8fj2Lq0Zx71PbcW3nV5t; theme=dark"), [4..24]);
+    assert!(found("description", "Heddle42weft").is_empty());
+    assert!(found("password", "ask the person").is_empty());
+}

@@ -55,6 +55,33 @@ fn ids_and_times_are_the_same_in_a_copy_with_other_uuids_and_another_session() {
 }
 
 #[test]
+fn no_string_of_a_span_has_a_secret() {
+    let rules = Rules::new();
+    let book = Book::embedded();
+    for token in threadline_testkit::secrets(3).iter().filter(|secret| secret.kind == "github-token") {
+        let token = &token.secret;
+        let log = format!(
+            r#"
+u1 user "go" branch="fix/{token}" cwd="/home/{token}" version="{token}"
+a1 <- u1 reply msg_1 tool t1 {token} {{"{token}":{{"deep {token}":"{token}"}},"password":"Heddle42weft"}} model={token}
+r1 <- a1 result t1 "no {token}" error
+a2 <- r1 reply msg_2 text "{token}" stop={token}
+"#
+        );
+        for (content, dialect) in [
+            (Content::Full, Dialect::Langfuse),
+            (Content::Full, Dialect::GenAi),
+            (Content::Metadata, Dialect::Langfuse),
+        ] {
+            let shape = Shape { content, dialect, redact: Some(&rules), ..shape(&book) };
+            let spans = spans_with(&log, Vec::new(), &shape);
+            let told = format!("{spans:?}");
+            assert!(spans.len() >= 4 && !told.contains(token) && !told.contains("Heddle42weft"), "{told}");
+        }
+    }
+}
+
+#[test]
 fn a_log_that_was_written_out_again_tells_nothing_twice() {
     let again = TURN
         .replace("u1", "x1")

@@ -1,0 +1,278 @@
+//! Passwords on command lines: `curl -u user:…`, `mysql -p…`, `redis-cli -a …`, `docker login -p …`.
+//!
+//! Which flag takes a password depends on the program, so the words behind its name are read as a shell reads them, up
+//! to the end of the command.
+
+use std::ops::Range;
+
+use memchr::memmem;
+
+use crate::look;
+
+/// A program that takes a password on its command line.
+struct Program {
+    /// How the command begins, in lower case.
+    name: &'static str,
+    /// Flags whose value is the next word or follows an `=`.
+    flags: &'static [&'static str],
+    /// Flags whose value is written right behind them.
+    attached: &'static [&'static str],
+    /// Flags whose value is a user and a password, with what stands between.
+    pairs: &'static [&'static str],
+    between: char,
+}
+
+const fn program(name: &'static str, flags: &'static [&'static str]) -> Program {
+    Program { name, flags, attached: &[], pairs: &[], between: ':' }
+}
+
+static PROGRAMS: &[Program] = &[
+    Program {
+        pairs: &["-u", "-U", "--user", "--proxy-user"],
+        ..program("curl ", &["--pass", "--proxy-pass", "--oauth2-bearer"])
+    },
+    Program { attached: &["-p"], ..program("mysql", &["--password", "--password1"]) },
+    Program { attached: &["-p"], ..program("mariadb", &["--password", "--password1"]) },
+    Program { attached: &["-p"], ..program("mycli ", &["--password", "--pass"]) },
+    program("redis-cli ", &["-a", "--pass"]),
+    program("valkey-cli ", &["-a", "--pass"]),
+    Program {
+        attached: &["-p"],
+        ..program(" login ", &["-p", "--password", "--client-secret", "-t", "--token"])
+    },
+    Program { attached: &["-p"], ..program("sshpass ", &["-p"]) },
+    Program { attached: &["-w"], ..program("ldap", &["-w", "--bindpassword"]) },
+    Program { attached: &["-p"], ..program("mongo", &["-p", "--password"]) },
+    Program { attached: &["-P"], ..program("sqlcmd ", &["-P"]) },
+    Program { attached: &["-P"], ..program("bcp ", &["-P"]) },
+    Program { attached: &["-P"], ..program("unzip ", &["-P"]) },
+    Program { attached: &["-P"], ..program("zip ", &["-P", "--password"]) },
+    Program { attached: &["-p"], ..program("7z ", &[]) },
+    Program { attached: &["-p"], ..program("7za ", &[]) },
+    program("gpg ", &["--passphrase"]),
+    program("gpg2 ", &["--passphrase"]),
+    program("wget ", &["--password", "--http-password", "--ftp-password", "--proxy-password"]),
+    program("keytool ", &["-storepass", "-keypass", "-deststorepass", "-srcstorepass"]),
+    program("jarsigner ", &["-storepass", "-keypass"]),
+    program("clickhouse-client ", &["--password"]),
+    program("influx ", &["-t", "--token", "-p", "--password"]),
+    program("svn ", &["--password"]),
+    program("smbpasswd ", &["-w"]),
+    Program { pairs: &["-a", "--auth"], ..program("http ", &[]) },
+    Program { pairs: &["-a", "--auth"], ..program("https ", &[]) },
+    Program { pairs: &["-u", "--user"], between: ',', ..program("lftp ", &["--password"]) },
+    Program { pairs: &["-U", "--user"], between: '%', ..program("smbclient ", &["--password"]) },
+    Program { attached: &["/p:"], ..program("xfreerdp ", &[]) },
+];
+
+/// How the commands begin that are looked at.
+pub(crate) fn anchors() -> impl Iterator<Item = &'static str> {
+    PROGRAMS.iter().map(|program| program.name)
+}
+
+/// The longest command that is looked at, and the most words of it.
+const LONGEST: usize = 2000;
+const MOST_WORDS: usize = 100;
+
+/// Finds the passwords of the command that begins at `at`.
+pub(crate) fn find(text: &str, at: Range<usize>, mut found: impl FnMut(Range<usize>)) {
+    let name = text[at.clone()].to_ascii_lowercase();
+    let Some(program) = PROGRAMS.iter().find(|program| program.name == name) else { return };
+    let bytes = text.as_bytes();
+    let begins = name.starts_with(' ')
+        || at.start == 0
+        || !(bytes[at.start - 1].is_ascii_alphanumeric() || matches!(bytes[at.start - 1], b'_' | b'.'))
+        || text[..at.start].ends_with("\\n");
+    if !begins {
+        return;
+    }
+    let mut end = text.len().min(at.end + LONGEST);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    // The next command of the same name is looked at by itself, which keeps the cost of many in proportion.
+    let own = memmem::find(&bytes[at.end..end], &bytes[at.clone()]).map_or(end, |next| at.end + next);
+    let mut words = Words { text, at: at.end, end: own, left: MOST_WORDS };
+    // The rest of the name: `mysqldump`, `ldapsearch`.
+    if !name.ends_with(' ') {
+        words.next();
+    }
+    while let Some(word) = words.next() {
+        let value = &text[word.clone()];
+        let (flag, inline) = match value.split_once('=') {
+            Some((flag, _)) if flag.starts_with('-') => (flag, Some(word.start + flag.len() + 1..word.end)),
+            _ => (value, None),
+        };
+        let is_pair = program.pairs.contains(&flag) || is_bundle(program, flag);
+        if is_pair || program.flags.contains(&flag) {
+            let Some(range) = inline.map(|range| unquoted(text, range)).or_else(|| words.next()) else {
+                return;
+            };
+            take(program, text, range, is_pair, &mut found);
+        } else if let Some((flag, is_pair)) = attached(program, value) {
+            let range = unquoted(text, word.start + flag..word.end);
+            take(program, text, range, is_pair, &mut found);
+        }
+    }
+}
+
+/// `-su`: short flags of curl in one word, the last with a value.
+fn is_bundle(program: &Program, flag: &str) -> bool {
+    program.name == "curl "
+        && flag.len() > 2
+        && flag.ends_with('u')
+        && flag.strip_prefix('-').is_some_and(|flags| flags.bytes().all(|byte| byte.is_ascii_alphabetic()))
+}
+
+/// How long the flag is that a word begins with and that its value is attached to, and whether the value is a pair.
+fn attached(program: &Program, word: &str) -> Option<(usize, bool)> {
+    let own = |flags: &[&str]| {
+        flags.iter().find(|flag| word.len() > flag.len() && word.starts_with(**flag)).map(|flag| flag.len())
+    };
+    if let Some(length) = own(program.attached) {
+        return Some((length, false));
+    }
+    let pairs: Vec<&str> = program.pairs.iter().copied().filter(|flag| flag.len() == 2).collect();
+    own(&pairs).filter(|_| word.contains(program.between)).map(|length| (length, true))
+}
+
+fn take(
+    program: &Program,
+    text: &str,
+    range: Range<usize>,
+    is_pair: bool,
+    found: &mut impl FnMut(Range<usize>),
+) {
+    let value = &text[range.clone()];
+    let secret = if is_pair {
+        let Some((user, password)) = value.split_once(program.between) else { return };
+        // `curl -u user:password:x` is a password with a colon; `-u https://…` is none.
+        if password.starts_with("//") || user == password {
+            return;
+        }
+        range.start + user.len() + 1..range.end
+    } else {
+        range
+    };
+    let password = &text[secret.clone()];
+    if !password.starts_with('-') && look::is_password(password) {
+        found(secret);
+    }
+}
+
+/// Without quotes around it.
+fn unquoted(text: &str, range: Range<usize>) -> Range<usize> {
+    let value = &text[range.clone()];
+    for quote in ["\\\"", "\"", "'"] {
+        if let Some(inner) = value.strip_prefix(quote) {
+            let inner = inner.strip_suffix(quote).unwrap_or(inner);
+            return range.start + quote.len()..range.start + quote.len() + inner.len();
+        }
+    }
+    range
+}
+
+/// The words of a command, without the quotes around them.
+struct Words<'t> {
+    text: &'t str,
+    at: usize,
+    end: usize,
+    left: usize,
+}
+
+impl Iterator for Words<'_> {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        let bytes = &self.text.as_bytes()[..self.end];
+        self.left = self.left.checked_sub(1)?;
+        loop {
+            match bytes.get(self.at)? {
+                b' ' | b'\t' => self.at += 1,
+                // A line that goes on, also where the text stands in JSON within JSON.
+                b'\\' if bytes[self.at..].starts_with(b"\\\n") => self.at += 2,
+                b'\\' if bytes[self.at..].starts_with(b"\\\\n") => self.at += 3,
+                b'\\' if bytes[self.at..].starts_with(b"\\\"") => break,
+                b'\n' | b'\r' | b'|' | b';' | b'&' | b'<' | b'>' | b'`' | b')' | b'\\' => return None,
+                _ => break,
+            }
+        }
+        let start = self.at;
+        let mut quote: Option<u8> = None;
+        while let Some(&byte) = bytes.get(self.at) {
+            match (quote, byte) {
+                (None, b' ' | b'\t' | b'\n' | b'\r' | b'|' | b';' | b'&' | b'<' | b'>' | b'`') => break,
+                (None, b'\\') if bytes[self.at..].starts_with(b"\\n") => break,
+                (None, b'"' | b'\'') => quote = Some(byte),
+                (Some(open), close) if open == close => quote = None,
+                (Some(_), b'\n') => break,
+                _ => {}
+            }
+            self.at += 1;
+        }
+        Some(unquoted(self.text, start..self.at)).filter(|word| !word.is_empty() || self.at > start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{anchors, find};
+
+    fn found(text: &str) -> Vec<&str> {
+        let mut all = Vec::new();
+        let lower = text.to_ascii_lowercase();
+        for anchor in anchors() {
+            for (at, _) in lower.match_indices(anchor) {
+                find(text, at..at + anchor.len(), |range| all.push(&text[range]));
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn passwords_are_found_behind_their_flags() {
+        for text in [
+            "curl -u ada:Weft-42-warp https://loom.internal",
+            "curl -sS -o /dev/null -uada:Weft-42-warp https://loom.internal",
+            "curl -su 'ada:Weft-42-warp' https://loom.internal",
+            "curl https://loom.internal \\\n  -X POST \\\n  --user \"ada:Weft-42-warp\"",
+            "mysql -h db -u root -pWeft-42-warp cloth",
+            "mysqldump --password='Weft-42-warp' cloth > cloth.sql",
+            "redis-cli -h cache -a Weft-42-warp ping",
+            "docker login -u ada -p Weft-42-warp registry.loom.internal",
+            "docker login --username ada --password=Weft-42-warp",
+            "sshpass -pWeft-42-warp ssh ada@loom",
+            "ldapsearch -x -D cn=admin -w Weft-42-warp -b dc=loom",
+            "mongosh --username ada -p 'Weft-42-warp' cloth",
+            "7z x -pWeft-42-warp cloth.7z",
+            "gpg --batch --passphrase Weft-42-warp -d cloth.gpg",
+            "wget --user=ada --password=Weft-42-warp https://loom.internal",
+            "smbclient //loom/cloth -U ada%Weft-42-warp",
+        ] {
+            assert_eq!(found(text), ["Weft-42-warp"], "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_password_is_not_found() {
+        for text in [
+            "curl -u $USER:$PASS https://x",
+            "curl -u user:pass https://x",
+            "curl -u ada https://x",
+            "curl -u <user>:<password> x",
+            "mysql -p cloth",
+            "mysql -port 3306",
+            "mysql -proot",
+            "mysql --password",
+            "redis-cli -a $REDIS_PASSWORD",
+            "docker login -u ada --password-stdin",
+            "docker login; ls -p Weft-42",
+            "mkdir -p mysql && cp -pr a b9",
+            "the ldap docs: use -w",
+            "curl -sS https://x:8080/y -u",
+            "",
+        ] {
+            assert_eq!(found(text), [""; 0], "{text}");
+        }
+    }
+}

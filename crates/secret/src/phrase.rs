@@ -1,0 +1,180 @@
+//! Seed phrases of wallets: 12 to 24 words of the BIP-39 list, whose last bits are a checksum.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use rustc_hash::FxHashMap;
+use sha2::{Digest, Sha256};
+
+/// The English words of BIP-39, in order.
+static WORDS: LazyLock<FxHashMap<&'static str, u16>> =
+    LazyLock::new(|| include_str!("words.txt").split_whitespace().zip(0..).collect());
+
+/// How many words a phrase may have.
+const LENGTHS: [usize; 5] = [24, 21, 18, 15, 12];
+/// The shortest phrase in bytes: twelve words of three letters.
+const SHORTEST: usize = 12 * 3 + 11;
+/// Longer runs of listed words are the list itself, or another dictionary.
+const LONGEST_RUN: usize = 40;
+
+/// Finds phrases written in one line with single spaces.
+///
+/// Looks at every byte only inside a run of lower-case letters and spaces; elsewhere it skips.
+pub(crate) fn find(text: &str, mut found: impl FnMut(Range<usize>)) {
+    let bytes = text.as_bytes();
+    let mut start = 0;
+    while start + SHORTEST <= bytes.len() {
+        let window = &bytes[start..start + SHORTEST];
+        if let Some(bad) = window.iter().rposition(|byte| !is_plain(*byte)) {
+            start += bad + 1;
+            continue;
+        }
+        let length = bytes[start..].iter().take_while(|byte| is_plain(**byte)).count();
+        run(text, start..start + length, &mut found);
+        start += length + 1;
+    }
+}
+
+fn is_plain(byte: u8) -> bool {
+    byte == b' ' || byte.is_ascii_lowercase()
+}
+
+/// Finds phrases in a run of lower-case words.
+fn run(text: &str, range: Range<usize>, found: &mut impl FnMut(Range<usize>)) {
+    let mut words: Vec<(Range<usize>, u16)> = Vec::new();
+    let mut at = range.start;
+    for word in text[range.clone()].split(' ') {
+        let place = at..at + word.len();
+        at = place.end + 1;
+        match (3..=8).contains(&word.len()).then(|| WORDS.get(word)).flatten() {
+            Some(number) => words.push((place, *number)),
+            None => phrase(&std::mem::take(&mut words), true, found),
+        }
+    }
+    phrase(&words, true, found);
+}
+
+/// Finds a phrase behind a word that announces one (`mnemonic`, `seed phrase`), however it is set: numbered, quoted,
+/// one word per line, in capitals.
+pub(crate) fn announced(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    let mut end = text.len().min(at.end + 600);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let rest = &text[at.end..end];
+    let mut words: Vec<(Range<usize>, u16)> = Vec::new();
+    let mut secret = None;
+    let mut take = |words: &mut Vec<(Range<usize>, u16)>| {
+        phrase(&std::mem::take(words), false, &mut |range| secret = secret.clone().or(Some(range)));
+    };
+    let mut from = 0;
+    let bytes = rest.as_bytes();
+    while from < bytes.len() {
+        let length = bytes[from..].iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+        if length == 0 {
+            // Numbers, quotes, commas and line breaks stand between the words of a list; anything else ends it.
+            if !matches!(
+                bytes[from],
+                b'0'..=b'9'
+                    | b' '
+                    | b'\n'
+                    | b'\r'
+                    | b'\t'
+                    | b','
+                    | b'.'
+                    | b')'
+                    | b'"'
+                    | b'\''
+                    | b'-'
+                    | b':'
+                    | b'|'
+                    | b'['
+                    | b'='
+                    | b'\\'
+            ) {
+                take(&mut words);
+            }
+            from += 1;
+            continue;
+        }
+        let word = rest[from..from + length].to_ascii_lowercase();
+        match WORDS.get(&*word) {
+            Some(number) => words.push((at.end + from..at.end + from + length, *number)),
+            None => take(&mut words),
+        }
+        from += length;
+    }
+    take(&mut words);
+    secret
+}
+
+/// Finds the phrase in consecutive listed words. With `exact`, a run that has the length of a phrase is one whatever its
+/// checksum; people quote phrases that they made up.
+fn phrase(words: &[(Range<usize>, u16)], exact: bool, found: &mut impl FnMut(Range<usize>)) {
+    if !(12..=LONGEST_RUN).contains(&words.len()) || words.is_sorted_by_key(|(_, number)| *number) {
+        return;
+    }
+    let range = |part: &[(Range<usize>, u16)]| part[0].0.start..part[part.len() - 1].0.end;
+    if LENGTHS.contains(&words.len()) && (exact || words.len() <= 24) {
+        return found(range(words));
+    }
+    for length in LENGTHS {
+        if let Some(part) = words.windows(length).find(|part| has_checksum(part)) {
+            return found(range(part));
+        }
+    }
+}
+
+/// Whether the last bits are the first of the SHA-256 of the rest.
+fn has_checksum(words: &[(Range<usize>, u16)]) -> bool {
+    let bits = words.iter().flat_map(|(_, number)| (0..11).rev().map(move |bit| number >> bit & 1 == 1));
+    let bits: Vec<bool> = bits.collect();
+    let check = bits.len() / 33;
+    let (entropy, sum) = bits.split_at(bits.len() - check);
+    let byte = |bits: &[bool]| bits.iter().fold(0_u8, |byte, bit| byte << 1 | u8::from(*bit));
+    let entropy: Vec<u8> = entropy.chunks(8).map(byte).collect();
+    let digest = Sha256::digest(&entropy);
+    sum.iter().zip((0..8).rev()).all(|(bit, at)| (digest[0] >> at & 1 == 1) == *bit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{WORDS, announced, find};
+    use sha2::{Digest, Sha256};
+
+    fn found(text: &str) -> Vec<&str> {
+        let mut all = Vec::new();
+        find(text, |range| all.push(&text[range]));
+        all
+    }
+
+    #[test]
+    fn the_list_is_the_one_of_the_standard() {
+        let words: Vec<&str> = include_str!("words.txt").split_whitespace().collect();
+        let digest = Sha256::digest(format!("{}\n", words.join("\n")));
+        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(WORDS.len(), 2048);
+        assert_eq!(hex, "2f5eed53a4727b4bf8880d8f3f199efc90e58503646d9ff8eff3a2ed3b24dbda");
+    }
+
+    #[test]
+    fn phrases_are_found_and_prose_is_not() {
+        let phrase = "legal winner thank year wave sausage worth useful legal winner thank yellow";
+        assert_eq!(found(phrase), [phrase]);
+        assert_eq!(found(&format!("it is: {phrase}\n")), [phrase]);
+        // A listed word before it: the checksum tells where it begins.
+        assert_eq!(found(&format!("phrase {phrase} always")), [phrase]);
+        assert!(
+            found("the quick brown fox jumps over the lazy dog and then runs away from all other animals")
+                .is_empty()
+        );
+        let list: Vec<&str> = include_str!("words.txt").split_whitespace().collect();
+        assert!(found(&list.join(" ")).is_empty());
+        assert!(found(&list[..12].join(" ")).is_empty());
+        let numbered: String =
+            phrase.split(' ').zip(1..).map(|(word, no)| format!("{no}. {}\n", word.to_uppercase())).collect();
+        let text = format!("Recovery phrase:\n{numbered}");
+        let range = announced(&text, 0..15).unwrap();
+        assert!(text[range.clone()].starts_with("LEGAL") && text[range].ends_with("YELLOW"));
+    }
+}

@@ -1,0 +1,105 @@
+//! Every plan that is not refused has the digest of its bytes, names each line it changes, and is done when it is done:
+//! a second strip, redaction or repair of the result finds nothing more to do.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use threadline_edit::{Digest, Draft, Fresh, Plan, Preset, Redactor, Repair, Shape, Target, clone, strip};
+use threadline_entry::{Entry, Kind, TextRole, texts};
+use threadline_fuzz::log;
+use threadline_secret::Rules;
+use threadline_session::Session;
+
+const NEW: &str = "5b0c9f1e-0000-4000-8000-000000000001";
+
+thread_local!(static RULES: &'static Rules = Box::leak(Box::new(Rules::new())));
+
+fn fresh() -> Fresh {
+    Fresh { seed: NEW.to_owned(), now: 1_767_261_600_000 }
+}
+
+fn shape(target: Target) -> Shape {
+    Shape { operation: "fuzz", target, fresh: fresh() }
+}
+
+/// The bytes of a plan that may be written.
+fn accepted(plan: &Plan<'_>) -> Option<Vec<u8>> {
+    if !plan.refusals().is_empty() {
+        return None;
+    }
+    let bytes = plan.to_bytes();
+    assert_eq!(Digest::of(&bytes), plan.digest(), "the digest of a plan");
+    assert_eq!(bytes, plan.to_bytes(), "the same plan twice");
+    Some(bytes)
+}
+
+fn stripped(bytes: &[u8], preset: Preset, target: Target) {
+    let session = Session::from_bytes(bytes);
+    let mut draft = Draft::new(&session);
+    strip(&mut draft, &preset.strip(), "x");
+    let plan = draft.plan(shape(target));
+    let Some(result) = accepted(&plan) else { return };
+    let session = Session::from_bytes(&result);
+    let mut draft = Draft::new(&session);
+    strip(&mut draft, &preset.strip(), "x");
+    let again = draft.plan(shape(Target::InPlace));
+    assert_eq!(again.changes().count(), 0, "a second strip of {}", String::from_utf8_lossy(&result));
+}
+
+fn redacted(bytes: &[u8]) {
+    let rules = RULES.with(|rules| *rules);
+    let session = Session::from_bytes(bytes);
+    let mut redactor = Redactor::new(rules);
+    redactor.learn(&session);
+    redactor.know();
+    let mut draft = Draft::new(&session);
+    redactor.redact(&mut draft);
+    let plan = draft.plan(shape(Target::AsItStands));
+    let Some(result) = accepted(&plan) else { return };
+    let session = Session::from_bytes(&result);
+    for entry in session.entries().iter().filter(|entry| entry.kind() != Kind::Bad) {
+        texts(entry.text(), |text| {
+            if !matches!(text.role, TextRole::Id | TextRole::Sealed) {
+                assert!(!rules.finds(&text.decoded()), "a secret is left in {}", entry.text());
+            }
+        });
+    }
+}
+
+fn repaired(bytes: &[u8]) {
+    let session = Session::from_bytes(bytes);
+    let repair = Repair::new(&session, &fresh());
+    let plan = repair.draft().plan(shape(Target::InPlace));
+    let Some(result) = accepted(&plan) else { return };
+    let session = Session::from_bytes(&result);
+    assert!(session.entries().iter().all(|entry| entry.kind() != Kind::Bad), "a line that nothing can read");
+}
+
+fn cloned(bytes: &[u8]) {
+    let session = Session::from_bytes(bytes);
+    let mut draft = Draft::new(&session);
+    if clone(&mut draft, None, None).is_err() {
+        return;
+    }
+    let plan = draft.plan(shape(Target::New(NEW.to_owned())));
+    let Some(result) = accepted(&plan) else { return };
+    let result = Session::from_bytes(&result);
+    let old: std::collections::HashSet<_> = session.entries().iter().filter_map(Entry::uuid).collect();
+    for uuid in result.entries().iter().filter_map(Entry::uuid) {
+        assert!(!old.contains(&uuid), "a clone keeps {uuid}");
+    }
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&how, data)) = data.split_first() else { return };
+    let bytes = log(data);
+    let target = if how < 128 { Target::InPlace } else { Target::New(NEW.to_owned()) };
+    match how % 7 {
+        0 => cloned(&bytes),
+        1 => stripped(&bytes, Preset::Light, target),
+        2 => stripped(&bytes, Preset::Standard, target),
+        3 => stripped(&bytes, Preset::Heavy, target),
+        4 => stripped(&bytes, Preset::Extreme, target),
+        5 => redacted(&bytes),
+        _ => repaired(&bytes),
+    }
+});

@@ -1,0 +1,79 @@
+//! Whatever a session says: no two spans of a trace share an id, every parent is in its trace, no span ends before it
+//! begins, nothing is told twice, and no secret leaves.
+#![no_main]
+
+use std::collections::HashSet;
+
+use libfuzzer_sys::fuzz_target;
+use threadline_entry::{Lines, Position, parse_line};
+use threadline_fuzz::log;
+use threadline_secret::Rules;
+use threadline_session::Family;
+use threadline_trace::{Content, Cutter, Dialect, Shape, Span, Told, Value, Whose, spans_of};
+use threadline_usage::Book;
+
+thread_local! {
+    static RULES: &'static Rules = Box::leak(Box::new(Rules::new()));
+    static BOOK: &'static Book = Box::leak(Box::new(Book::embedded()));
+}
+
+fn all_spans(bytes: &[u8], shape: &Shape<'_>, told: &mut Told) -> Vec<Span> {
+    let mut cutter = Cutter::new(Whose::Session, 0);
+    let mut pieces = Vec::new();
+    let mut lines = Lines::new(bytes);
+    while let Some(line) = lines.next().expect("reading from memory") {
+        parse_line(&line, |entry, findings| pieces.extend(cutter.push(entry, findings)));
+    }
+    let end = Position { line_no: lines.at().line_no, byte_offset: bytes.len() as u64 };
+    pieces.extend(cutter.finish(end));
+    let mut spans = Vec::new();
+    for piece in pieces {
+        let head = piece.head();
+        let family = Family::new(piece.session, Vec::new());
+        spans.extend(spans_of(&head, &family, "s1", told, shape));
+    }
+    spans
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&how, data)) = data.split_first() else { return };
+    let bytes = log(data);
+    let rules = RULES.with(|rules| *rules);
+    let shape = Shape {
+        content: [Content::None, Content::Metadata, Content::Truncated, Content::Full][usize::from(how) % 4],
+        limit: (how & 4 != 0).then_some(100),
+        redact: Some(rules),
+        dialect: if how & 8 == 0 { Dialect::Langfuse } else { Dialect::GenAi },
+        user: None,
+        tags: &[],
+        environment: None,
+        release: None,
+        book: BOOK.with(|book| *book),
+    };
+    let mut told = Told::default();
+    let spans = all_spans(&bytes, &shape, &mut told);
+    let mut ids = HashSet::new();
+    for span in &spans {
+        assert!(ids.insert((span.trace, span.id)), "two spans with one id: {}", span.name);
+        assert!(span.start <= span.end, "{} ends before it begins", span.name);
+    }
+    for span in &spans {
+        for parent in span.parent {
+            // A reply that goes on in the next turn has its first part in another trace.
+            assert!(parent != span.id, "{} is its own parent", span.name);
+        }
+        let clean = |text: &str| assert!(!rules.finds(text), "a secret leaves in {text}");
+        clean(&span.name);
+        span.error.as_deref().into_iter().for_each(clean);
+        let events = span.events.iter().flat_map(|event| &event.attributes);
+        for (_, value) in span.attributes.iter().chain(events) {
+            match value {
+                Value::Text(text) => clean(text),
+                Value::List(list) => list.iter().for_each(|text| clean(text)),
+                _ => {}
+            }
+        }
+    }
+    let again = all_spans(&bytes, &shape, &mut told);
+    assert!(again.is_empty(), "{} spans are told twice", again.len());
+});

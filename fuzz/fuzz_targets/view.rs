@@ -1,0 +1,41 @@
+//! Whatever a session says, a terminal is given no control character but newlines and our own colours, and no line of a
+//! head is wider than the page.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use threadline_fuzz::log;
+use threadline_session::{Family, Session};
+use threadline_term::{Page, Style, render_outline, render_transcript};
+use threadline_view::{Filter, Level, changes, markdown, outline, patch, transcript, wire};
+use unicode_width::UnicodeWidthStr;
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&how, data)) = data.split_first() else { return };
+    let bytes = log(data);
+    let family = Family::new(Session::from_bytes(&bytes), Vec::new());
+    let mut told = transcript(&family, &|_| None);
+    wire::show(&told, &mut |object| {
+        serde_json::to_string(&object).expect("public JSON");
+    });
+    let _ = patch(&changes(&family), None);
+    let levels = [Level::Prompts, Level::Chat, Level::Tools, Level::Full, Level::Raw];
+    let level = levels[usize::from(how) % levels.len()];
+    assert!(markdown(&told, level).starts_with("# "));
+    Filter::level(level).apply(&mut told);
+    let style = Style { level, zone: jiff::tz::TimeZone::UTC };
+    for (width, color) in [(None, false), (Some(80), false), (Some(20 + usize::from(how)), true)] {
+        let page = Page { width, color, links: false };
+        let text = render_transcript(&told, page, &style) + &render_outline(&outline(&told.turns), page);
+        for (at, ch) in text.char_indices().filter(|(_, ch)| ch.is_control() && *ch != '\n') {
+            // Our own colours: `ESC [` digits and semicolons, `m`.
+            let rest = &text[at..];
+            let colour = rest.strip_prefix("\u{1b}[").map(|rest| {
+                rest.trim_start_matches(|ch: char| ch.is_ascii_digit() || ch == ';').starts_with('m')
+            });
+            assert!(color && colour == Some(true), "{ch:?} in {:?}", rest.chars().take(40).collect::<String>());
+        }
+        for head in text.lines().filter(|line| width == Some(80) && line.starts_with("── ")) {
+            assert!(head.width() <= 80, "{head}");
+        }
+    }
+});
