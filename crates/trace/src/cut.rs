@@ -67,6 +67,9 @@ pub struct Cutter {
     before: Option<String>,
 }
 
+/// How many hexadecimal digits of a key are kept: enough for the turns of one session.
+const KEY_LENGTH: usize = 12;
+
 /// A turn of more than this is handed out in parts, so that memory does not grow with it.
 const LIMIT: u64 = 16 << 20;
 
@@ -267,6 +270,26 @@ impl Piece {
             Some(uuid) => TraceId::of(&uuid),
             None => TraceId::of(self.session.entries().first().map_or("", |entry| entry.text())),
         }
+    }
+
+    /// What the turn is known by in the log, whatever is edited in it: a short hash of the uuid of its prompt.
+    pub(crate) fn key(&self) -> String {
+        let uuid = self.session.entries().first().and_then(Entry::uuid);
+        let mut key = uuid.map_or_else(|| self.trace(), |uuid| TraceId::of(&uuid)).to_string();
+        key.truncate(KEY_LENGTH);
+        key
+    }
+
+    /// Leaves out the lines that were written up to `at`, but for the prompt.
+    pub(crate) fn keep_after(&mut self, at: Millis) {
+        let mut session = Session::new();
+        for (idx, entry) in self.session.entries().iter().enumerate() {
+            let is_prompt = idx == 0 && self.prompt_at.is_some();
+            if is_prompt || self.session.timestamp(idx).is_some_and(|time| time > at) {
+                session.push(entry.clone(), Vec::new());
+            }
+        }
+        self.session = session;
     }
 
     /// When the turn began: with its prompt, or with the first line that says when.

@@ -1,5 +1,6 @@
 //! A session from its log to the receiver: what is new is read, turned into spans, delivered, and noted.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::time::Instant;
 
@@ -8,7 +9,7 @@ use threadline_session::{Family, Outcome, Session};
 use threadline_store::{AgentFile, Mark, SessionFile};
 
 use crate::agents::{Agents, Run, lines_from, runs_of};
-use crate::cut::{Cutter, Head, Piece, Whose};
+use crate::cut::{Continued, Cutter, Head, Piece, Whose};
 use crate::sender::{Receive, Received, Undelivered};
 use crate::shape::Shape;
 use crate::span::{Span, SpanKind};
@@ -104,6 +105,8 @@ impl Exporter<'_> {
             spans: Vec::new(),
             weight: 0,
             reached: None,
+            already: BTreeSet::new(),
+            last: None,
             exported,
         };
         let result = work.run(agents);
@@ -132,6 +135,9 @@ struct Work<'a> {
     weight: usize,
     /// Where the log was read to.
     reached: Option<Position>,
+    /// The turns that were sent before the log was written anew, and the last of them.
+    already: BTreeSet<String>,
+    last: Option<((Continued, Option<Position>), String)>,
     exported: Exported,
 }
 
@@ -143,9 +149,13 @@ impl Work<'_> {
             && Mark::of(path, mark.at)? != Some(mark)
         {
             // Another file, or one that was written anew.
+            self.told = self.next.told();
+            self.already = self.next.sent().clone();
+            self.last = self.next.last().zip(self.next.last_key().map(str::to_owned));
             self.next.start_over();
+        } else {
+            self.told = self.next.told();
         }
-        self.told = self.next.told();
         self.pending(&files)?;
         self.agents = Agents::new(files, &self.next);
         let at = self.next.mark().map_or(Position::START, |mark| mark.at);
@@ -185,6 +195,10 @@ impl Work<'_> {
 
     /// Turns a piece into spans. `until` is when the next turn began.
     fn take(&mut self, mut piece: Piece, until: Option<Millis>) -> Result<(), ExportError> {
+        let key = piece.key();
+        if self.already.contains(&key) && !self.is_grown(&mut piece, &key, until)? {
+            return Ok(());
+        }
         let head = piece.head();
         if !head.has_substance {
             return Ok(());
@@ -204,13 +218,35 @@ impl Work<'_> {
             self.next.pending.extend(waiting);
         }
         self.next.turns = head.number;
-        self.next.set_last(continued, prompt_at);
+        self.next.set_last(continued, prompt_at, key);
         self.next.set_told(&self.told);
         self.reached = Some(to);
         if self.spans.len() >= ENOUGH_SPANS || self.weight >= ENOUGH_BYTES {
             self.flush()?;
         }
         Ok(())
+    }
+
+    /// Whether a turn that was sent before the log was written anew has gone on since; then only that is left of it.
+    fn is_grown(&mut self, piece: &mut Piece, key: &str, until: Option<Millis>) -> Result<bool, ExportError> {
+        let last = self.last.as_ref().filter(|(_, last)| last == key).map(|((continued, _), _)| *continued);
+        let (number, prompt_at, to) = (piece.number, piece.prompt_at, piece.to);
+        if let Some(continued) = last {
+            piece.keep_after(continued.last_at);
+            piece.continues = Some(continued);
+            if piece.has_reply() {
+                return Ok(true);
+            }
+        }
+        // What its sub-agents did was sent with it.
+        for run in self.agents.take(until)? {
+            self.next.agents.insert(run.agent.id, run.to);
+        }
+        let continued = last.unwrap_or_else(|| piece.continued());
+        self.next.turns = number;
+        self.next.set_last(continued, prompt_at, key.to_owned());
+        self.reached = Some(to);
+        Ok(false)
     }
 
     /// Joins a piece with the runs that belong to it, but for those that are still under way.
@@ -291,12 +327,15 @@ impl Work<'_> {
             let kept = self.exporter.spools.then(|| spans.clone());
             match self.exporter.receiver.receive(spans, self.exporter.tries, self.exporter.until) {
                 Ok(received) => {
-                    self.next.spans += count;
+                    let taken = count.saturating_sub(received.refused);
+                    self.next.spans += taken;
                     self.next.refused += received.refused;
                     self.next.error.clone_from(&received.complaint);
-                    self.next.sent_at = Some(self.exporter.now);
-                    self.exported.spans += count;
-                    self.exported.turns += turns;
+                    if taken > 0 {
+                        self.next.sent_at = Some(self.exporter.now);
+                        self.exported.turns += turns;
+                    }
+                    self.exported.spans += taken;
                     self.exported.received.add(received);
                 }
                 Err(undelivered) => return self.keep(kept, undelivered),

@@ -69,13 +69,16 @@ pub(crate) fn drain(
         match read {
             Some(wires) => {
                 let received = exporter.receiver.receive_again(wires, exporter.tries, exporter.until)?;
-                state.spans += spooled.spans;
+                let taken = spooled.spans.saturating_sub(received.refused);
+                state.spans += taken;
                 state.refused += received.refused;
-                state.sent_at = Some(exporter.now);
-                exported.spans += spooled.spans;
+                if taken > 0 {
+                    state.sent_at = Some(exporter.now);
+                }
+                exported.spans += taken;
                 exported.received.add(received);
             }
-            None => state.start_over(),
+            None => state.forget(),
         }
         state.spool.remove(0);
         state.error = None;

@@ -1,6 +1,6 @@
 //! What was sent of each session: one small file a session and receiver, replaced whole, under a lock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::TryLockError;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -42,6 +42,8 @@ pub struct State {
     last: Option<Last>,
     /// The last reply that was sent, and what it used as far as was known: input, output, cache read and writes.
     reply: Option<(String, [u64; 5])>,
+    /// The turns that were sent, by their keys: a log that is edited in place is read again from its start.
+    sent: BTreeSet<String>,
     /// How much of each sub-agent's log was sent.
     pub agents: BTreeMap<String, u64>,
     /// Sub-agents that were still at work when their turn was sent.
@@ -75,6 +77,8 @@ struct Last {
     start: Millis,
     last_at: Millis,
     prompt: Option<(u64, u64)>,
+    #[serde(default)]
+    key: String,
 }
 
 /// A sub-agent that was still at work when its turn was sent.
@@ -270,13 +274,25 @@ impl State {
         Some((Continued { trace, start: last.start, last_at: last.last_at }, prompt))
     }
 
-    /// Notes the last turn.
-    pub fn set_last(&mut self, continued: Continued, prompt: Option<Position>) {
+    /// The key of the last turn.
+    pub(crate) fn last_key(&self) -> Option<&str> {
+        self.last.as_ref().map(|last| &*last.key)
+    }
+
+    /// The keys of the turns that were sent.
+    pub(crate) fn sent(&self) -> &BTreeSet<String> {
+        &self.sent
+    }
+
+    /// Notes the last turn, which has this key.
+    pub(crate) fn set_last(&mut self, continued: Continued, prompt: Option<Position>, key: String) {
+        self.sent.insert(key.clone());
         self.last = Some(Last {
             trace: continued.trace.to_string(),
             start: continued.start,
             last_at: continued.last_at,
             prompt: prompt.map(|at| (at.line_no, at.byte_offset)),
+            key,
         });
     }
 
@@ -300,14 +316,23 @@ impl State {
         self.reply = told.last().map(|(id, tokens)| (id.to_owned(), of(tokens)));
     }
 
-    /// Forgets where the log was read to, because it is another one now. What waits still waits.
+    /// Forgets what was sent, so that all of it is sent again.
+    pub fn forget(&mut self) {
+        self.sent.clear();
+        self.reply = None;
+        self.start_over();
+    }
+
+    /// Forgets where the log was read to, because it was written anew. Which turns were sent is still known, and
+    /// pending sub-agents stay pending.
     pub fn start_over(&mut self) {
         self.mark = None;
         self.last = None;
-        self.reply = None;
         self.turns = 0;
-        self.agents.clear();
-        self.pending.clear();
+        if self.sent.is_empty() {
+            self.pending.clear();
+        }
+        self.agents.retain(|id, _| self.pending.iter().any(|pending| pending.agent == *id));
     }
 }
 

@@ -164,7 +164,7 @@ fn state_that_is_lost_or_makes_no_sense_costs_nothing_but_time() {
 }
 
 #[test]
-fn a_log_that_was_written_anew_is_sent_again_under_the_same_ids() {
+fn a_log_that_was_written_anew_sends_nothing_twice() {
     let world = World::new();
     let path = world.home.session("s", &format!("{ONE}{TWO}"));
     world.send(&path).unwrap();
@@ -173,8 +173,44 @@ fn a_log_that_was_written_anew_is_sent_again_under_the_same_ids() {
     let other = path.with_extension("new");
     fs::write(&other, text).unwrap();
     fs::rename(&other, &path).unwrap();
-    assert_eq!(world.send(&path).unwrap().spans, 4);
+    assert_eq!(world.send(&path).unwrap().spans, 0);
     assert_eq!(world.receiver.ids(), ids);
+    assert_eq!(world.count(), 4);
+}
+
+/// The first reply goes, which the trace was named by; the uuids of what is left stay.
+#[test]
+fn a_turn_that_lost_its_first_reply_is_not_sent_again_and_goes_on_in_its_trace() {
+    let world = World::new();
+    let log = r#"
+u1 user "one"
+a1 <- u1 reply msg_1 tool t1 Bash {"command":"ls"}
+r1 <- a1 result t1 "ok"
+a2 <- r1 reply msg_2 text "eins"
+u2 <- a2 user "two" @10:01:00
+a3 <- u2 reply msg_3 tool t2 Bash {"command":"ls"}
+r2 <- a3 result t2 "ok"
+a4 <- r2 reply msg_4 text "zwei"
+"#;
+    let path = world.home.session("s", log);
+    assert_eq!(world.send(&path).unwrap().turns, 2);
+    let ids = world.receiver.ids();
+    let kept = ["msg_1", "msg_3", "t1\"", "t2\""];
+    let text = fs::read_to_string(&path).unwrap();
+    let stripped: String =
+        text.split_inclusive('\n').filter(|line| !kept.iter().any(|gone| line.contains(gone))).collect();
+    let other = path.with_extension("new");
+    fs::write(&other, stripped).unwrap();
+    fs::rename(&other, &path).unwrap();
+    assert_eq!(world.send(&path).unwrap().spans, 0);
+    assert_eq!(world.receiver.ids(), ids);
+    assert_eq!(world.send(&path).unwrap().spans, 0);
+    append(&path, "n1 <- a4 user \"more\" meta @10:05:00\nb1 <- n1 reply msg_5 text \"still\"\n");
+    assert_eq!(world.send(&path).unwrap().spans, 2);
+    // The root once more, and one generation in the same trace.
+    assert_eq!(world.receiver.ids().len(), ids.len() + 1);
+    append(&path, "u3 <- b1 user \"three\" @10:09:00\na5 <- u3 reply msg_6 text \"drei\"\n");
+    assert_eq!(world.send(&path).unwrap().turns, 1);
 }
 
 #[test]
@@ -284,7 +320,7 @@ fn a_span_that_nobody_takes_is_counted_and_told() {
     let path = world.home.session("s", ONE);
     world.receiver.behave(|| Fault::AtMost(0));
     let sent = world.send(&path).unwrap();
-    assert_eq!(sent.received.refused, 2);
+    assert_eq!((sent.received.refused, sent.spans, sent.turns), (2, 0, 0));
     let state = world.states.load(&session_uuid("s"));
     assert_eq!((state.refused, state.error.as_deref()), (2, Some("the receiver answered 413")));
 }

@@ -219,7 +219,7 @@ fn send(
 fn forget(states: &States, file: &SessionFile) {
     let key = States::key(file);
     let mut state = states.load(&key);
-    state.start_over();
+    state.forget();
     // If that cannot be written, sending will say so.
     let _ = states.save(&key, &state);
 }
