@@ -1,10 +1,13 @@
-//! Who may ask: nobody but the person who was given the token, from pages that are ours.
+//! Who may ask: nobody but the person who was given the token or the code, from pages that are ours.
 //!
 //! Sessions hold secrets, and any web page a person visits can send requests to their own machine. So the name that
 //! the request was sent to must be ours (a foreign name that points here is an attack by rebinding), the page that
-//! sent it must be ours, and it must carry the cookie that the token was traded for.
+//! sent it must be ours, and it must carry the cookie that the token or the code was traded for.
 
+use std::fmt;
 use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -23,17 +26,46 @@ const POLICY: &str = "default-src 'none'; img-src 'self' data:; style-src 'self'
 pub(crate) struct Guard {
     host: IpAddr,
     port: u16,
-    token: String,
+    keys: Arc<Keys>,
+    /// Until when the code may be used; nothing once it was.
+    code_until: Arc<Mutex<Option<Instant>>>,
 }
 
+/// What lets a person in: letters and digits that nobody can guess, each of them others.
+#[derive(Clone)]
+pub struct Keys {
+    /// Stands in the link that is printed. It can be used as often as the person likes.
+    pub token: String,
+    /// Stands in the link that is passed to the browser, on a command line that other users of the machine can read. It
+    /// can be used once, soon after the start.
+    pub code: String,
+    /// The value of the cookie that either is traded for.
+    pub cookie: String,
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Keys")
+    }
+}
+
+/// How long the code can be used.
+const CODE_LIFETIME: Duration = Duration::from_secs(60);
+
 impl Guard {
-    pub(crate) fn new(host: IpAddr, port: u16, token: String) -> Self {
-        Self { host, port, token }
+    pub(crate) fn new(host: IpAddr, port: u16, keys: Keys) -> Self {
+        let code_until = Arc::new(Mutex::new(Instant::now().checked_add(CODE_LIFETIME)));
+        Self { host, port, keys: Arc::new(keys), code_until }
     }
 
-    /// The address to open, token and all.
+    /// The address to print, with the token.
     pub(crate) fn address(&self) -> String {
-        format!("{}/?token={}", self.origin(), self.token)
+        format!("{}/?token={}", self.origin(), self.keys.token)
+    }
+
+    /// The address to pass to a browser, with the code.
+    pub(crate) fn opening_address(&self) -> String {
+        format!("{}/?code={}", self.origin(), self.keys.code)
     }
 
     pub(crate) fn origin(&self) -> String {
@@ -96,22 +128,32 @@ impl Guard {
         let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
         let mut cookies =
             lines.flat_map(|line| line.split(';')).filter_map(|cookie| cookie.trim().split_once('='));
-        cookies.any(|(key, value)| key == name && same(value, &self.token))
+        cookies.any(|(key, value)| key == name && same(value, &self.keys.cookie))
     }
 
-    /// Where to go without the token, if the right one was given.
-    fn token_taken(&self, request: &Request) -> Option<String> {
+    /// Where to go without the token or the code, if the right one was given.
+    fn admitted(&self, request: &Request) -> Option<String> {
         let query = request.uri().query()?;
-        let (given, rest): (Vec<&str>, Vec<&str>) =
-            query.split('&').partition(|part| part.starts_with("token="));
-        let given = given.first()?.strip_prefix("token=")?;
+        let is_key = |part: &&str| part.starts_with("token=") || part.starts_with("code=");
+        let (given, rest): (Vec<&str>, Vec<&str>) = query.split('&').partition(is_key);
+        let (key, value) = given.first()?.split_once('=')?;
         let path = request.uri().path();
         // Two slashes would name another server.
         let path = if path.starts_with("//") { "/" } else { path };
-        same(given, &self.token).then(|| match rest.is_empty() {
+        let is_right = match key {
+            "token" => same(value, &self.keys.token),
+            _ => same(value, &self.keys.code) && self.take_code(),
+        };
+        is_right.then(|| match rest.is_empty() {
             true => path.to_owned(),
             false => format!("{path}?{}", rest.join("&")),
         })
+    }
+
+    /// Whether the code can be used now; it cannot be used again.
+    fn take_code(&self) -> bool {
+        let until = self.code_until.lock().unwrap_or_else(PoisonError::into_inner).take();
+        until.is_some_and(|until| Instant::now() < until)
     }
 }
 
@@ -125,8 +167,9 @@ pub(crate) async fn guard(State(guard): State<Guard>, request: Request, next: Ne
     let form = Form::of(request.uri().path()).0;
     let mut response = if let Some(problem) = guard.refuses(&request) {
         problem.answer(form)
-    } else if let Some(to) = guard.token_taken(&request) {
-        let cookie = format!("{}={}; HttpOnly; SameSite=Strict; Path=/", guard.cookie_name(), guard.token);
+    } else if let Some(to) = guard.admitted(&request) {
+        let cookie =
+            format!("{}={}; HttpOnly; SameSite=Strict; Path=/", guard.cookie_name(), guard.keys.cookie);
         (StatusCode::SEE_OTHER, [(header::LOCATION, to), (header::SET_COOKIE, cookie)]).into_response()
     } else if !is_public(request.uri().path()) && !guard.has_cookie(request.headers()) {
         let problem = Problem::new(StatusCode::UNAUTHORIZED, "This page needs its token");
@@ -161,7 +204,8 @@ mod tests {
 
     #[test]
     fn names_that_are_ours() {
-        let guard = Guard::new(IpAddr::from([127, 0, 0, 1]), 4100, "t".to_owned());
+        let keys = || Keys { token: "t".to_owned(), code: "c".to_owned(), cookie: "k".to_owned() };
+        let guard = Guard::new(IpAddr::from([127, 0, 0, 1]), 4100, keys());
         for ours in ["127.0.0.1:4100", "localhost:4100", "LOCALHOST:4100", "[::1]:4100", "127.0.0.2:4100"] {
             assert!(guard.is_ours(ours), "{ours}");
         }
@@ -176,7 +220,7 @@ mod tests {
         ] {
             assert!(!guard.is_ours(foreign), "{foreign}");
         }
-        let open = Guard::new(IpAddr::from([0, 0, 0, 0]), 4100, "t".to_owned());
+        let open = Guard::new(IpAddr::from([0, 0, 0, 0]), 4100, keys());
         assert!(open.is_ours("192.168.0.9:4100") && open.is_ours("localhost:4100"));
         assert!(!open.is_ours("evil.example:4100"));
     }

@@ -10,6 +10,7 @@
 mod answer;
 mod ask;
 mod cards;
+mod connection;
 mod counter;
 mod guard;
 mod held;
@@ -22,4 +23,6 @@ mod shelf;
 mod state;
 mod watch;
 
+pub use connection::Limits;
+pub use guard::Keys;
 pub use server::{Options, Server, Stop};

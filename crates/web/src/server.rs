@@ -12,7 +12,8 @@ use threadline_usage::Book;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 
-use crate::guard::{self, Guard};
+use crate::connection::{Limits, serve};
+use crate::guard::{self, Guard, Keys};
 use crate::pages;
 use crate::state::State;
 
@@ -23,8 +24,10 @@ pub struct Options {
     pub host: IpAddr,
     /// The port; 0 for any that is free.
     pub port: u16,
-    /// What a person must know to be let in: letters and digits.
-    pub token: String,
+    /// What lets a person in.
+    pub keys: Keys,
+    /// How long clients may take, and how many there may be.
+    pub limits: Limits,
     /// The zone that times are shown in.
     pub zone: TimeZone,
     /// What calls cost.
@@ -37,6 +40,7 @@ pub struct Server {
     listener: TcpListener,
     router: Router,
     guard: Guard,
+    limits: Limits,
     stop: Arc<Notify>,
     state: State,
 }
@@ -62,7 +66,7 @@ impl Server {
         let listener = TcpListener::bind(SocketAddr::new(options.host, options.port))?;
         listener.set_nonblocking(true)?;
         let port = listener.local_addr()?.port();
-        let guard = Guard::new(options.host, port, options.token);
+        let guard = Guard::new(options.host, port, options.keys);
         let runtime = Builder::new_multi_thread()
             .worker_threads(2)
             .max_blocking_threads(BLOCKING)
@@ -72,10 +76,16 @@ impl Server {
         let state = State::new(store, options.zone, options.book);
         let router = pages::router(state.clone())
             .layer(axum::middleware::from_fn_with_state(guard.clone(), guard::guard));
-        Ok(Self { runtime, listener, router, guard, stop: Arc::new(Notify::new()), state })
+        let limits = options.limits;
+        Ok(Self { runtime, listener, router, guard, limits, stop: Arc::new(Notify::new()), state })
     }
 
-    /// The address to open, with the token.
+    /// The address to pass to a browser: it works once, soon after the start.
+    pub fn opening_address(&self) -> String {
+        self.guard.opening_address()
+    }
+
+    /// The address to print, with the token.
     pub fn address(&self) -> String {
         self.guard.address()
     }
@@ -96,11 +106,11 @@ impl Server {
     ///
     /// Those of the listening socket.
     pub fn run(self) -> io::Result<()> {
-        let Self { runtime, listener, router, stop, state, .. } = self;
+        let Self { runtime, listener, router, stop, state, limits, .. } = self;
         let ending = state.ending.subscribe();
         let served = runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(listener)?;
-            let serving = axum::serve(listener, router).with_graceful_shutdown(ended(ending));
+            let serving = serve(listener, router, limits, ending);
             let end = async {
                 tokio::select! {
                     () = stop.notified() => {}
@@ -114,7 +124,7 @@ impl Server {
                 // Before anything is answered, somebody listens for Ctrl-C.
                 biased;
                 () = end => Ok(()),
-                served = serving.into_future() => served,
+                () = serving => Ok(()),
             }
         });
         runtime.shutdown_background();

@@ -2,7 +2,7 @@ use std::io::{ErrorKind, IsTerminal};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
 
-use threadline_web::{Options, Server};
+use threadline_web::{Keys, Limits, Options, Server};
 
 use crate::context::Context;
 use crate::env;
@@ -10,8 +10,9 @@ use crate::error::{CommandError, Outcome};
 
 /// Show sessions in the browser, live
 ///
-/// Prints the address, which holds a token: whoever knows it can read your sessions. Only this machine is
-/// answered, unless --host and --allow-remote say otherwise. Nothing can be changed through it. Ctrl-C ends it.
+/// Prints the address, which holds a token: whoever knows it can read your sessions, for as long as the server
+/// runs. The browser is opened with a code instead, which works once. Only this machine is answered, unless --host
+/// and --allow-remote say otherwise. Nothing can be changed through it. Ctrl-C ends it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
     /// Port to listen at [default: any that is free]
@@ -39,7 +40,8 @@ pub(crate) fn run(cx: &Context, args: &ServeArgs) -> Result<Outcome, CommandErro
     let options = Options {
         host: args.host,
         port: args.port,
-        token: token()?,
+        keys: Keys { token: random()?, code: random()?, cookie: random()? },
+        limits: Limits::default(),
         zone: crate::env::zone(),
         book: crate::load::book(None)?,
     };
@@ -57,7 +59,7 @@ pub(crate) fn run(cx: &Context, args: &ServeArgs) -> Result<Outcome, CommandErro
     writeln!(answer, "{}", server.address())?;
     answer.flush()?;
     if !args.no_open && std::io::stdout().is_terminal() {
-        open(&server.address());
+        open(&server.opening_address());
     }
     server.run()?;
     answer.finish()?;
@@ -86,7 +88,7 @@ pub(crate) fn give_memory_back() {
 pub(crate) fn give_memory_back() {}
 
 /// 128 bits that nobody can guess.
-fn token() -> Result<String, CommandError> {
+fn random() -> Result<String, CommandError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
         .map_err(|error| CommandError::new(format!("no random numbers here: {error}")))?;

@@ -23,17 +23,42 @@ fn the_token_is_traded_for_a_cookie_that_no_script_and_no_other_site_can_use() {
     assert!(page.body.contains("the warp is tangled"));
 }
 
+/// The code stands on the command line of the browser's starter, where other users of the machine can read it.
+#[test]
+fn the_code_works_once_and_the_token_always() {
+    let home = home();
+    let served = Served::new(&home);
+    let code = format!("/?code={}", served.code);
+    assert_eq!(served.ask("GET", "/?code=wrong", &[]).status, 401);
+    let reply = served.ask("GET", &code, &[]);
+    assert_eq!((reply.status, reply.header("location")), (303, "/"));
+    assert!(reply.header("set-cookie").starts_with(&served.cookie()));
+    let again = served.ask("GET", &code, &[]);
+    assert_eq!((again.status, again.header("set-cookie")), (401, ""));
+    for _ in 0..3 {
+        assert_eq!(served.ask("GET", &format!("/?token={}", served.token), &[]).status, 303);
+    }
+    // None of the three is another one.
+    let keys = [&served.token, &served.code, &served.key];
+    for (i, key) in keys.iter().enumerate() {
+        assert!(!keys[i + 1..].contains(key));
+    }
+    assert_eq!(served.ask("GET", &format!("/?token={}", served.code), &[]).status, 401);
+    assert_eq!(served.ask("GET", &format!("/?token={}", served.key), &[]).status, 401);
+}
+
 #[test]
 fn nobody_is_let_in_without_the_token() {
     let home = home();
     let served = Served::new(&home);
-    let wrong = format!("threadline-{}={}x", served.port, served.token);
-    let short = format!("threadline-{}={}", served.port, &served.token[1..]);
-    let other = format!("threadline-{}={}", served.port + 1, served.token);
+    let wrong = format!("threadline-{}={}x", served.port, served.key);
+    let short = format!("threadline-{}={}", served.port, &served.key[1..]);
+    let other = format!("threadline-{}={}", served.port + 1, served.key);
+    let token = format!("threadline-{}={}", served.port, served.token);
     for path in
         ["/", "/index.json", "/s/x", "/s/x.md", "/nowhere", "/?token=", "/?token=wrong", "//evil.example/"]
     {
-        for cookie in ["", &wrong, &short, &other] {
+        for cookie in ["", &wrong, &short, &other, &token] {
             let reply = served.ask("GET", path, &[("Cookie", cookie)]);
             assert_eq!(reply.status, 401, "{path} {cookie}");
             assert!(!reply.body.contains("warp"), "{path}");

@@ -7,13 +7,17 @@ use std::time::Duration;
 
 use threadline_store::Store;
 use threadline_testkit::{Browser, TestHome};
-use threadline_web::{Options, Server, Stop};
+use threadline_web::{Keys, Limits, Options, Server, Stop};
 
 /// A server over a home, which ends when dropped.
 pub(crate) struct Served {
     pub(crate) port: u16,
     /// What lets one in.
     pub(crate) token: String,
+    /// The one that works once.
+    pub(crate) code: String,
+    /// The value of the cookie.
+    pub(crate) key: String,
     stop: Stop,
     running: Option<JoinHandle<std::io::Result<()>>>,
 }
@@ -39,12 +43,19 @@ impl Served {
 
     /// A server at a port, such as that of one before it; 0 for any that is free.
     pub(crate) fn at(root: &std::path::Path, port: u16) -> Self {
+        Self::within(root, port, Limits::default())
+    }
+
+    /// A server with other limits.
+    pub(crate) fn within(root: &std::path::Path, port: u16, limits: Limits) -> Self {
         // Any text will do, and one that is no secret is told apart from one that is.
         let token = ["token", "of", "a", "test"].concat();
+        let keys = Keys { token, code: ["used", "once"].concat(), cookie: ["another", "value"].concat() };
         let options = Options {
             host: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port,
-            token: token.clone(),
+            keys: keys.clone(),
+            limits,
             zone: jiff::tz::TimeZone::UTC,
             book: threadline_usage::Book::embedded(),
         };
@@ -52,7 +63,7 @@ impl Served {
         let port = server.origin().rsplit(':').next().unwrap().parse().unwrap();
         let stop = server.stop();
         let running = Some(std::thread::spawn(move || server.run()));
-        Self { port, token, stop, running }
+        Self { port, token: keys.token, code: keys.code, key: keys.cookie, stop, running }
     }
 
     /// The address of a page, with what lets one in.
@@ -65,7 +76,7 @@ impl Served {
 
     /// The cookie that the token was traded for.
     pub(crate) fn cookie(&self) -> String {
-        format!("threadline-{}={}", self.port, self.token)
+        format!("threadline-{}={}", self.port, self.key)
     }
 
     /// What a page answers to somebody who was let in.
