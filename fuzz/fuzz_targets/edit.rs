@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use threadline_edit::{Digest, Draft, Fresh, Plan, Preset, Redactor, Repair, Shape, Target, clone, strip};
-use threadline_entry::{Entry, Kind, TextRole, texts};
+use threadline_entry::{Entry, Kind, TextRole, has_lone_surrogate, texts};
 use threadline_fuzz::log;
 use threadline_secret::Rules;
 use threadline_session::Session;
@@ -38,6 +38,10 @@ fn stripped(bytes: &[u8], preset: Preset, target: Target) {
     strip(&mut draft, &preset.strip(), "x");
     let plan = draft.plan(shape(target));
     let Some(result) = accepted(&plan) else { return };
+    // Halves of characters are mended in the lines that a plan touches, and no others.
+    if has_lone_surrogate(&String::from_utf8_lossy(bytes)) || std::str::from_utf8(bytes).is_err() {
+        return;
+    }
     let session = Session::from_bytes(&result);
     let mut draft = Draft::new(&session);
     strip(&mut draft, &preset.strip(), "x");

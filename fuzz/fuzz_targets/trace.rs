@@ -9,7 +9,7 @@ use threadline_entry::{Lines, Position, parse_line};
 use threadline_fuzz::log;
 use threadline_secret::Rules;
 use threadline_session::Family;
-use threadline_trace::{Content, Cutter, Dialect, Shape, Span, Told, Value, Whose, spans_of};
+use threadline_trace::{Content, Cutter, Dialect, Shape, Span, SpanKind, Told, Value, Whose, spans_of};
 use threadline_usage::Book;
 
 thread_local! {
@@ -74,6 +74,8 @@ fuzz_target!(|data: &[u8]| {
             }
         }
     }
+    // A turn without replies, such as a compaction, is known by its lines alone; replies and calls are told once.
     let again = all_spans(&bytes, &shape, &mut told);
-    assert!(again.is_empty(), "{} spans are told twice", again.len());
+    let twice = again.iter().filter(|span| matches!(span.kind, SpanKind::Generation | SpanKind::Tool)).count();
+    assert_eq!(twice, 0, "spans are told twice");
 });

@@ -149,12 +149,15 @@ impl Session {
             self.entries()[*idx].kind() == Kind::Assistant
                 || self.input(*idx).is_some_and(|input| input.opens_turn())
         };
+        // The entries of the conversation are in order.
+        let talk: Vec<usize> = thread.entries.iter().copied().filter(spoken).collect();
         for branch in self.branches() {
             let Some(fork) = branch.fork else { continue };
             let mut said = branch.entries.iter().copied().filter(spoken);
             let Some(first) = said.next() else { continue };
             let last = said.next_back().unwrap_or(first);
-            let beside = thread.entries.iter().copied().filter(spoken).find(|&idx| first < idx && idx < last);
+            let beside =
+                talk.get(talk.partition_point(|&idx| idx <= first)).copied().filter(|&idx| idx < last);
             if let Some(beside) = beside.filter(|&beside| beside > fork) {
                 let line = self.entries()[beside].at().line_no;
                 let message =

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use rustc_hash::FxHashSet;
 use threadline_entry::Kind;
 use threadline_entry::lens::{CompactBoundary, CompactMetadata, System};
 
@@ -105,10 +106,14 @@ impl Session {
 
     /// The line of the tree before an entry that does not hang below it: one that does may stand before it, too.
     fn line_before(&self, entry_idx: usize, sidechain: bool) -> Option<usize> {
-        (0..entry_idx).rev().find(|&idx| {
-            self.in_tree(idx)
-                && self.is_sidechain(idx) == sidechain
-                && self.ancestors(idx).all(|above| above != entry_idx)
-        })
+        // What hangs below it, as far as it stands before it.
+        let mut below: FxHashSet<usize> = FxHashSet::default();
+        let mut open = vec![entry_idx];
+        while let Some(idx) = open.pop() {
+            open.extend(self.children(idx).filter(|child| below.insert(*child)));
+        }
+        (0..entry_idx)
+            .rev()
+            .find(|idx| self.in_tree(*idx) && self.is_sidechain(*idx) == sidechain && !below.contains(idx))
     }
 }

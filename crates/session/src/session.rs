@@ -27,10 +27,19 @@ pub struct Session {
     by_name: Vec<Option<u32>>,
     /// Entries whose parent has not been written yet, by the parent's name.
     waiting: FxHashMap<Name, Vec<u32>>,
+    /// An ancestor of each entry, the entry itself for a root. Lookups shorten the way.
+    above: Vec<u32>,
+    /// The last entry of the tree, of the main conversation and of sub-agents.
+    last_in_tree: [Option<u32>; 2],
     pub(crate) replies: Vec<Reply>,
     reply_by_id: FxHashMap<Box<str>, u32>,
     pub(crate) calls: Vec<ToolCall>,
     pub(crate) call_by_id: FxHashMap<Box<str>, u32>,
+    /// Which calls each line holds: the line and the call, in order of lines.
+    calls_by_line: Vec<(u32, u32)>,
+    /// Which call each result answers: its line, its block and the call, in order; results before their call are apart.
+    answers: Vec<(ResultAt, u32)>,
+    early_answers: FxHashMap<ResultAt, u32>,
     /// Results whose call has not been seen.
     pub(crate) stray_results: FxHashMap<Box<str>, Vec<ResultAt>>,
     queue: Queue,
@@ -131,6 +140,7 @@ impl Session {
         let in_tree = node.in_tree;
         self.entries.push(entry);
         self.nodes.push(node);
+        self.above.push(idx as u32);
         if let Some(first) = again {
             let line = self.entries[first as usize].at().line_no;
             let what = if is_copy { "is a copy of" } else { "has the uuid of" };
@@ -139,6 +149,7 @@ impl Session {
         if !in_tree {
             return;
         }
+        let before = self.last_in_tree[usize::from(self.nodes[idx].sidechain)].replace(idx as u32);
         match parent_name {
             Some(parent) => match self.first_of(parent) {
                 Some(parent) => self.link(idx, parent as usize),
@@ -147,7 +158,11 @@ impl Session {
                     self.waiting.entry(parent).or_default().push(idx as u32);
                 }
             },
-            None if nameless => self.link_to_line_before(idx),
+            None if nameless => {
+                if let Some(before) = before {
+                    self.link(idx, before as usize);
+                }
+            }
             None => {}
         }
         if let Some(name) = name.filter(|_| again.is_none()) {
@@ -181,7 +196,8 @@ impl Session {
         self.by_name[name.idx()] = Some(idx as u32);
         for child in waiting {
             let child = child as usize;
-            if self.ancestors(idx).any(|above| above == child) {
+            // The child continues nothing yet, so it is above the entry only as its root.
+            if self.root_of(idx) == child {
                 let message = "the line's parents lead back to itself";
                 self.findings.push(Finding::new(Code::Cycle, self.entries[child].at(), message));
                 continue;
@@ -193,9 +209,21 @@ impl Session {
         }
     }
 
+    /// The entry at the top of the tree that an entry is in.
+    fn root_of(&mut self, idx: usize) -> usize {
+        let mut root = idx;
+        while self.above[root] as usize != root {
+            // Each step halves the way for those who come after.
+            self.above[root] = self.above[self.above[root] as usize];
+            root = self.above[root] as usize;
+        }
+        root
+    }
+
     fn link(&mut self, child: usize, parent: usize) {
         self.thread.take();
         self.odd.take();
+        self.above[child] = parent as u32;
         self.nodes[child].parent = Parent::Entry(parent);
         let child = child as u32;
         match self.nodes[parent].last_child {
@@ -217,7 +245,10 @@ impl Session {
             let Some(id) = block.tool_use_id() else { continue };
             let result = ResultAt { entry_idx: idx, block_idx };
             match self.call_by_id.get(&*id) {
-                Some(&call) => self.calls[call as usize].results.push(result),
+                Some(&call) => {
+                    self.calls[call as usize].results.push(result);
+                    self.answers.push((result, call));
+                }
                 None => self.stray_results.entry(id.into()).or_default().push(result),
             }
         }
@@ -266,12 +297,19 @@ impl Session {
                 // Another reply may use an id again: that is another call, and what follows answers it.
                 let known = self.call_by_id.get(&*id).map(|&call| call as usize);
                 if let Some(call) = known.filter(|&call| self.calls[call].reply == reply) {
-                    self.calls[call].write_again(idx, block_idx, is_copy);
+                    let known = &mut self.calls[call];
+                    if known.entry_idx != idx && known.copies.last() != Some(&idx) {
+                        self.calls_by_line.push((idx as u32, call as u32));
+                    }
+                    known.write_again(idx, block_idx, is_copy);
                     continue;
                 }
-                self.call_by_id.insert((&*id).into(), self.calls.len() as u32);
+                let call = self.calls.len() as u32;
+                self.call_by_id.insert((&*id).into(), call);
                 results = self.stray_results.remove(&*id).unwrap_or_default();
+                self.early_answers.extend(results.iter().map(|result| (*result, call)));
             }
+            self.calls_by_line.push((idx as u32, self.calls.len() as u32));
             self.replies[reply].calls.push(self.calls.len());
             self.calls.push(ToolCall {
                 id: id.into_owned(),
@@ -332,8 +370,10 @@ impl Session {
 
     /// The calls that a line holds, by their place in [`Session::tool_calls`].
     pub fn calls_on(&self, entry_idx: usize) -> impl Iterator<Item = usize> {
-        let calls = self.reply_of(entry_idx).map_or(&[][..], |reply| &self.replies[reply].calls);
-        calls.iter().copied().filter(move |&call| self.calls[call].lines().any(|line| line == entry_idx))
+        let from = self.calls_by_line.partition_point(|(line, _)| (*line as usize) < entry_idx);
+        let calls =
+            self.calls_by_line[from..].iter().take_while(move |(line, _)| *line as usize == entry_idx);
+        calls.map(|(_, call)| *call as usize)
     }
 
     /// The call with this id that a line holds.
@@ -343,11 +383,10 @@ impl Session {
 
     /// The call that the result at `at` answers, given the id that both carry.
     pub(crate) fn call_answered(&self, id: &str, at: ResultAt) -> Option<&ToolCall> {
-        let last = self.tool_call(id)?;
-        if last.results.contains(&at) {
-            return Some(last);
-        }
-        self.calls.iter().find(|call| call.id == id && call.results.contains(&at))
+        let known =
+            self.answers.binary_search_by_key(&at, |(result, _)| *result).map(|found| self.answers[found].1);
+        let call = known.ok().or_else(|| self.early_answers.get(&at).copied())?;
+        Some(&self.calls[call as usize]).filter(|call| call.id == id)
     }
 
     /// Results that answer no call in the log: the call's id, and where the results stand.

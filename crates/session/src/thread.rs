@@ -1,5 +1,7 @@
 //! The active conversation, and the branches that were left.
 
+use std::cell::Cell;
+
 use rustc_hash::FxHashMap;
 use threadline_entry::Kind;
 
@@ -24,6 +26,70 @@ pub struct Branch {
     pub fork: Option<usize>,
     /// Its entries, in file order.
     pub entries: Vec<usize>,
+}
+
+/// How often all entries are looked at for some that belong beside the conversation.
+const MOST_PASSES: usize = 16;
+/// So many lines and results of one call are looked at.
+const MOST_COPIES: usize = 64;
+/// How many ancestors are looked at in all, for each entry of the log, before a search for a fork is given up.
+const MOST_STEPS: usize = 64;
+
+/// What the lines of each reply say, and how many of them are members: a reply may be written out twice.
+struct Copies<'s> {
+    /// By reply and content: how many lines there are, and how many of them are members.
+    counts: FxHashMap<(usize, &'s str), (usize, usize)>,
+    /// By reply: how many lines are no members and say what a member says.
+    repeated: Vec<usize>,
+}
+
+impl<'s> Copies<'s> {
+    fn of(session: &'s Session, members: &[bool]) -> Self {
+        let mut copies = Self { counts: FxHashMap::default(), repeated: vec![0; session.replies().len()] };
+        for (reply, found) in session.replies().iter().enumerate() {
+            // Most replies are in the conversation with all of their lines.
+            if found.entries.iter().all(|&idx| members[idx]) {
+                continue;
+            }
+            for &idx in &found.entries {
+                if let Some(said) = said(session, idx) {
+                    copies.counts.entry((reply, said)).or_default().0 += 1;
+                }
+            }
+        }
+        for idx in (0..members.len()).filter(|idx| members[*idx]) {
+            copies.join(session, idx);
+        }
+        copies
+    }
+
+    /// Notes that a line is a member now.
+    fn join(&mut self, session: &'s Session, idx: usize) {
+        let Some((reply, said)) = session.reply_of(idx).zip(said(session, idx)) else { return };
+        let Some((lines, joined)) = self.counts.get_mut(&(reply, said)) else { return };
+        *joined += 1;
+        if *joined == 1 {
+            self.repeated[reply] += *lines - 1;
+        } else {
+            self.repeated[reply] = self.repeated[reply].saturating_sub(1);
+        }
+    }
+
+    /// Whether a member of the same reply says the same: then the reply was written out twice.
+    fn is_written_again(&self, session: &'s Session, idx: usize) -> bool {
+        let key = session.reply_of(idx).zip(said(session, idx));
+        key.and_then(|key| self.counts.get(&key)).is_some_and(|(_, joined)| *joined > 0)
+    }
+
+    /// Whether the reply of a line stands in the log twice: then what hangs elsewhere is of the other copy.
+    fn is_copied(&self, session: &Session, idx: usize) -> bool {
+        session.reply_of(idx).is_some_and(|reply| self.repeated[reply] > 0)
+    }
+}
+
+/// The content of a line's message.
+fn said(session: &Session, idx: usize) -> Option<&str> {
+    session.entries()[idx].message()?.content().map(|content| content.json().raw())
 }
 
 impl Session {
@@ -67,7 +133,12 @@ impl Session {
             }
         }
         let continued = self.continued_lines();
-        while self.join_beside(leaf, &replies, &continued, &mut members) {}
+        let mut copies = Copies::of(self, &members);
+        for _ in 0..MOST_PASSES {
+            if !self.join_beside(leaf, &replies, &continued, &mut members, &mut copies) {
+                break;
+            }
+        }
         members
     }
 
@@ -102,57 +173,79 @@ impl Session {
 
     /// Lets in what hangs beside the walk: other lines of a reply, results of parallel calls, hooks and attachments,
     /// and the boundary of a compaction that kept its tail. Tells whether something hangs on them that stands before.
-    fn join_beside(&self, leaf: usize, replies: &[bool], continued: &[bool], members: &mut [bool]) -> bool {
+    fn join_beside<'s>(
+        &'s self,
+        leaf: usize,
+        replies: &[bool],
+        continued: &[bool],
+        members: &mut [bool],
+        copies: &mut Copies<'s>,
+    ) -> bool {
         let mut again = false;
+        let mut behind: Vec<usize> = Vec::new();
         for idx in 0..members.len() {
-            if members[idx] || !self.in_tree(idx) || self.is_sidechain(idx) != self.is_sidechain(leaf) {
+            if !self.is_beside(idx, leaf, replies, continued, members, copies) {
                 continue;
             }
-            let beside = match self.entries()[idx].kind() {
-                Kind::Assistant => {
-                    self.reply_of(idx).is_some_and(|reply| replies[reply])
-                        && !self.is_written_again(idx, members)
-                        && (self.parent_in(idx, members) || !self.is_copied(idx, members))
+            members[idx] = true;
+            copies.join(self, idx);
+            // Lines that continue this one and stand before it: a chain that is written backwards is followed at once.
+            behind.push(idx);
+            while let Some(above) = behind.pop() {
+                for child in self.children(above).filter(|child| *child < idx) {
+                    again |= !members[child];
+                    if self.is_beside(child, leaf, replies, continued, members, copies) {
+                        members[child] = true;
+                        copies.join(self, child);
+                        behind.push(child);
+                    }
                 }
-                Kind::User if self.entries()[idx].flag("isCompactSummary") => self.parent_in(idx, members),
-                // What a call brought in, such as a skill, hangs below its result.
-                Kind::User if self.entries()[idx].get("sourceToolUseID").is_some() => {
-                    self.parent_in(idx, members)
-                }
-                // A command that Claude Code carried out by itself is no branch.
-                Kind::User
-                    if !continued[idx]
-                        && self.input(idx).is_some_and(|input| self.is_of_local_command(idx, input)) =>
-                {
-                    self.parent_in(idx, members)
-                }
-                Kind::User => self.answers_member(idx, members),
-                _ if self.is_boundary(idx) => {
-                    self.continues(idx).is_some_and(|before| members[before]) && !self.is_continued(idx)
-                }
-                _ => self.parent_in(idx, members),
-            };
-            members[idx] = beside;
-            again |= beside && self.children(idx).any(|child| child < idx && !members[child]);
+            }
         }
         again
     }
 
+    /// Whether an entry that is no member yet belongs beside those that are.
+    fn is_beside<'s>(
+        &'s self,
+        idx: usize,
+        leaf: usize,
+        replies: &[bool],
+        continued: &[bool],
+        members: &[bool],
+        copies: &Copies<'s>,
+    ) -> bool {
+        if members[idx] || !self.in_tree(idx) || self.is_sidechain(idx) != self.is_sidechain(leaf) {
+            return false;
+        }
+        match self.entries()[idx].kind() {
+            Kind::Assistant => {
+                self.reply_of(idx).is_some_and(|reply| replies[reply])
+                    && !copies.is_written_again(self, idx)
+                    && (self.parent_in(idx, members) || !copies.is_copied(self, idx))
+            }
+            Kind::User if self.entries()[idx].flag("isCompactSummary") => self.parent_in(idx, members),
+            // What a call brought in, such as a skill, hangs below its result.
+            Kind::User if self.entries()[idx].get("sourceToolUseID").is_some() => {
+                self.parent_in(idx, members)
+            }
+            // A command that Claude Code carried out by itself is no branch.
+            Kind::User
+                if !continued[idx]
+                    && self.input(idx).is_some_and(|input| self.is_of_local_command(idx, input)) =>
+            {
+                self.parent_in(idx, members)
+            }
+            Kind::User => self.answers_member(idx, members),
+            _ if self.is_boundary(idx) => {
+                self.continues(idx).is_some_and(|before| members[before]) && !self.is_continued(idx)
+            }
+            _ => self.parent_in(idx, members),
+        }
+    }
+
     fn parent_in(&self, idx: usize, members: &[bool]) -> bool {
         matches!(self.parent(idx), Parent::Entry(parent) if members[parent])
-    }
-
-    /// Whether a member of the same reply says the same: then the reply was written out twice.
-    fn is_written_again(&self, idx: usize, members: &[bool]) -> bool {
-        let said = |idx: usize| self.entries()[idx].message()?.content().map(|content| content.json());
-        let (Some(own), Some(reply)) = (said(idx), self.reply_of(idx)) else { return false };
-        self.replies()[reply].entries.iter().any(|&other| members[other] && said(other) == Some(own))
-    }
-
-    /// Whether the reply of a line stands in the log twice: then what hangs elsewhere is of the other copy.
-    fn is_copied(&self, idx: usize, members: &[bool]) -> bool {
-        let lines = self.reply_of(idx).map_or(&[][..], |reply| &self.replies()[reply].entries);
-        lines.iter().any(|&line| !members[line] && self.is_written_again(line, members))
     }
 
     /// Whether a conversation goes on below a boundary and its summary.
@@ -175,12 +268,13 @@ impl Session {
             let at = ResultAt { entry_idx: idx, block_idx };
             let call = block.tool_use_id().and_then(|id| self.call_answered(&id, at));
             call.is_some_and(|call| {
-                let results = || call.results.iter();
+                // A call that is answered this often is no call of Claude Code's.
+                let results = || call.results.iter().take(MOST_COPIES);
                 let belongs = results()
                     .find(|at| members[at.entry_idx])
                     .or_else(|| results().find(|at| self.parent_in(at.entry_idx, members)))
                     .or(call.results.first());
-                call.lines().any(|line| members[line]) && belongs == Some(&at)
+                belongs == Some(&at) && call.lines().take(MOST_COPIES).any(|line| members[line])
             })
         })
     }
@@ -201,6 +295,7 @@ impl Session {
         // The branch that each entry outside the conversation went to.
         let mut branch_of: FxHashMap<usize, usize> = FxHashMap::default();
         let mut reply_branch: FxHashMap<usize, usize> = FxHashMap::default();
+        let steps = Cell::new(self.entries().len().saturating_mul(MOST_STEPS));
         for idx in 0..self.entries().len() {
             if members[idx] || !self.in_tree(idx) || self.is_sidechain(idx) != side {
                 continue;
@@ -209,10 +304,15 @@ impl Session {
             let spoken = is_boundary
                 || self.input(idx).is_some()
                 || matches!(self.entries()[idx].kind(), Kind::User | Kind::Assistant);
-            let placed = |above: &usize| members[*above] || branch_of.contains_key(above);
+            let placed = |above: &usize| {
+                steps.set(steps.get().saturating_sub(1));
+                members[*above] || branch_of.contains_key(above)
+            };
+            let has_steps = |_: &usize| steps.get() > 0;
             // A boundary has no parent, but it leaves the conversation somewhere all the same.
             let before = if is_boundary { self.continues(idx) } else { None };
-            let above = self.ancestors(idx).skip(1).find(placed).or(before.filter(placed));
+            let above =
+                self.ancestors(idx).skip(1).take_while(has_steps).find(placed).or(before.filter(placed));
             let known = above
                 .and_then(|above| branch_of.get(&above).copied())
                 .or_else(|| self.reply_of(idx).and_then(|reply| reply_branch.get(&reply).copied()));
@@ -222,8 +322,10 @@ impl Session {
                 None if !spoken => continue,
                 None => {
                     // Those that it came after belong to it.
-                    let hooks =
-                        self.ancestors(idx).skip(1).take_while(|above| !placed(above) && *above < idx);
+                    let hooks = self
+                        .ancestors(idx)
+                        .skip(1)
+                        .take_while(|above| *above < idx && has_steps(above) && !placed(above));
                     let mut entries: Vec<usize> = hooks.filter(|&idx| self.in_tree(idx)).collect();
                     entries.reverse();
                     branch_of.extend(entries.iter().map(|&idx| (idx, branches.len())));

@@ -28,7 +28,7 @@ pub struct ToolCall {
 }
 
 /// Where a result stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResultAt {
     /// The line.
     pub entry_idx: usize,

@@ -7,17 +7,30 @@ use threadline_view::{Printed, printed, uncoloured};
 use crate::styled::Styled;
 use crate::visible;
 
-/// The text with the styles that its own colour sequences ask for, over `base`. Other sequences are shown.
-pub(crate) fn colours(text: &str, base: Style) -> Styled {
-    let mut out = Styled::default();
+/// Visits the lines of a text with the styles that its own colour sequences ask for over `base`, which last from line
+/// to line. Other sequences are shown.
+pub(crate) fn each_line(text: &str, base: Style, mut visit: impl FnMut(&Styled)) {
+    let mut line = Styled::default();
     let mut style = base;
     for part in printed(text) {
         match part {
-            Printed::Text(text) => out.push(style, &visible(text).replace('\t', "    ")),
+            Printed::Text(text) => {
+                for piece in text.split_inclusive('\n') {
+                    let (piece, ends) = match piece.strip_suffix('\n') {
+                        Some(piece) => (piece.strip_suffix('\r').unwrap_or(piece), true),
+                        None => (piece, false),
+                    };
+                    line.push(style, &visible(piece).replace('\t', "    "));
+                    if ends {
+                        visit(&line);
+                        line = Styled::default();
+                    }
+                }
+            }
             Printed::Colours(codes) => style = apply(style, base, codes),
         }
     }
-    out
+    visit(&line);
 }
 
 /// The text without the colours that a program gave it, and without the return at its end; the rest is made visible.
@@ -83,11 +96,10 @@ mod tests {
     #[test]
     fn colours_are_kept_and_all_else_is_shown() {
         let text = "\u{1b}[1;31merror\u{1b}[0m: \u{1b}[38;5;12mx\u{1b}[39m\u{1b}[2J\u{1b}]0;t\u{7}";
-        let styled = colours(text, Style::new());
-        assert_eq!(
-            styled.paint(Page { width: None, color: false, links: false }).as_str(),
-            "error: x^[[2J^[]0;t^G"
-        );
+        let mut lines = Vec::new();
+        each_line(text, Style::new(), |line| lines.push(line.clone()));
+        let [styled] = &lines[..] else { panic!("{lines:?}") };
+        assert_eq!(styled.paint(Page { width: None, color: false, links: false }).as_str(), "error: x^[[2J^[]0;t^G");
         let painted = styled.paint(Page { width: None, color: true, links: false });
         assert!(
             painted.as_str().starts_with("\u{1b}[1m\u{1b}[31merror\u{1b}[0m: \u{1b}[38;5;12mx\u{1b}[0m^[["),

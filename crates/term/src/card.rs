@@ -7,30 +7,43 @@ use threadline_view::{Attached, CallView, Card, Change, CommandCard, DiffLine, H
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::ansi::colours;
-use crate::highlight::highlight;
+use crate::ansi::each_line;
+use crate::highlight::{highlight, is_coloured};
 use crate::markdown;
 use crate::page::{Label, Page, cut};
 use crate::text::TermText;
 use crate::{text, visible};
 
-/// The lines of a call's card, to stand beside an indent.
-pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<TermText> {
+/// Draws a call's card line by line, to stand beside an indent. Long ones are never kept in pieces.
+pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize, emit: &mut dyn FnMut(TermText)) {
+    match &call.card {
+        Card::Command(command) => command_lines(command, page, indent, emit),
+        Card::File { path, text, start_line, .. } => numbered(path, text, *start_line, page, indent, emit),
+        Card::Diff { hunks, .. } => diff_lines(hunks, page, indent, emit),
+        _ => {}
+    }
+    for line in short_lines(call, page, indent) {
+        emit(line);
+    }
+    if matches!(call.card, Card::Fields(_) | Card::Message { .. }) && call.outcome == Outcome::Ok {
+        let result = call.shown_result();
+        page.wrap_each(visible(&result).trim_end(), indent, |line| emit(page.paint(Label::Dim, &line)));
+    }
+    for file in &call.files {
+        emit(page.paint(Label::Dim, attached(file)));
+    }
+}
+
+/// The lines of a card that is seldom long.
+fn short_lines(call: &CallView, page: Page, indent: usize) -> Vec<TermText> {
     let dim = |text: &str| page.paint(Label::Dim, text);
     let dim_line = |line: &TermText| page.paint(Label::Dim, line);
     let prose = |text: &str| {
         if page.color { markdown::render(text, page, indent) } else { page.wrap(&visible(text), indent) }
     };
-    let mut lines = match &call.card {
-        Card::Command(command) => command_lines(command, page, indent),
-        Card::File { path, text, start_line, .. } => numbered(path, text, *start_line, page, indent),
-        Card::Diff { hunks, by_hand, .. } => {
-            let mut lines = diff_lines(hunks, page, indent);
-            if *by_hand {
-                lines.push(dim("(changed by hand before it was written)"));
-            }
-            lines
-        }
+    match &call.card {
+        Card::Diff { by_hand: true, .. } => vec![dim("(changed by hand before it was written)")],
+        Card::Command(_) | Card::File { .. } | Card::Diff { .. } => Vec::new(),
         Card::Matches { place, files, lines, .. } => {
             let place = (!place.is_empty()).then(|| format!("in {}", visible(place)));
             let place = place.iter().flat_map(|place| page.wrap(place, indent)).map(|line| dim_line(&line));
@@ -114,12 +127,7 @@ pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize) -> Vec<Term
                 std::iter::once(first).chain(lines.map(|line| text!("  {line}"))).collect::<Vec<_>>()
             })
             .collect(),
-    };
-    if matches!(call.card, Card::Fields(_) | Card::Message { .. }) && call.outcome == Outcome::Ok {
-        lines.extend(page.wrap(call.shown_result().trim_end(), indent).iter().map(dim_line));
     }
-    lines.extend(call.files.iter().map(|file| dim(&attached(file))));
-    lines
 }
 
 /// Lines behind a mark, one below the other.
@@ -134,50 +142,51 @@ pub(crate) fn attached(file: &Attached) -> String {
     format!("[{}, {}]", visible(&file.media_type), bytes(file.data.len() as u64 / 4 * 3))
 }
 
-fn command_lines(card: &CommandCard, page: Page, indent: usize) -> Vec<TermText> {
-    let mut lines = Vec::new();
-    if card.command.lines().count() > 1 {
-        let command = card.command.trim_end().replace('\t', "    ");
-        lines.extend(colours(&command, Label::Code.style()).wrap(page, page.room(indent)));
+fn command_lines(card: &CommandCard, page: Page, indent: usize, emit: &mut dyn FnMut(TermText)) {
+    let room = page.room(indent);
+    if card.command.lines().nth(1).is_some() {
+        let command = card.command.trim_end();
+        each_line(command, Label::Code.style(), |line| line.wrap_each(page, room, &mut *emit));
     }
     for (text, label) in [(&card.output, Label::Dim), (&card.errors, Label::Warning)] {
         if !text.trim().is_empty() {
-            lines.extend(colours(text.trim_end(), label.style()).wrap(page, page.room(indent)));
+            each_line(text.trim_end(), label.style(), |line| line.wrap_each(page, room, &mut *emit));
         }
     }
     if let Some(path) = &card.kept_at {
         let text = format!("(the whole output was kept in {})", visible(path));
-        lines.extend(page.wrap(&text, indent).iter().map(|line| page.paint(Label::Dim, line)));
+        page.wrap_each(&text, indent, |line| emit(page.paint(Label::Dim, &line)));
     }
-    lines
 }
 
 /// A file's lines with their numbers.
-fn numbered(path: &str, text: &str, start: u64, page: Page, indent: usize) -> Vec<TermText> {
+fn numbered(path: &str, text: &str, start: u64, page: Page, indent: usize, emit: &mut dyn FnMut(TermText)) {
     let language = Path::new(path).extension().unwrap_or_default().to_string_lossy().into_owned();
     let text = visible(text);
-    let lines = highlight(&text, &language, page);
-    let digits = (start as usize + lines.len()).to_string().len();
+    let count = text.lines().count();
+    let digits = (start as usize).saturating_add(count).to_string().len();
     let room = page.room(indent + digits + 2);
-    let plain: Vec<&str> = text.lines().collect();
-    let number = |i: usize| page.paint(Label::Dim, format!("{:>digits$} ", start as usize + i));
-    lines
-        .iter()
-        .enumerate()
-        .map(|(i, line)| {
-            let fits = plain.get(i).is_none_or(|plain| plain.replace('\t', "    ").width() <= room);
-            let line = if fits { line.clone() } else { cut(plain[i], room).into() };
-            number(i) + line
-        })
-        .collect()
+    let number =
+        |i: usize| page.paint(Label::Dim, format!("{:>digits$} ", (start as usize).saturating_add(i)));
+    // Code without colours is drawn from the text itself.
+    let painted =
+        if is_coloured(&text, &language, page) { highlight(&text, &language, page) } else { Vec::new() };
+    for (i, plain) in text.lines().enumerate() {
+        let fits = plain.replace('\t', "    ");
+        let line = match painted.get(i) {
+            Some(line) if fits.width() <= room => line.clone(),
+            None if fits.width() <= room => fits.into(),
+            _ => cut(plain, room).into(),
+        };
+        emit(number(i) + line);
+    }
 }
 
 /// Hunks with line numbers, signs, and the words that changed.
-pub(crate) fn diff_lines(hunks: &[Hunk], page: Page, indent: usize) -> Vec<TermText> {
-    let mut out = Vec::new();
+pub(crate) fn diff_lines(hunks: &[Hunk], page: Page, indent: usize, emit: &mut dyn FnMut(TermText)) {
     for (i, hunk) in hunks.iter().enumerate() {
         if i > 0 {
-            out.push(page.paint(Label::Dim, "⋯"));
+            emit(page.paint(Label::Dim, "⋯"));
         }
         let (mut old, mut new) = (hunk.old_start, hunk.new_start);
         for line in &hunk.lines {
@@ -189,10 +198,9 @@ pub(crate) fn diff_lines(hunks: &[Hunk], page: Page, indent: usize) -> Vec<TermT
             new += u64::from(line.change != Change::Removed);
             let number = if hunk.new_start == 0 { String::new() } else { format!("{number:>5} ") };
             let line = diff_line(line, page, indent + number.len() + 2);
-            out.push(page.paint(Label::Dim, number) + line);
+            emit(page.paint(Label::Dim, number) + line);
         }
     }
-    out
 }
 
 fn diff_line(line: &DiffLine, page: Page, indent: usize) -> TermText {

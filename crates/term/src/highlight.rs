@@ -9,17 +9,24 @@ use crate::page::Page;
 use crate::text::TermText;
 
 /// Code longer than this is shown as it is: colours are slow to find.
-const LONG: usize = 64 << 10;
+const LONG: usize = 32 << 10;
+/// So is a line longer than this, for which it takes more than its share.
+const LONG_LINE: usize = 1 << 10;
 
 fn syntaxes() -> &'static SyntaxSet {
     static SYNTAXES: OnceLock<SyntaxSet> = OnceLock::new();
     SYNTAXES.get_or_init(two_face::syntax::extra_newlines)
 }
 
+/// Whether some code may be coloured at all.
+pub(crate) fn is_coloured(code: &str, language: &str, page: Page) -> bool {
+    page.color && code.len() <= LONG && !language.is_empty()
+}
+
 /// The lines of some code, coloured by what its language or file ending says.
 pub(crate) fn highlight(code: &str, language: &str, page: Page) -> Vec<TermText> {
     let plain = || code.lines().map(|line| line.replace('\t', "    ").into()).collect();
-    if !page.color || code.len() > LONG || language.is_empty() {
+    if !is_coloured(code, language, page) {
         return plain();
     }
     let set = syntaxes();
@@ -29,6 +36,9 @@ pub(crate) fn highlight(code: &str, language: &str, page: Page) -> Vec<TermText>
     let mut stack = ScopeStack::new();
     let mut out = Vec::new();
     for line in code.lines() {
+        if line.len() > LONG_LINE {
+            return plain();
+        }
         let line = format!("{}\n", line.replace('\t', "    "));
         let Ok(ops) = state.parse_line(&line, set) else { return plain() };
         let mut painted = TermText::new();

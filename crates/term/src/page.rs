@@ -84,6 +84,12 @@ impl Page {
         self.width.map_or(usize::MAX, |width| width.saturating_sub(indent).max(20))
     }
 
+    /// The lines of [`wrap`](Self::wrap), one by one.
+    pub(crate) fn wrap_each(self, text: &str, indent: usize, emit: impl FnMut(TermText)) {
+        let width = self.column(indent);
+        visible(text).lines().flat_map(|line| wrap_line(line, width)).map(TermText::from).for_each(emit);
+    }
+
     /// Lines of `text` that fit beside an indent of `indent` columns. Breaks at spaces where it can.
     pub fn wrap(self, text: &str, indent: usize) -> Vec<TermText> {
         let width = self.column(indent);

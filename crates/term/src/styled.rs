@@ -69,29 +69,40 @@ impl Styled {
     /// Lines of at most `width` columns, painted. Breaks at blanks where it can, and at newlines; a blank at which it
     /// breaks is gone, and those that a line begins with stay.
     pub(crate) fn wrap(&self, page: Page, width: usize) -> Vec<TermText> {
-        let mut lines = vec![Self::default()];
+        let mut lines = Vec::new();
+        self.wrap_each(page, width, |line| lines.push(line));
+        lines
+    }
+
+    /// The same line by line, so that a long text is never kept in pieces.
+    pub(crate) fn wrap_each(&self, page: Page, width: usize, mut emit: impl FnMut(TermText)) {
+        let mut line = Self::default();
+        let mut end = |line: &mut Self| {
+            emit(line.paint(page));
+            line.runs.clear();
+        };
         let mut used = 0;
         let mut broken = false;
         for (look, word) in self.words() {
             if word == "\n" {
-                lines.push(Self::default());
+                end(&mut line);
                 (used, broken) = (0, false);
                 continue;
             }
             let wide = word.width();
             if word == " " {
                 if (used > 0 || !broken) && used < width {
-                    last(&mut lines).push_look(look, " ");
+                    line.push_look(look, " ");
                     used += 1;
                 }
                 continue;
             }
             if used + wide > width && used > 0 {
-                lines.push(Self::default());
+                end(&mut line);
                 (used, broken) = (0, true);
             }
             if wide <= width {
-                last(&mut lines).push_look(look, word);
+                line.push_look(look, word);
                 used += wide;
                 continue;
             }
@@ -100,27 +111,22 @@ impl Styled {
             while !rest.is_empty() {
                 let first = rest.chars().next().map_or(0, char::len_utf8);
                 let fits = fitting(rest, width - used).max(if used == 0 { first } else { 0 });
-                last(&mut lines).push_look(look, &rest[..fits]);
+                line.push_look(look, &rest[..fits]);
                 used += rest[..fits].width();
                 rest = &rest[fits..];
                 if !rest.is_empty() {
-                    lines.push(Self::default());
+                    end(&mut line);
                     used = 0;
                 }
             }
         }
-        lines.iter().map(|line| line.paint(page)).collect()
+        end(&mut line);
     }
 
     /// Words, blanks and newlines, one by one.
     fn words(&self) -> impl Iterator<Item = (&Look, &str)> {
         self.runs.iter().flat_map(|run| words(&run.text).map(move |word| (&run.look, word)))
     }
-}
-
-fn last(lines: &mut [Styled]) -> &mut Styled {
-    let end = lines.len() - 1;
-    &mut lines[end]
 }
 
 #[cfg(test)]

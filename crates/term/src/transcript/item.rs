@@ -7,7 +7,7 @@ use threadline_view::{
 use unicode_width::UnicodeWidthStr;
 
 use super::Writer;
-use crate::ansi::{colours, without_colours};
+use crate::ansi::{each_line, without_colours};
 use crate::card::{attached, card_lines};
 use crate::page::{Label, cut};
 use crate::text::TermText;
@@ -166,11 +166,16 @@ impl Writer<'_> {
             }
             let limit = if self.style.level < Level::Full { ERROR_LINES } else { usize::MAX };
             let text = text.trim_matches(['\n', '\r']).trim_end();
-            let lines = colours(text, Label::Dim.style()).wrap(self.page, self.page.room(indent + 2));
-            for line in lines.iter().take(limit) {
-                self.line(indent + 2, None, line);
-            }
-            return self.more(lines.len().saturating_sub(limit), indent + 2);
+            let (page, mut count) = (self.page, 0_usize);
+            each_line(text, Label::Dim.style(), |line| {
+                line.wrap_each(page, page.room(indent + 2), |line| {
+                    count += 1;
+                    if count <= limit {
+                        self.line(indent + 2, None, &line);
+                    }
+                });
+            });
+            return self.more(count.saturating_sub(limit), indent + 2);
         }
         self.gap();
         if let Some(name) = name {
@@ -213,9 +218,7 @@ impl Writer<'_> {
         let gap = if subject.is_empty() { "" } else { "  " };
         self.line(indent, None, text!("{mark} {name}{gap}{subject}  {about}"));
         if self.style.level >= Level::Full {
-            for line in card_lines(call, self.page, indent + 4) {
-                self.line(indent + 4, None, &line);
-            }
+            card_lines(call, self.page, indent + 4, &mut |line| self.line(indent + 4, None, &line));
         }
         let whole = self.style.level >= Level::Full;
         // A command's card shows what it printed.
