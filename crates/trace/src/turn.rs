@@ -105,13 +105,16 @@ pub(crate) struct Builder<'a, 'b> {
     has_repeated: bool,
     /// Sub-agents that have their span.
     placed: FxHashSet<usize>,
+    /// Replies that have their span: a sub-agent inside the log may carry the ids of the conversation.
+    replies: FxHashSet<String>,
 }
 
 impl<'a, 'b> Builder<'a, 'b> {
     fn new(home: &'a Home, shape: &'a Shape<'b>, told: &'a mut Told) -> Self {
         let trace_name = format!("Turn {}", home.number);
         let spans = Vec::new();
-        Self { home, trace_name, shape, told, spans, has_repeated: false, placed: FxHashSet::default() }
+        let (placed, replies) = (FxHashSet::default(), FxHashSet::default());
+        Self { home, trace_name, shape, told, spans, has_repeated: false, placed, replies }
     }
 
     /// The spans, without a secret in any string of theirs.
@@ -276,6 +279,10 @@ impl<'a, 'b> Builder<'a, 'b> {
     ) -> Option<String> {
         let mut generation = Generation::of(session, &session.replies()[reply], before);
         let key = generation.key.clone();
+        if !self.replies.insert(key.clone()) {
+            self.has_repeated = true;
+            return None;
+        }
         if let Some((known, trace)) = self.told.reply(&key) {
             let is_told = |call: &usize| self.told.has_call(&key, &session.tool_calls()[*call].id);
             if generation.is_notice || (!generation.set_known(known) && calls.iter().all(is_told)) {

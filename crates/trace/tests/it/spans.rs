@@ -55,6 +55,16 @@ fn ids_and_times_are_the_same_in_a_copy_with_other_uuids_and_another_session() {
 }
 
 #[test]
+fn a_sub_agent_with_the_ids_of_the_conversation_makes_no_second_span() {
+    let log = format!("{TURN}s1 user \"look\" sidechain\ns2 <- s1 reply msg_1 text \"Again.\" sidechain\n");
+    let spans = spans(&log);
+    let mut ids: Vec<_> = spans.iter().map(|span| (span.trace, span.id)).collect();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), spans.len(), "{}", tree(&spans));
+}
+
+#[test]
 fn no_string_of_a_span_has_a_secret() {
     let rules = Rules::new();
     let book = Book::embedded();
