@@ -1,6 +1,7 @@
 //! Drafts: what an operation wants done to each line of a session, before the rest is made to fit.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use threadline_entry::lens::Block;
@@ -43,7 +44,9 @@ pub(crate) struct Fate {
     /// Whether the tokens that it says it used count what is gone.
     pub(crate) stale: bool,
     /// Blocks of its message that go.
-    pub(crate) out: Vec<u32>,
+    pub(crate) out: BTreeSet<u32>,
+    /// How many blocks its message has, once somebody asked.
+    pub(crate) n_blocks: Option<usize>,
 }
 
 /// What a line says.
@@ -159,12 +162,11 @@ impl<'s> Draft<'s> {
     /// Blocks are counted as the lenses do, as the line stands in the log.
     pub fn remove_block(&mut self, entry_idx: usize, block_idx: usize, why: impl Into<Cow<'static, str>>) {
         let why = self.reason(why);
-        let n_blocks =
-            self.session.entries()[entry_idx].message().map_or(0, |message| message.blocks().count());
+        let message = self.session.entries()[entry_idx].message();
         let fate = &mut self.fates[entry_idx];
-        if !fate.out.contains(&(block_idx as u32)) {
-            fate.out.push(block_idx as u32);
-        }
+        let count = || message.map_or(0, |message| message.blocks().count());
+        let n_blocks = *fate.n_blocks.get_or_insert_with(count);
+        fate.out.insert(block_idx as u32);
         if !fate.why.contains(&why) {
             fate.why.push(why);
         }

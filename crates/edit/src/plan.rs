@@ -116,6 +116,8 @@ impl<'s> Plan<'s> {
             GONE => session.entries()[idx].uuid().and_then(|uuid| kept.get(&uuid).copied()),
             place => Some(place),
         };
+        // What stands in for lines that are gone, as far as that was looked for.
+        let mut known: FxHashMap<usize, Option<u32>> = FxHashMap::default();
         for (idx, entry) in session.entries().iter().enumerate() {
             if self.place[idx] != GONE {
                 if is_tree(entry) && !session.is_sidechain(idx) {
@@ -130,7 +132,20 @@ impl<'s> Plan<'s> {
             if kept.contains_key(&uuid) {
                 continue;
             }
-            let above = session.ancestors(idx).find_map(stands);
+            // What was found for a line holds for all that were gone through on the way.
+            let mut above = None;
+            let mut gone = Vec::new();
+            for line in session.ancestors(idx) {
+                if let Some(place) = known.get(&line).copied().unwrap_or_else(|| stands(line)) {
+                    above = Some(place);
+                    break;
+                }
+                if known.contains_key(&line) {
+                    break;
+                }
+                gone.push(line);
+            }
+            known.extend(gone.into_iter().map(|line| (line, above)));
             if let Some(place) = above.or(before).or(first) {
                 moved.insert((&*uuid).into(), place);
             }

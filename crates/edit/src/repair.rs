@@ -77,10 +77,14 @@ impl<'s> Repair<'s> {
         }
         let places: FxHashMap<u64, usize> =
             session.entries().iter().enumerate().map(|(idx, entry)| (entry.at().byte_offset, idx)).collect();
+        let mut orphans: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
+        for result in session.orphan_results().flat_map(|(_, results)| results) {
+            orphans.entry(result.entry_idx).or_default().push(result.block_idx);
+        }
         for finding in session.findings() {
             let idx = finding.at.and_then(|at| places.get(&at.byte_offset).copied());
             if let Some(idx) = idx {
-                mend_finding(&mut draft, &finding, idx);
+                mend_finding(&mut draft, &finding, idx, &orphans);
             }
         }
         move_behind_prompt(&mut draft);
@@ -88,23 +92,30 @@ impl<'s> Repair<'s> {
     }
 }
 
-fn mend_finding(draft: &mut Draft<'_>, finding: &Finding, idx: usize) {
+/// Mends what was found at a line. `orphans` has the blocks of results without a call, by line.
+fn mend_finding(
+    draft: &mut Draft<'_>,
+    finding: &Finding,
+    idx: usize,
+    orphans: &FxHashMap<usize, Vec<usize>>,
+) {
     let session = draft.session();
     let is_harmless = finding.severity == Severity::Note;
     match finding.code {
         Code::BrokenLine if !is_harmless => set_aside(draft, idx, "a line that nothing can be read from"),
         Code::DeepNesting => set_aside(draft, idx, "a line nested too deep to be read"),
         Code::OrphanCall => {
-            let calls =
-                session.tool_calls().iter().filter(|call| call.entry_idx == idx && call.results.is_empty());
-            for call in calls {
+            let calls = session
+                .calls_on(idx)
+                .map(|call| &session.tool_calls()[call])
+                .filter(|call| call.results.is_empty());
+            for call in calls.filter(|call| call.entry_idx == idx) {
                 draft.remove_block(idx, call.block_idx, "a call without a result");
             }
         }
         Code::OrphanResult => {
-            let results = session.orphan_results().flat_map(|(_, results)| results);
-            for result in results.filter(|result| result.entry_idx == idx) {
-                draft.remove_block(idx, result.block_idx, "a result without a call");
+            for &block in orphans.get(&idx).into_iter().flatten() {
+                draft.remove_block(idx, block, "a result without a call");
             }
         }
         Code::HollowThinking if !is_harmless => mend::drop_thinking(draft, idx, "thinking without its text"),

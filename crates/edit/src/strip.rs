@@ -160,11 +160,20 @@ fn in_scope(session: &Session, tools: &Tools) -> FxHashSet<usize> {
     calls.filter(|(_, call)| turn(call).map_or(!limited, old_enough)).map(|(at, _)| at).collect()
 }
 
+/// A line with more blocks than this has very many.
+const MANY_BLOCKS: usize = 64;
+
 /// Takes out a call with its results.
 fn remove_call(draft: &mut Draft<'_>, call: &ToolCall) {
     let session = draft.session;
     for idx in call.lines() {
         let entry = &session.entries()[idx];
+        // Of very many blocks, only the call's own is looked at: all of them for each would take too long.
+        let is_wide = entry.message().is_some_and(|message| message.blocks().nth(MANY_BLOCKS).is_some());
+        if is_wide && idx == call.entry_idx {
+            draft.remove_block(idx, call.block_idx, format!("a call of {}", call.name));
+            continue;
+        }
         let blocks: Vec<usize> = entry
             .message()
             .into_iter()

@@ -25,6 +25,9 @@ fn sort(findings: &mut [Finding]) {
     findings.sort_by_key(|finding| (finding.at.map(|at| at.byte_offset), finding.code));
 }
 
+/// So many lines are looked at around an API error: Claude Code gives up after fewer tries.
+const MOST_RETRIES: usize = 64;
+
 impl Session {
     /// Everything odd about the session, in file order: its [faults](Self::faults), and the secrets that stand in it.
     pub fn findings(&self) -> Vec<Finding> {
@@ -125,12 +128,13 @@ impl Session {
             let errors: Vec<usize> = self
                 .ancestors(idx)
                 .skip(1)
+                .take(MOST_RETRIES)
                 .take_while(|&above| self.entries()[above].kind() == Kind::System)
                 .filter(|&above| subtype(above).as_deref() == Some("api_error"))
                 .collect();
             let Some(&first) = errors.last() else { continue };
             let Parent::Entry(fork) = self.parent(first) else { continue };
-            let retried = self.children(fork).find(|&child| {
+            let retried = self.children(fork).take(MOST_RETRIES).find(|&child| {
                 child < idx && !errors.contains(&child) && self.entries()[child].kind() == Kind::Assistant
             });
             if let Some(retried) = retried {

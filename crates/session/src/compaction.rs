@@ -38,8 +38,7 @@ impl Session {
 
     /// The compactions, in file order.
     pub fn compactions(&self) -> Vec<Compaction> {
-        let boundaries = (0..self.entries().len()).filter(|&idx| self.is_boundary(idx));
-        boundaries.map(|boundary| self.compacted_at(boundary)).collect()
+        self.boundaries().iter().map(|&boundary| self.compacted_at(boundary)).collect()
     }
 
     /// The compaction whose boundary an entry is.

@@ -1,10 +1,11 @@
 //! A session as a fold over its entries: the tree, and indexes over what stands in it.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
-use threadline_entry::lens::User;
+use threadline_entry::lens::{Block, FromJson, Lens, User};
 use threadline_entry::{Code, Entry, Finding, Json, Kind, Lines, Millis, parse_line};
 
 use crate::input::Input;
@@ -40,8 +41,12 @@ pub struct Session {
     /// Which call each result answers: its line, its block and the call, in order; results before their call are apart.
     answers: Vec<(ResultAt, u32)>,
     early_answers: FxHashMap<ResultAt, u32>,
+    /// Where the blocks of a line stand in it, of lines that have very many.
+    wide_lines: FxHashMap<usize, Vec<Range<usize>>>,
     /// Results whose call has not been seen.
     pub(crate) stray_results: FxHashMap<Box<str>, Vec<ResultAt>>,
+    /// The boundaries of compactions, in order.
+    boundaries: Vec<usize>,
     queue: Queue,
     /// The ids of replies that the person stopped, and the lines that say so.
     interrupted: FxHashMap<Box<str>, u32>,
@@ -138,9 +143,15 @@ impl Session {
         self.queue.take(&self.entries, &entry, node.input);
         let at = entry.at();
         let in_tree = node.in_tree;
+        if spoken && entry.message().is_some_and(|message| message.blocks().nth(MANY_BLOCKS).is_some()) {
+            self.wide_lines.insert(idx, block_ranges(&entry));
+        }
         self.entries.push(entry);
         self.nodes.push(node);
         self.above.push(idx as u32);
+        if self.is_boundary(idx) {
+            self.boundaries.push(idx);
+        }
         if let Some(first) = again {
             let line = self.entries[first as usize].at().line_no;
             let what = if is_copy { "is a copy of" } else { "has the uuid of" };
@@ -168,6 +179,11 @@ impl Session {
         if let Some(name) = name.filter(|_| again.is_none()) {
             self.settle(idx, name);
         }
+    }
+
+    /// The boundaries of compactions, in order.
+    pub(crate) fn boundaries(&self) -> &[usize] {
+        &self.boundaries
     }
 
     /// The first entry of a name.
@@ -368,6 +384,15 @@ impl Session {
         self.interrupted.get(self.replies[reply].id.as_deref()?).map(|&idx| idx as usize)
     }
 
+    /// A block of a line, by its number.
+    pub(crate) fn block(&self, entry_idx: usize, block_idx: usize) -> Option<Block<'_>> {
+        let entry = &self.entries[entry_idx];
+        match self.wide_lines.get(&entry_idx) {
+            Some(blocks) => Block::from_json(Json::parse(&entry.text()[blocks.get(block_idx)?.clone()])?),
+            None => entry.message()?.blocks().nth(block_idx),
+        }
+    }
+
     /// The calls that a line holds, by their place in [`Session::tool_calls`].
     pub fn calls_on(&self, entry_idx: usize) -> impl Iterator<Item = usize> {
         let from = self.calls_by_line.partition_point(|(line, _)| (*line as usize) < entry_idx);
@@ -499,6 +524,20 @@ impl Session {
 }
 
 /// Whether a line of the same uuid says nothing new. Forks mark their copies, so the envelope may differ.
+/// From so many blocks on, where each stands is noted: going through all of them to find one would take too long.
+const MANY_BLOCKS: usize = 64;
+
+/// Where the blocks of a line's message stand in its text.
+fn block_ranges(entry: &Entry) -> Vec<Range<usize>> {
+    let start = entry.text().as_ptr().addr();
+    let range = |block: Block<'_>| {
+        let raw = block.object().json().raw();
+        let at = raw.as_ptr().addr().saturating_sub(start);
+        at..at + raw.len()
+    };
+    entry.message().into_iter().flat_map(|message| message.blocks()).map(range).collect()
+}
+
 fn says_the_same(first: &Entry, again: &Entry) -> bool {
     fn said(entry: &Entry) -> Option<Json<'_>> {
         entry.message()?.content().map(|content| content.json())

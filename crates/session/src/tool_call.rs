@@ -84,7 +84,7 @@ const INTERRUPTED: &[&str] = &[
 impl ToolCall {
     /// The block that holds the call.
     pub fn block<'s>(&self, session: &'s Session) -> Option<Block<'s>> {
-        session.entries()[self.entry_idx].message()?.blocks().nth(self.block_idx)
+        session.block(self.entry_idx, self.block_idx)
     }
 
     /// Notes a line that holds the call again. The conversation goes on from what was written last,
@@ -150,6 +150,6 @@ impl ToolCall {
 impl ResultAt {
     /// The block.
     pub fn block<'s>(&self, session: &'s Session) -> Option<Block<'s>> {
-        session.entries()[self.entry_idx].message()?.blocks().nth(self.block_idx)
+        session.block(self.entry_idx, self.block_idx)
     }
 }

@@ -81,8 +81,15 @@ impl Hunk {
     }
 }
 
+/// Texts of more lines than this, in each other's number, are not compared line by line: that takes time beyond all
+/// proportion where they have little in common.
+const MOST_PAIRS: usize = 2000 * 2000;
+
 /// The hunks between two texts, with three lines around each.
 pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
+    if let Some(replaced) = replaced(old, new) {
+        return vec![replaced];
+    }
     let diff = TextDiff::from_lines(old, new);
     let mut hunks = Vec::new();
     for group in diff.grouped_ops(3) {
@@ -104,6 +111,31 @@ pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
         hunks.push(Hunk { old_start, new_start, lines });
     }
     hunks
+}
+
+/// One hunk in which all lines between a common beginning and a common end are replaced, for texts that are too long to
+/// be compared.
+fn replaced(old: &str, new: &str) -> Option<Hunk> {
+    let (old_lines, new_lines): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let same = |(a, b): &(&&str, &&str)| a == b;
+    let head = old_lines.iter().zip(&new_lines).take_while(same).count();
+    let (gone, come) = (&old_lines[head..], &new_lines[head..]);
+    let tail = gone.iter().rev().zip(come.iter().rev()).take_while(same).count();
+    let (gone, come) = (&gone[..gone.len() - tail], &come[..come.len() - tail]);
+    if gone.len().saturating_mul(come.len()) <= MOST_PAIRS {
+        return None;
+    }
+    let line = |change: Change| {
+        move |text: &&str| DiffLine { change, text: (*text).to_owned(), changed: Vec::new() }
+    };
+    let around = head.saturating_sub(3);
+    let end = old_lines.len() - tail;
+    let mut lines: Vec<DiffLine> = old_lines[around..head].iter().map(line(Change::Kept)).collect();
+    lines.extend(gone.iter().map(line(Change::Removed)));
+    lines.extend(come.iter().map(line(Change::Added)));
+    lines.extend(old_lines[end..(end + 3).min(old_lines.len())].iter().map(line(Change::Kept)));
+    let start = around as u64 + 1;
+    Some(Hunk { old_start: start, new_start: start, lines })
 }
 
 /// Lines longer than this are not worth comparing word by word.
@@ -168,6 +200,17 @@ fn push_range(ranges: &mut Vec<Range<usize>>, range: Range<usize>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_texts_with_little_in_common_are_replaced_whole() {
+        let text = |step: usize| {
+            let lines = (0..6000).map(|idx| format!("line {}", idx * step % 4001));
+            format!("same\n{}\nend", lines.collect::<Vec<_>>().join("\n"))
+        };
+        let hunks = hunks(&text(7), &text(13));
+        assert_eq!((hunks.len(), hunks[0].lines.len()), (1, 1 + 5999 + 5999 + 2));
+        assert_eq!(Hunk::counts(&hunks), (5999, 5999));
+    }
 
     fn shown(hunks: &[Hunk]) -> String {
         let mut out = String::new();
