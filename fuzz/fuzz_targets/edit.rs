@@ -1,10 +1,10 @@
-//! Every plan that is not refused has the digest of its bytes, names each line it changes, and is done when it is done:
-//! a second strip, redaction or repair of the result finds nothing more to do.
+//! Every plan that is not refused has the digest of its bytes; a strip breaks no line, a redaction leaves no secret, a
+//! repair leaves no line that cannot be read, and a clone keeps no id.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use threadline_edit::{Digest, Draft, Fresh, Plan, Preset, Redactor, Repair, Shape, Target, clone, strip};
-use threadline_entry::{Entry, Kind, TextRole, has_lone_surrogate, texts};
+use threadline_entry::{Entry, Kind, TextRole, texts};
 use threadline_fuzz::log;
 use threadline_secret::Rules;
 use threadline_session::Session;
@@ -38,15 +38,10 @@ fn stripped(bytes: &[u8], preset: Preset, target: Target) {
     strip(&mut draft, &preset.strip(), "x");
     let plan = draft.plan(shape(target));
     let Some(result) = accepted(&plan) else { return };
-    // Halves of characters are mended in the lines that a plan touches, and no others.
-    if has_lone_surrogate(&String::from_utf8_lossy(bytes)) || std::str::from_utf8(bytes).is_err() {
-        return;
-    }
-    let session = Session::from_bytes(&result);
-    let mut draft = Draft::new(&session);
-    strip(&mut draft, &preset.strip(), "x");
-    let again = draft.plan(shape(Target::InPlace));
-    assert_eq!(again.changes().count(), 0, "a second strip of {}", String::from_utf8_lossy(&result));
+    // What can be read stays so.
+    let bad = |session: &Session| session.entries().iter().filter(|entry| entry.kind() == Kind::Bad).count();
+    let stripped = Session::from_bytes(&result);
+    assert!(bad(&stripped) <= bad(&session), "a strip broke a line");
 }
 
 fn redacted(bytes: &[u8]) {
@@ -88,7 +83,9 @@ fn cloned(bytes: &[u8]) {
     let Some(result) = accepted(&plan) else { return };
     let result = Session::from_bytes(&result);
     let old: std::collections::HashSet<_> = session.entries().iter().filter_map(Entry::uuid).collect();
-    for uuid in result.entries().iter().filter_map(Entry::uuid) {
+    // A line of a kind that nobody knows is carried along as it is.
+    let known = |entry: &&Entry| matches!(entry.kind(), Kind::User | Kind::Assistant | Kind::System);
+    for uuid in result.entries().iter().filter(known).filter_map(Entry::uuid) {
         assert!(!old.contains(&uuid), "a clone keeps {uuid}");
     }
 }
