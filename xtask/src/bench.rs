@@ -15,7 +15,7 @@ use threadline_secret::Rules;
 use threadline_session::Session;
 use threadline_store::Store;
 
-use crate::{answers, command, corpus, viewer};
+use crate::{answers, command, corpus, hostile, viewer};
 
 /// Each measurement is the best of this many, taken in turns with what it is compared to.
 const ROUNDS: usize = 7;
@@ -41,7 +41,19 @@ pub(crate) fn run() -> ExitCode {
     listing(&home, &mut card);
     memory(&target, &made, &mut card);
     command::measure_commands(&large, &mut card);
+    if let Some(binary) = command::binary() {
+        hostile::measure_hostile(&target, &binary, "", &mut card);
+    }
     viewer::measure_viewer(&target, &home, false, &mut card);
+    card.verdict()
+}
+
+/// What hostile logs cost, alone; of shapes whose names hold a word.
+pub(crate) fn hostile(only: &str) -> ExitCode {
+    let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");
+    let Some(binary) = command::binary() else { return ExitCode::from(2) };
+    let mut card = Card { missed: 0 };
+    hostile::measure_hostile(&target, &binary, only, &mut card);
     card.verdict()
 }
 

@@ -1,7 +1,8 @@
 //! Chores of the repository.
 //!
 //! `cargo xtask bench` measures reading and prints ratios, `cargo xtask bench answers` `usage` and `search` alone, `cargo
-//! xtask bench viewer` the web viewer, `cargo xtask bench export` pages; `cargo xtask conformance` asks the real Claude Code what it makes of edited sessions; `cargo xtask receivers` sends real sessions
+//! xtask bench viewer` the web viewer, `cargo xtask bench export` pages, `cargo xtask bench
+//! hostile` what hostile logs cost; `cargo xtask conformance` asks the real Claude Code what it makes of edited sessions; `cargo xtask receivers` sends real sessions
 //! to MLflow and Phoenix and reads them back; `cargo xtask tidy` reports on the health of the code.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this speaks to the developer")]
@@ -12,6 +13,7 @@ mod bench;
 mod command;
 mod conformance;
 mod corpus;
+mod hostile;
 mod peer;
 mod receivers;
 mod running;
@@ -31,13 +33,15 @@ fn main() -> ExitCode {
         ["bench", "viewer"] => bench::viewer(false),
         ["bench", "viewer", "--quick"] => bench::viewer(true),
         ["bench", "export"] => bench::export(),
+        ["bench", "hostile"] => bench::hostile(""),
+        ["bench", "hostile", only] => bench::hostile(only),
         ["bench", "--child", what, path] => bench::child(what, path.as_ref()),
         ["conformance", ref args @ ..] => conformance::run(args),
         ["receivers", ref args @ ..] => receivers::run(args),
         ["tidy"] => tidy::run(),
         _ => {
             eprintln!(
-                "usage: cargo xtask bench [answers | viewer [--quick] | export] | conformance | receivers | tidy"
+                "usage: cargo xtask bench [answers | viewer [--quick] | export | hostile [WORD]] | conformance | receivers | tidy"
             );
             ExitCode::from(2)
         }
