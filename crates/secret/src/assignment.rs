@@ -340,7 +340,7 @@ impl Name {
 
     /// Whether a value is a password in base 64, as Kubernetes keeps them.
     fn is_encoded(&self, value: &str) -> bool {
-        if self.is_vague || value.len() % 4 != 0 || !value.ends_with('=') && value.len() < 16 {
+        if self.is_vague || !value.len().is_multiple_of(4) || !value.ends_with('=') && value.len() < 16 {
             return false;
         }
         let Some(decoded) = STANDARD.decode(value).ok().and_then(|bytes| String::from_utf8(bytes).ok())

@@ -242,7 +242,8 @@ pub(crate) fn is_password(value: &str) -> bool {
         return is_varied(value) && value.len() <= 40;
     }
     // Some letters and digits, or many letters that make no word.
-    mixed && !(is_wordy(bytes) && !has(u8::is_ascii_digit)) || value.len() >= 8 && !is_wordy(bytes)
+    let is_word = is_wordy(bytes);
+    mixed && (!is_word || has(u8::is_ascii_digit)) || value.len() >= 8 && !is_word
 }
 
 /// Whether a value looks drawn by lot: letters and digits mixed, many of them, no words.

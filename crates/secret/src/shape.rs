@@ -19,6 +19,9 @@ pub(crate) struct Shape {
     pub(crate) find: Find,
 }
 
+/// Finds several secrets around an anchor.
+type FindAll = fn(&str, Range<usize>, &mut dyn FnMut(Range<usize>));
+
 /// How a shape is found around an anchor.
 pub(crate) enum Find {
     /// By looking at the text around the anchor.
@@ -26,7 +29,7 @@ pub(crate) enum Find {
     /// By a pattern at the beginning of the word that holds the anchor; its first group, if it has one, is the secret.
     Word(Alphabet, LazyLock<Regex>),
     /// By looking at the text around the anchor, where there may be several secrets.
-    All(fn(&str, Range<usize>, &mut dyn FnMut(Range<usize>))),
+    All(FindAll),
 }
 
 /// The most that is looked at behind an anchor.
@@ -586,7 +589,7 @@ fn azure_token(text: &str, at: Range<usize>) -> Option<Range<usize>> {
 
 /// `-passin pass:…`, and the same of other programs: `/pass:…`.
 fn pass_source(text: &str, at: Range<usize>) -> Option<Range<usize>> {
-    let before = text[..at.start].as_bytes().last().copied()?;
+    let before = text.as_bytes()[..at.start].last().copied()?;
     if !matches!(before, b' ' | b'/' | b'"' | b'\'') {
         return None;
     }
