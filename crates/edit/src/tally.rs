@@ -2,7 +2,7 @@
 
 use sha2::{Digest as _, Sha256};
 use threadline_entry::{Entry, Kind};
-use threadline_session::{Baseline, Breach, Rule, Soundness};
+use threadline_session::{Baseline, Breach, ClientVersion, Rule, Soundness};
 
 use crate::arrange::{From, is_boundary, is_tree};
 use crate::draft::Body;
@@ -192,7 +192,8 @@ impl Tally {
             line.chained && matches!(entry.kind(), Kind::User | Kind::Assistant)
         };
         let straight = plan.shape().target != Target::AsItStands;
-        let said_something = || plan.session().replay().is_some_and(|messages| !messages.is_empty());
+        let said_something =
+            || plan.session().replay(ClientVersion::NEWEST).is_some_and(|messages| !messages.is_empty());
         if straight && !plan.lines().iter().any(speaks) && (!self.refusals.is_empty() || said_something()) {
             // What else there is to say is about branches.
             self.refusals = vec!["nothing of the conversation would be left".to_owned()];

@@ -71,7 +71,7 @@ codes! {
     /// A parent that stands nowhere in the file.
     DanglingParent = "F03" "dangling-parent" Warning "relink to the line before",
     /// A parent that is written only later.
-    LateParent = "F04" "late-parent" Warning "relink past it to the nearest earlier conversation line",
+    LateParent = "F04" "late-parent" Note "relink past it to the nearest earlier conversation line",
     /// The conversation goes on below a line that compaction had closed.
     StaleTip = "F05" "stale-tip" Warning "relink to the summary of the newest compaction",
     /// A prompt hangs below an API error while the retry that succeeded hangs beside it.
@@ -109,7 +109,7 @@ codes! {
     /// Claude Code is about to delete the session.
     Retention = "F22" "retention" Note "raise `cleanupPeriodDays`, or copy the session",
     /// The session ends in an API error.
-    ErrorTail = "F23" "error-tail" Warning "drop the error lines at the end",
+    ErrorTail = "F23" "error-tail" Note "drop the error lines at the end",
     /// Claude Code's own configuration is torn.
     TornConfig = "F24" "torn-config" Warning "restore it from a backup beside it",
     /// A conversation line without timestamp or uuid.

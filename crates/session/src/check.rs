@@ -67,7 +67,9 @@ impl Session {
     fn check_pairs(&self, findings: &mut Vec<Finding>) {
         for call in self.tool_calls().iter().filter(|call| call.results.is_empty()) {
             let message = format!("the call of {} has no result ({})", call.name, call.id);
-            findings.push(self.finding(Code::OrphanCall, call.entry_idx, message));
+            let finding = self.finding(Code::OrphanCall, call.entry_idx, message);
+            // A process that ended during a call leaves no result; every version resumes that.
+            findings.push(if self.goes_on_after(call.entry_idx) { finding } else { finding.as_note() });
         }
         for (id, results) in self.orphan_results() {
             for result in results {
@@ -75,6 +77,39 @@ impl Session {
                 findings.push(self.finding(Code::OrphanResult, result.entry_idx, message));
             }
         }
+    }
+
+    /// Whether the model went on after a reply, with no prompt between: then each call of the reply had a result.
+    fn goes_on_after(&self, line: usize) -> bool {
+        let Some(reply) = self.reply_of(line) else { return false };
+        let mut below = self.replies()[reply].entries.clone();
+        // The line with the result may be gone: then what came next has lost its parent.
+        let last = below.iter().copied().max().unwrap_or(line);
+        let spoken = |idx: &usize| matches!(self.entries()[*idx].kind(), Kind::User | Kind::Assistant);
+        let side = self.is_sidechain(line);
+        let mut later = (last + 1..self.entries().len()).filter(|&idx| self.is_sidechain(idx) == side);
+        let next = later.find(spoken);
+        if next.is_some_and(|next| self.reply_of(next).is_some() && self.parent(next) == Parent::Dangling) {
+            return true;
+        }
+        let mut seen: FxHashSet<usize> = below.iter().copied().collect();
+        while let Some(idx) = below.pop() {
+            for child in self.children(idx).filter(|child| seen.insert(*child)) {
+                let entry = &self.entries()[child];
+                let blocks = || entry.message().into_iter().flat_map(|message| message.blocks());
+                match entry.kind() {
+                    Kind::Assistant if self.reply_of(child) != Some(reply) => {
+                        let model = entry.message().and_then(|message| message.model());
+                        if model.as_deref() != Some("<synthetic>") {
+                            return true;
+                        }
+                    }
+                    Kind::User if !blocks().any(|block| block.is("tool_result")) => {}
+                    _ => below.push(child),
+                }
+            }
+        }
+        false
     }
 
     fn check_parents(&self, findings: &mut Vec<Finding>) {
@@ -243,7 +278,13 @@ impl Session {
             }
             for text in content.blocks().filter(|block| block.is("text")).filter_map(Block::text) {
                 if text.is_empty() {
-                    findings.push(self.finding(Code::EmptyContent, idx, "a text block is empty"));
+                    let finding = self.finding(Code::EmptyContent, idx, "a text block is empty");
+                    // A reply of nothing but white space is never sent again.
+                    let is_silent = entry.kind() == Kind::Assistant
+                        && content
+                            .blocks()
+                            .all(|block| block.text().is_some_and(|text| text.trim().is_empty()));
+                    findings.push(if is_silent { finding.as_note() } else { finding });
                 } else if text.trim().is_empty() {
                     let finding = self.finding(Code::EmptyContent, idx, "a text block is white space only");
                     findings.push(finding.as_note());

@@ -31,7 +31,7 @@ pub use file_edit::{FileEdit, FileText, LineHunk};
 pub use file_history::{At, Basis, ChangedFile, FileContent, FileHistory, FileState};
 pub use input::{Input, editor_context, is_caution};
 pub use lineage::{Fork, fork};
-pub use replay::{ReplayBlock, ReplayMessage, Role};
+pub use replay::{ClientVersion, ReplayBlock, ReplayMessage, ReplayRule, Role, VersionError};
 pub use reply::Reply;
 pub use session::{Parent, Session};
 pub use soundness::{Baseline, Breach, Rule, Soundness};

@@ -1,18 +1,25 @@
 //! Replay: the messages that Claude Code would send if it resumed the session.
 //!
-//! The rules are those of version 2.1.197, found by watching it resume real and made-up files. They
-//! come in three parts: `path` chooses the lines, from the leaf up to the root or the last compaction;
-//! `request` turns those lines into messages that the API accepts; `block` is what a message is made of.
+//! The rules were found by watching Claude Code resume real and made-up files. `path` chooses the lines, from the
+//! leaf up to the root or the last compaction; `request` turns those lines into messages that the API accepts;
+//! `block` is what a message is made of. Where versions differ, `rule` says which version follows which rule.
 //!
 //! What Claude Code adds by itself is left out, for no reader of the file can know it. There is one
 //! place where that shows: for models up to Claude 4.7 it folds the reminders that it makes of
-//! `attachment` lines into the tool result before them, and here that result stays as it was logged.
+//! `attachment` lines into the tool result before them. Where the line has the reminder as it was rendered
+//! (2.1.300 on), the result has it here, too; older lines have no such text, and the result stays as it was logged.
 
 mod block;
 mod path;
 mod request;
+mod rule;
+mod version;
 
 pub use block::ReplayBlock;
+pub use rule::ReplayRule;
+pub use version::{ClientVersion, VersionError};
+
+use rule::Rules;
 
 use crate::session::Session;
 
@@ -61,26 +68,27 @@ impl ReplayMessage<'_> {
 }
 
 impl Session {
-    /// The messages that Claude Code would send if it resumed this session, less what it adds by itself.
+    /// The messages that a version of Claude Code would send if it resumed this session, less what it adds by itself.
     ///
     /// `None` if it would refuse: nothing in the log is a conversation, or a message in it is none.
-    pub fn replay(&self) -> Option<Vec<ReplayMessage<'_>>> {
-        let graph = path::Graph::new(self);
+    pub fn replay(&self, version: ClientVersion) -> Option<Vec<ReplayMessage<'_>>> {
+        let rules = Rules::of(version);
+        let graph = path::Graph::new(self, rules);
         let leaf = graph.leaf().filter(|&leaf| graph.timestamp(leaf).is_some())?;
-        Some(request::messages(self, &graph.path(leaf)?))
+        Some(request::messages(self, &graph.path(leaf)?, rules))
     }
 
-    /// The lines that a resume reads, oldest first: from the root or the last compaction to the leaf, with
-    /// what hangs beside the way. `None` if Claude Code would refuse.
+    /// The lines that a resume by the newest known version reads, oldest first: from the root or the last compaction
+    /// to the leaf, with lines beside that path that belong to it. `None` if Claude Code would refuse.
     pub fn resumed_lines(&self) -> Option<Vec<usize>> {
-        let graph = path::Graph::new(self);
+        let graph = path::Graph::new(self, Rules::of(ClientVersion::NEWEST));
         let leaf = graph.leaf().filter(|&leaf| graph.timestamp(leaf).is_some())?;
         graph.path(leaf)
     }
 
-    /// The entry that a resume would go on from.
+    /// The entry that a resume by the newest known version would go on from.
     pub fn active_leaf(&self) -> Option<usize> {
-        let graph = path::Graph::new(self);
+        let graph = path::Graph::new(self, Rules::of(ClientVersion::NEWEST));
         graph.leaf().map(|leaf| graph.entry_idx(leaf))
     }
 }

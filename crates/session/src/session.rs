@@ -155,7 +155,9 @@ impl Session {
         if let Some(first) = again {
             let line = self.entries[first as usize].at().line_no;
             let what = if is_copy { "is a copy of" } else { "has the uuid of" };
-            self.findings.push(Finding::new(Code::DuplicateUuid, at, format!("the line {what} line {line}")));
+            let finding = Finding::new(Code::DuplicateUuid, at, format!("the line {what} line {line}"));
+            // Claude Code itself writes lines again before it compacts, sometimes with a field more.
+            self.findings.push(if is_copy { finding.as_note() } else { finding });
         }
         if !in_tree {
             return;
@@ -540,7 +542,10 @@ fn block_ranges(entry: &Entry) -> Vec<Range<usize>> {
 
 fn says_the_same(first: &Entry, again: &Entry) -> bool {
     fn said(entry: &Entry) -> Option<Json<'_>> {
-        entry.message()?.content().map(|content| content.json())
+        match entry.kind() {
+            Kind::Attachment => entry.get("attachment"),
+            _ => entry.message()?.content().map(|content| content.json()),
+        }
     }
     first == again || (first.kind() == again.kind() && said(first).is_some() && said(first) == said(again))
 }

@@ -7,7 +7,7 @@ mod usage;
 
 use serde::Serialize;
 use threadline_entry::{Finding, Millis};
-use threadline_session::ReplayMessage;
+use threadline_session::{ClientVersion, ReplayMessage};
 
 pub use card::{CardObject, HitObject};
 pub use inventory::{DriftObject, InventoryObject, UnknownObject};
@@ -125,15 +125,19 @@ pub struct EditObject<'a> {
     pub lines_added: u64,
     pub tokens_before: u64,
     pub tokens_after: u64,
+    pub claude_code: Vec<String>,
     pub receipt: Option<&'a str>,
     pub findings: Vec<FindingObject<'a>>,
 }
 
-/// The answer of `replay`: `{"schema":1,"session":…,"messages":[…]}`.
+/// The answer of `replay`: `{"schema":1,"session":…,"claude_code":"2.1.325","messages":[…]}`.
 ///
-/// Blocks are written as they stand in the log, byte for byte, so this is text and no value.
-pub fn replay(session: Option<&str>, messages: &[ReplayMessage<'_>]) -> String {
-    let mut out = format!("{{\"schema\":{SCHEMA},\"session\":{},\"messages\":[", serde_json::json!(session));
+/// `version` is the one whose rules were used. Blocks are written as they stand in the log, byte for byte, so this
+/// is text and no value.
+pub fn replay(session: Option<&str>, version: ClientVersion, messages: &[ReplayMessage<'_>]) -> String {
+    let session = serde_json::json!(session);
+    let mut out =
+        format!("{{\"schema\":{SCHEMA},\"session\":{session},\"claude_code\":\"{version}\",\"messages\":[");
     for (i, message) in messages.iter().enumerate() {
         if i > 0 {
             out.push(',');

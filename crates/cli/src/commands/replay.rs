@@ -1,4 +1,4 @@
-use threadline_session::ReplayMessage;
+use threadline_session::{ClientVersion, ReplayMessage};
 use threadline_term::Label;
 use threadline_view::wire;
 
@@ -9,22 +9,40 @@ use crate::ui::Answer;
 
 /// Print the messages that Claude Code would send if it resumed a session
 ///
-/// The messages are those of the active branch, as Claude Code 2.1.197 builds them, less what it adds
-/// by itself (reminders, fillers, cache marks). Exits with 1 if it would refuse to resume.
+/// The messages are those of the active branch, less what Claude Code adds by itself (reminders, fillers, cache
+/// marks). Versions differ: `--as` names the one that resumes the session. Exits with 1 if it would refuse to resume.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReplayArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
     session: String,
+
+    /// Version of Claude Code that resumes the session, such as 2.1.197 [default: the newest known version]
+    ///
+    /// Known versions: 2.1.20, 2.1.197, 2.1.220, 2.1.250, 2.1.300, 2.1.325. A version between two of them follows
+    /// the rules of the older one.
+    #[arg(long = "as", value_name = "VERSION")]
+    client: Option<ClientVersion>,
 }
 
 pub(crate) fn run(cx: &Context, args: &ReplayArgs) -> Result<Outcome, CommandError> {
     let file = load::find(cx, &args.session)?;
     let session = load::session(&file.path, &file.id)?;
-    let replay = session.replay();
+    let asked = args.client.unwrap_or(ClientVersion::NEWEST);
+    let version = asked.known().unwrap_or(ClientVersion::OLDEST);
+    if asked < ClientVersion::OLDEST {
+        cx.ui.note(&format!(
+            "Claude Code {asked} is older than all known versions: using the rules of {version}"
+        ));
+    } else if asked > ClientVersion::NEWEST {
+        cx.ui.note(&format!(
+            "Claude Code {asked} is newer than all known versions: using the rules of {version}"
+        ));
+    }
+    let replay = session.replay(version);
     let messages = replay.as_deref().unwrap_or_default();
     if cx.json {
         let mut answer = cx.ui.answer();
-        answer.json_text(&wire::replay(session.id().as_deref(), messages))?;
+        answer.json_text(&wire::replay(session.id().as_deref(), version, messages))?;
         answer.finish()?;
     } else {
         let mut answer = cx.ui.long_answer();
@@ -34,7 +52,9 @@ pub(crate) fn run(cx: &Context, args: &ReplayArgs) -> Result<Outcome, CommandErr
         answer.finish()?;
     }
     if replay.is_none() {
-        cx.ui.note("Claude Code would refuse to resume this: there is no conversation in it");
+        cx.ui.note(&format!(
+            "Claude Code {version} would refuse to resume this: there is no conversation in it"
+        ));
         return Ok(Outcome::No);
     }
     Ok(Outcome::Done)

@@ -276,6 +276,7 @@ fn a_clone_is_a_session_of_its_own() {
         "lines_added",
         "tokens_before",
         "tokens_after",
+        "claude_code",
         "receipt",
         "findings",
     ];
@@ -515,9 +516,12 @@ fn what_lies_beside_a_session_goes_along_with_its_clone() {
 #[test]
 fn a_diff_shows_what_lines_say_and_findings_name_the_log_that_they_are_about() {
     let world = World::new();
-    let path = world
-        .home
-        .session("loom", &format!("{LOOM}\nu2 <- a2 user \"more\"\na3 <- u2 reply m3 tool t3 Bash"));
+    let path = world.home.session(
+        "loom",
+        &format!(
+            "{LOOM}\nu2 <- a2 user \"more\"\na3 <- u2 reply m3 tool t3 Bash\na4 <- a3 reply m4 text \"On.\""
+        ),
+    );
     let id = path.file_stem().unwrap().to_str().unwrap();
     let diff = world.run(&["edit", "strip", id, "--tools", "--keep-last", "1", "--diff"]);
     assert_eq!(diff.code, 0, "{diff}");
@@ -582,6 +586,7 @@ fn a_strip_says_what_it_takes_out() {
       lines   6 → 3  (3 removed, 1 changed)
       tokens  ≈27 → ≈3  (-89 %)
       size    2.7 kB → 1.1 kB  (-60 %)
+      resume  alike in Claude Code 2.1.20 to 2.1.325
 
     turn  lines  tokens           bytes  prompt
        1  5 → 2  27 → 3  2.5 kB → 858 B  look

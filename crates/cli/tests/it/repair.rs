@@ -80,3 +80,32 @@ fn sub_agents_are_mended_with_their_session() {
         assert_eq!(std::fs::read(&agent).unwrap(), before);
     }
 }
+
+#[test]
+fn a_session_that_ended_during_a_call_is_sound_and_stays_as_it_is() {
+    let world = World::new();
+    world.home.session(
+        "loom",
+        "u1 user \"go\"\na1 <- u1 reply m1 text \"Running.\"\na2 <- a1 reply m1 tool t1 Bash",
+    );
+    let id = session_uuid("loom");
+    assert_eq!(world.run(&["check", &id]).code, 0);
+    let repair = world.run(&["edit", "repair", &id]);
+    assert_eq!(repair.code, 1, "{repair}");
+    assert!(repair.err.contains("there is nothing to mend"), "{repair}");
+}
+
+#[test]
+fn what_check_finds_in_a_sub_agent_and_nothing_mends_is_named() {
+    let world = World::new();
+    world.home.session("loom", "u1 user \"go\"\na1 <- u1 reply m1 tool t1 Task {\"prompt\":\"count\"}\nr1 <- a1 result t1 \"Two.\" {\"agentId\":\"a1b2c3\"}");
+    let key = threadline_testkit::secrets(1).into_iter().next().unwrap();
+    let log = format!("x1 user {}\nx2 <- x1 reply n1 text \"Two.\"", serde_json::Value::from(key.text));
+    world.home.agent("loom", "a1b2c3", &log, None);
+    let id = session_uuid("loom");
+    let check = world.run(&["check", &id]);
+    assert!(check.code == 1 && check.out.contains("F26"), "{check}");
+    let repair = world.run(&["edit", "repair", &id]);
+    assert_eq!(repair.code, 1, "{repair}");
+    assert!(repair.err.contains("nothing here can be mended: F26 secret"), "{repair}");
+}

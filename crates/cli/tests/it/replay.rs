@@ -1,4 +1,6 @@
-//! `replay`, against what Claude Code 2.1.197 sent for the same logs.
+//! `replay`, against what Claude Code sent for the same logs, by version.
+
+use std::ffi::OsStr;
 
 use serde_json::Value;
 
@@ -29,14 +31,17 @@ fn normal(messages: &Value) -> Vec<(String, Vec<Value>)> {
     out
 }
 
-#[test]
-fn our_logs_replay_as_claude_code_does() {
+/// Compares our replay as a version with what that version sent, log by log.
+fn compare_with(version: &str) {
     let corpus = threadline_testkit::corpus();
-    let sent: Value = serde_json::from_slice(&std::fs::read(corpus.join("replay.json")).unwrap()).unwrap();
+    let truth = corpus.join(format!("replay-{version}.json"));
+    let sent: Value = serde_json::from_slice(&std::fs::read(truth).unwrap()).unwrap();
     for (file, messages) in sent.as_object().unwrap() {
-        let run = threadline(["replay".as_ref(), "--json".as_ref(), corpus.join(file).as_os_str()]);
+        let log = corpus.join(file);
+        let args = ["replay", "--json", "--as", version].map(OsStr::new);
+        let run = threadline(args.into_iter().chain([log.as_os_str()]));
         let ours = run.json();
-        assert_eq!(ours["schema"], 1);
+        assert_eq!((&ours["schema"], &ours["claude_code"]), (&Value::from(1), &Value::from(version)));
         if messages.is_null() {
             // It gives up on the whole log for a bare `null` line; we read the rest.
             let refused = (run.code, ours["messages"].as_array().unwrap().len()) == (1, 0);
@@ -56,6 +61,48 @@ fn our_logs_replay_as_claude_code_does() {
         }
         assert_eq!(normal(&ours["messages"]), theirs, "{file}");
     }
+}
+
+#[test]
+fn our_logs_replay_as_claude_code_2_1_197_does() {
+    compare_with("2.1.197");
+}
+
+/// What a short log replays to, and what is said beside it.
+fn replay_as(version: &str) -> crate::run::Run {
+    let log = threadline_testkit::corpus().join("orphan-call.jsonl");
+    let args = ["replay", "--json", "--as", version].map(OsStr::new);
+    threadline(args.into_iter().chain([log.as_os_str()]))
+}
+
+#[test]
+fn the_newest_known_version_is_the_default() {
+    let log = threadline_testkit::corpus().join("orphan-call.jsonl");
+    let run = threadline(["replay".as_ref(), "--json".as_ref(), log.as_os_str()]);
+    assert_eq!(run.json(), replay_as("2.1.325").json());
+    assert_ne!(run.json()["messages"], replay_as("2.1.197").json()["messages"]);
+}
+
+#[test]
+fn a_version_between_two_known_ones_takes_the_rules_of_the_older() {
+    let run = replay_as("2.1.219");
+    assert_eq!((run.json()["claude_code"].as_str(), &*run.err), (Some("2.1.197"), ""));
+}
+
+#[test]
+fn versions_beyond_the_known_ones_are_noted() {
+    let (old, new) = (replay_as("1.0.128"), replay_as("2.2.0"));
+    assert_eq!(old.json()["claude_code"], "2.1.20");
+    assert!(old.err.contains("older than all known versions"), "{old}");
+    assert_eq!(new.json()["claude_code"], "2.1.325");
+    assert!(new.err.contains("newer than all known versions"), "{new}");
+}
+
+#[test]
+fn a_text_that_is_no_version_is_an_error_that_names_the_known_ones() {
+    let run = replay_as("latest");
+    assert_eq!(run.code, 2);
+    assert!(run.err.contains("`latest` is not a version") && run.err.contains("2.1.325"), "{run}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use threadline_edit::{Band, Compress, CompressError, Compression, Level, Target};
-use threadline_session::Session;
+use threadline_session::{ClientVersion, Session};
 use threadline_testkit::log;
 
 use crate::support::{new, plan, session, told};
@@ -137,7 +137,7 @@ fn a_new_session_holds_the_summary_and_the_end() {
     let text = String::from_utf8(bytes.clone()).unwrap();
     assert!(!text.contains("90000") && !text.contains("is_error"), "{text}");
     let replay = Session::from_bytes(&bytes);
-    let replay = replay.replay().unwrap();
+    let replay = replay.replay(ClientVersion::NEWEST).unwrap();
     assert_eq!(replay.len(), 2, "the summary with the prompt, and the reply");
 }
 
@@ -168,7 +168,7 @@ fn in_place_the_lines_stay_above_the_boundary() {
     assert_eq!(plan.refusals(), [""; 0]);
     let result = Session::from_bytes(&plan.to_bytes());
     let mut json = String::new();
-    result.replay().unwrap()[0].write_json(&mut json);
+    result.replay(ClientVersion::NEWEST).unwrap()[0].write_json(&mut json);
     assert_snapshot!(json, @r#"{"role":"user","content":[{"type":"text","text":"In short.\n"},{"type":"text","text":"Good. Anything else?"}]}"#);
     assert_eq!(result.turns().len(), 3, "a reader still sees every turn");
     assert!(result.findings().is_empty(), "{:?}", result.findings());

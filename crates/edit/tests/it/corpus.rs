@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use threadline_edit::{ChangeKind, Cut, Draft, Plan, Preset, Strip, Target, Tools, clone, strip};
 use threadline_entry::{Code, Lines, Severity, parse_line};
-use threadline_session::Session;
+use threadline_session::{ClientVersion, Role, Session};
 use threadline_testkit::shared_logs;
 
-use crate::support::{NEW, new, plan};
+use crate::support::{NEW, V197, new, plan};
 
 const MENDED: &[&str] =
     &["a call that was made before", "a result without a call", "said before anything was asked"];
@@ -37,7 +37,7 @@ pub(crate) fn logs() -> Vec<(String, Session)> {
 /// What a resume sends, less texts of white space, which no result has.
 fn sent(session: &Session) -> Option<String> {
     let mut out = String::new();
-    for message in session.replay()? {
+    for message in session.replay(V197)? {
         out.push_str(message.role.name());
         for block in message.content {
             let white = block.kind() == "text"
@@ -144,6 +144,40 @@ fn every_operation_makes_sound_sessions() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// What a version sends of the model's words and of calls and results, less what it writes in its own way.
+fn told(session: &Session, version: ClientVersion) -> Vec<String> {
+    let mut told = Vec::new();
+    for message in session.replay(version).unwrap_or_default() {
+        for block in &message.content {
+            let field = |key: &str| {
+                block.json().get(key).and_then(|value| value.as_str()).map(|text| text.into_owned())
+            };
+            let text = field("text").filter(|_| message.role == Role::Assistant);
+            let id = field("id").or_else(|| field("tool_use_id")).or_else(|| field("signature"));
+            told.extend(id.or(text).map(|about| format!("{} {about}", block.kind())));
+        }
+    }
+    told
+}
+
+#[test]
+fn every_known_version_reads_a_result_alike() {
+    let mut differ = Vec::new();
+    for (path, session) in logs() {
+        for (name, edit) in OPERATIONS {
+            let plan = plan(&session, new(), |draft| edit(draft));
+            if !plan.refusals().is_empty() {
+                continue;
+            }
+            let result = Session::from_bytes(&plan.to_bytes());
+            let newest = told(&result, ClientVersion::NEWEST);
+            let odd = ClientVersion::KNOWN.into_iter().filter(|version| told(&result, *version) != newest);
+            differ.extend(odd.map(|version| format!("{path} {name} {version}")));
+        }
+    }
+    assert!(differ.is_empty(), "{}", differ.join("\n"));
+}
+
 /// What is wrong with a plan, if anything is.
 fn fault(plan: &Plan<'_>, odd: &[Code], in_place: bool) -> Option<String> {
     if let [first, ..] = plan.refusals() {
@@ -157,7 +191,7 @@ fn fault(plan: &Plan<'_>, odd: &[Code], in_place: bool) -> Option<String> {
         return Some("other bytes than the plan says".into());
     }
     let result = Session::from_bytes(&bytes);
-    if result.replay().is_none_or(|messages| messages.is_empty()) {
+    if result.replay(V197).is_none_or(|messages| messages.is_empty()) {
         return Some("nothing is sent".into());
     }
     // Whatever the session had may stay in its own file, if it is not of the conversation.

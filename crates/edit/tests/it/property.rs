@@ -8,7 +8,7 @@ use threadline_entry::{Entry, Json};
 use threadline_session::Session;
 use threadline_testkit::log;
 
-use crate::support::{new, plan, session, shape};
+use crate::support::{V197, new, plan, session, shape};
 
 /// What happens in a turn, one after the other.
 #[derive(Clone, Debug)]
@@ -207,7 +207,7 @@ fn any_strip() -> impl Strategy<Value = Strip> {
 
 fn sent(bytes: &[u8]) -> String {
     let mut out = String::new();
-    for message in Session::from_bytes(bytes).replay().unwrap_or_default() {
+    for message in Session::from_bytes(bytes).replay(V197).unwrap_or_default() {
         message.write_json(&mut out);
     }
     out

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use threadline_edit::{Draft, Plan, Redactor, Target};
 use threadline_entry::{Code, Entry};
 use threadline_secret::Rules;
-use threadline_session::Session;
+use threadline_session::{ClientVersion, Session};
 use threadline_testkit::{Lot, Secret, harmless, log, secrets};
 
 use crate::support::{new, shape};
@@ -116,7 +116,10 @@ fn check_clean(what: &str, before: &[u8], after: &[u8], secret: &Secret) {
         session.tool_calls().iter().map(|call| (call.id.to_string(), call.results.len())).collect()
     };
     assert_eq!(calls(&before), calls(&after), "{what}");
-    assert_eq!(before.replay().map(|messages| messages.len()), after.replay().map(|messages| messages.len()));
+    assert_eq!(
+        before.replay(ClientVersion::NEWEST).map(|messages| messages.len()),
+        after.replay(ClientVersion::NEWEST).map(|messages| messages.len())
+    );
 }
 
 #[test]
@@ -317,7 +320,12 @@ fn a_reply_that_waits_goes_with_its_thought() {
             assert_eq!(plan.refusals(), [""; 0]);
             let left = Session::from_bytes(&plan.to_bytes());
             assert_eq!(left.entries().iter().filter(|entry| entry.uuid().is_some()).count(), 4);
-            assert!(left.replay().unwrap().iter().any(|message| message.content[0].kind() == "thinking"));
+            assert!(
+                left.replay(ClientVersion::NEWEST)
+                    .unwrap()
+                    .iter()
+                    .any(|message| message.content[0].kind() == "thinking")
+            );
             let why = "of a reply that could not go on without what it thought";
             assert_eq!(plan.changes().filter(|change| change.why.iter().any(|told| told == why)).count(), 2);
         });

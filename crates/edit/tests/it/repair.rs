@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use threadline_edit::{MENDED, Plan, Repair, Target};
 use threadline_entry::{Code, Finding, Severity};
-use threadline_session::Session;
+use threadline_session::{ClientVersion, Session};
 use threadline_testkit::log;
 
 use crate::support::{new, shape};
@@ -40,7 +40,7 @@ fn repaired<T>(bytes: &[u8], target: Target, look: impl FnOnce(&Plan<'_>) -> T) 
 
 /// What a resume sends, as text.
 fn sent(session: &Session) -> Vec<String> {
-    let messages = session.replay().unwrap_or_default();
+    let messages = session.replay(ClientVersion::NEWEST).unwrap_or_default();
     messages
         .iter()
         .map(|message| {
@@ -263,7 +263,7 @@ fn every_fault_is_named_and_mended() {
     for fault in planted() {
         let source = Session::from_bytes(&fault.log);
         assert!(
-            faults(&source).iter().any(|finding| finding.code == fault.code),
+            source.findings().iter().any(|finding| finding.code == fault.code),
             "{} is not planted",
             fault.code
         );
@@ -315,7 +315,9 @@ fn real_sessions_come_out_without_what_can_be_mended() {
             }
             let plan = draft.plan(shape);
             // Where nothing was sent before, there may be nothing to make a session of.
-            if session.replay().is_none_or(|messages| messages.is_empty()) && !plan.refusals().is_empty() {
+            if session.replay(ClientVersion::NEWEST).is_none_or(|messages| messages.is_empty())
+                && !plan.refusals().is_empty()
+            {
                 continue;
             }
             assert_eq!(plan.refusals(), [] as [String; 0], "{path} {target:?}");

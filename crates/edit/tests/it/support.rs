@@ -2,9 +2,13 @@
 
 use threadline_edit::{Draft, Fresh, Plan, Shape, Target};
 use threadline_entry::{Entry, Json};
-use threadline_session::Session;
+use threadline_session::{ClientVersion, Session};
 
 pub(crate) const NEW: &str = "5b0c9f1e-0000-4000-8000-000000000001";
+
+/// The version that a session and its edited copy are compared in: it leaves out calls that were never answered, as
+/// edits do.
+pub(crate) const V197: ClientVersion = ClientVersion::new(2, 1, 197);
 
 pub(crate) fn session(bytes: &[u8]) -> Session {
     let mut session = Session::with_id("s1");

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use threadline_entry::{Json, mend_surrogates};
 
+use super::rule::{ReplayRule, Rules};
+
 /// One block of a message, as JSON text: a piece of the log, or made for the request.
 #[derive(Clone, Debug)]
 pub struct ReplayBlock<'s> {
@@ -13,6 +15,13 @@ pub struct ReplayBlock<'s> {
 
 /// What Claude Code sends for a call whose result is gone.
 const MISSING_RESULT: &str = "[Tool result missing due to internal error]";
+
+/// What it sends for a call of the last reply that was never answered.
+const INTERRUPTED_RESULT: &str = "[Tool call interrupted: the session ended before this call's result was recorded, \
+     so its outcome is unknown. Check whether it took effect before relying on it or running it again.]";
+
+/// Fields that Claude Code adds to the input of a `SendMessage` call when it writes the call.
+const ADDED_TO_SEND_MESSAGE: &[&str] = &["type", "recipient", "recipient_kind", "content"];
 
 /// Tools that were renamed; a request has the new names.
 const RENAMED: &[(&str, &str)] = &[
@@ -25,20 +34,23 @@ const RENAMED: &[(&str, &str)] = &[
 
 impl<'s> ReplayBlock<'s> {
     /// A block of the log. Calls are sent with the fields that the API knows, and no other.
-    pub(super) fn of(json: Json<'s>) -> Self {
+    pub(super) fn of(json: Json<'s>, rules: Rules) -> Self {
         let kind = json.get("type").and_then(Json::as_str).unwrap_or_default();
         if kind != "tool_use" {
             return Self { text: Cow::Borrowed(json.raw()), kind };
         }
         let known = ["type", "id", "name", "input"];
         let name = json.get("name").and_then(Json::as_str).unwrap_or_default();
-        let renamed = RENAMED.iter().find(|(old, _)| *old == name).map(|(_, new)| *new);
-        if renamed.is_none() && json.members().all(|(key, _)| known.iter().any(|name| key.is(name))) {
+        let renamed = RENAMED.iter().find(|(old, _)| *old == name && rules.has(ReplayRule::RenamedTools));
+        let input = json.get("input").and_then(|input| bare_input(&name, input, rules));
+        let has_more = || json.members().any(|(key, _)| !known.iter().any(|name| key.is(name)));
+        if renamed.is_none() && input.is_none() && !has_more() {
             return Self { text: Cow::Borrowed(json.raw()), kind };
         }
         let raw = |key: &str| json.get(key).map_or("null", Json::raw);
-        let name = renamed.map_or_else(|| raw("name").to_owned(), quote);
-        let (id, input) = (raw("id"), raw("input"));
+        let name = renamed.map_or_else(|| raw("name").to_owned(), |(_, new)| quote(new));
+        let input = input.unwrap_or_else(|| raw("input").to_owned());
+        let id = raw("id");
         Self::made(
             "tool_use",
             format!("{{\"type\":\"tool_use\",\"id\":{id},\"name\":{name},\"input\":{input}}}"),
@@ -62,31 +74,71 @@ impl<'s> ReplayBlock<'s> {
         Self::made("image", format!("{{\"type\":\"image\",\"source\":{source}}}"))
     }
 
+    /// The error that is sent for a call of the last reply that was never answered.
+    pub(super) fn interrupted_result(id: &str) -> Self {
+        Self::error_result(id, INTERRUPTED_RESULT)
+    }
+
     /// The error that stands in for the result of a call.
     pub(super) fn missing_result(id: &str) -> Self {
-        let (id, text) = (quote(id), quote(MISSING_RESULT));
+        Self::error_result(id, MISSING_RESULT)
+    }
+
+    fn error_result(id: &str, text: &str) -> Self {
+        let (id, text) = (quote(id), quote(text));
         let block =
             format!("{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{text},\"is_error\":true}}");
         Self::made("tool_result", block)
     }
 
+    /// A reminder of Claude Code's own, which is no part of a replay but has a place among the blocks.
+    pub(super) fn reminder() -> Self {
+        Self { text: Cow::Borrowed("{}"), kind: Cow::Borrowed("reminder") }
+    }
+
+    /// The same result with a reminder at the end of its content; `None` if it takes none.
+    pub(super) fn with_reminder(&self, reminder: &str) -> Option<Self> {
+        let json = self.json();
+        let content = json.get("content");
+        if let Some(text) = content.map_or(Some(Cow::Borrowed("")), Json::as_str) {
+            let texts = [text.trim(), reminder].into_iter().filter(|text| !text.is_empty());
+            return Some(self.with_member("content", &quote(&texts.collect::<Vec<_>>().join("\n\n"))));
+        }
+        let is = |item: Json<'_>, kind: &str| item.get("type").is_some_and(|json| json.is_str(kind));
+        let items: Vec<Json<'_>> = content?.items().collect();
+        if items.iter().any(|item| is(*item, "tool_reference")) {
+            return None;
+        }
+        let mut blocks: Vec<String> = items.iter().map(|item| item.raw().to_owned()).collect();
+        if let Some((last, block)) = items.last().zip(blocks.last_mut())
+            && let Some(text) = last.get("text").and_then(Json::as_str).filter(|_| is(*last, "text"))
+        {
+            *block = Self::text(&format!("{text}\n")).text.into_owned();
+        }
+        blocks.push(Self::text(reminder).text.into_owned());
+        Some(self.with_member("content", &format!("[{}]", blocks.join(","))))
+    }
+
+    /// The same block with another value of one of its members, or with that member added.
+    fn with_member(&self, name: &str, value: &str) -> Self {
+        let json = self.json();
+        let mut members: Vec<String> = Vec::new();
+        let mut found = false;
+        for (key, old) in json.members() {
+            let is_it = key.is(name);
+            found |= is_it;
+            members.push(format!("\"{}\":{}", key.raw(), if is_it { value } else { old.raw() }));
+        }
+        if !found {
+            members.push(format!("{}:{value}", quote(name)));
+        }
+        Self { text: Cow::Owned(format!("{{{}}}", members.join(","))), kind: self.kind.clone() }
+    }
+
     /// The same block with other items in its content.
     pub(super) fn with_content<'i>(&self, items: impl Iterator<Item = Json<'i>>) -> Self {
-        let mut out = String::from("{");
-        for (key, value) in self.json().members() {
-            if out.len() > 1 {
-                out.push(',');
-            }
-            out.push('"');
-            out.push_str(key.raw());
-            out.push_str("\":");
-            out.push_str(if key.is("content") { "[]" } else { value.raw() });
-        }
-        out.push('}');
         let items: Vec<&str> = items.map(Json::raw).collect();
-        let content = format!("\"content\":[{}]", items.join(","));
-        let text = Cow::Owned(out.replacen("\"content\":[]", &content, 1));
-        Self { text, kind: self.kind.clone() }
+        self.with_member("content", &format!("[{}]", items.join(",")))
     }
 
     /// The block as a value.
@@ -101,6 +153,13 @@ impl<'s> ReplayBlock<'s> {
 
     pub(super) fn is(&self, kind: &str) -> bool {
         self.kind == kind
+    }
+
+    /// Whether the block is a call of the advisor, or its answer.
+    pub(super) fn is_of_advisor(&self) -> bool {
+        self.is("advisor_tool_result")
+            || self.is("server_tool_use")
+                && self.json().get("name").is_some_and(|name| name.is_str("advisor"))
     }
 
     pub(super) fn is_thinking(&self) -> bool {
@@ -121,6 +180,21 @@ impl<'s> ReplayBlock<'s> {
     /// which are no text, become U+FFFD, and numbers are what fits into 64 bits.
     pub fn write_json(&self, out: &mut String) {
         write_as_javascript(&mend_surrogates(&self.text), out);
+    }
+}
+
+/// The input of a call as a version sends it, where that is not as it was written.
+fn bare_input(name: &str, input: Json<'_>, rules: Rules) -> Option<String> {
+    match name {
+        "ExitPlanMode" if rules.has(ReplayRule::BareExitPlanMode) => Some("{}".to_owned()),
+        "SendMessage" if rules.has(ReplayRule::BareSendMessage) => {
+            let own = |name: &str| !ADDED_TO_SEND_MESSAGE.contains(&name);
+            let kept = input.members().filter(|(key, _)| own(&key.name()));
+            let kept: Vec<String> =
+                kept.map(|(key, value)| format!("\"{}\":{}", key.raw(), value.raw())).collect();
+            (kept.len() < input.members().count()).then(|| format!("{{{}}}", kept.join(",")))
+        }
+        _ => None,
     }
 }
 
@@ -191,6 +265,11 @@ fn javascript_number(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ClientVersion;
+
+    fn newest() -> Rules {
+        Rules::of(ClientVersion::NEWEST)
+    }
 
     #[test]
     fn numbers_are_written_as_javascript_does() {
@@ -218,14 +297,14 @@ mod tests {
         let call =
             r#"{"type":"tool_use","id":"t1","name":"KillBash","input":{"a":1},"caller":{"type":"direct"}}"#;
         let mut out = String::new();
-        ReplayBlock::of(Json::parse(call).unwrap()).write_json(&mut out);
+        ReplayBlock::of(Json::parse(call).unwrap(), newest()).write_json(&mut out);
         assert_eq!(out, r#"{"type":"tool_use","id":"t1","name":"TaskStop","input":{"a":1}}"#);
     }
 
     #[test]
     fn a_content_is_replaced_where_it_stands() {
         let result = r#"{"type":"tool_result","content":[{"type":"text","text":"\"content\":[]"},{"type":"image"}],"is_error":true}"#;
-        let block = ReplayBlock::of(Json::parse(result).unwrap());
+        let block = ReplayBlock::of(Json::parse(result).unwrap(), newest());
         let texts = block.json().get("content").unwrap().items().take(1);
         let mended = block.with_content(texts);
         assert_eq!(

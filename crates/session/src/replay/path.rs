@@ -7,6 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::CompactBoundary;
 use threadline_entry::{Entry, Kind, Millis};
 
+use super::rule::{ReplayRule, Rules};
 use crate::name::Name;
 use crate::session::Session;
 
@@ -16,6 +17,7 @@ const NEARBY: Millis = 5000;
 /// The conversation lines as Claude Code holds them: by uuid, in file order.
 pub(super) struct Graph<'s> {
     session: &'s Session,
+    rules: Rules,
     items: Vec<Item>,
     by_name: Vec<Option<u32>>,
     /// The leaf that the newest `last-prompt` line names.
@@ -41,9 +43,10 @@ enum Up {
 }
 
 impl<'s> Graph<'s> {
-    pub(super) fn new(session: &'s Session) -> Self {
+    pub(super) fn new(session: &'s Session, rules: Rules) -> Self {
         let mut graph = Self {
             session,
+            rules,
             items: Vec::new(),
             by_name: vec![None; session.names().len()],
             last_prompt: None,
@@ -51,7 +54,9 @@ impl<'s> Graph<'s> {
             by_time: OnceCell::new(),
         };
         graph.load();
-        graph.preserve();
+        if rules.has(ReplayRule::PreservedTail) {
+            graph.preserve();
+        }
         graph
     }
 
@@ -232,7 +237,20 @@ impl<'s> Graph<'s> {
 
     /// The item that the conversation ends with.
     pub(super) fn leaf(&self) -> Option<usize> {
-        if self.preserved { self.leaf_of_ends() } else { self.leaf_of_lines() }
+        if self.rules.has(ReplayRule::NewestLeaf) {
+            self.newest_leaf()
+        } else if self.preserved {
+            self.leaf_of_ends()
+        } else {
+            self.leaf_of_lines()
+        }
+    }
+
+    /// The line of the newest timestamp that belongs to a conversation; of several, the first.
+    fn newest_leaf(&self) -> Option<usize> {
+        let main = self.live().filter(|&item| !self.is_sidechain(item));
+        let spoken = main.filter(|&item| self.talk(item).is_some());
+        spoken.max_by_key(|&item| (self.timestamp(item), std::cmp::Reverse(self.items[item].entry_idx)))
     }
 
     /// The last line in file order that belongs to a conversation, unless the person went back: then
@@ -293,7 +311,9 @@ impl<'s> Graph<'s> {
         if !walk.iter().all(is_message) {
             return None;
         }
-        self.recover(&mut walk);
+        if self.rules.has(ReplayRule::RecoverBeside) {
+            self.recover(&mut walk);
+        }
         let boundary = walk.iter().rposition(|&item| self.is_boundary(item)).unwrap_or(0);
         Some(walk[boundary..].iter().map(|&item| self.items[item].entry_idx).collect())
     }
@@ -310,7 +330,10 @@ impl<'s> Graph<'s> {
             at = match self.items[item].up {
                 Up::Root => None,
                 Up::Item(parent) if !self.items[parent].dropped && !seen.contains(&parent) => Some(parent),
-                Up::Item(_) | Up::Missing => self.written_before(item, &seen),
+                Up::Item(_) | Up::Missing if self.rules.has(ReplayRule::BridgeMissingParent) => {
+                    self.written_before(item, &seen)
+                }
+                Up::Item(_) | Up::Missing => None,
             };
         }
         walk.reverse();
@@ -354,6 +377,10 @@ impl<'s> Graph<'s> {
                 && self.has_result(item)
             {
                 behind.entry(at).or_default().1.push(item);
+            } else if self.rules.has(ReplayRule::RecoverAttachments)
+                && let Some(at) = self.attached_to(item, &on_walk, &last_of)
+            {
+                behind.entry(at).or_default().1.push(item);
             }
         }
         if behind.is_empty() {
@@ -370,6 +397,23 @@ impl<'s> Graph<'s> {
             }
         }
         *walk = full;
+    }
+
+    /// The place on the walk of the reply that an attachment belongs to: through other attachments and results, it
+    /// is below a line of that reply, and the walk met neither.
+    fn attached_to(
+        &self,
+        item: usize,
+        on_walk: &FxHashSet<usize>,
+        last_of: &FxHashMap<Cow<'s, str>, usize>,
+    ) -> Option<usize> {
+        if self.entry(item).kind() != Kind::Attachment {
+            return None;
+        }
+        let mut above = self.up(item).skip_while(|&item| {
+            !on_walk.contains(&item) && (self.entry(item).kind() == Kind::Attachment || self.has_result(item))
+        });
+        last_of.get(&self.message_id(above.next()?)?).copied()
     }
 
     fn message_id(&self, item: usize) -> Option<Cow<'s, str>> {

@@ -7,6 +7,7 @@ use threadline_entry::lens::{AttachmentLine, ReadFile, System};
 use threadline_entry::{Entry, Json, JsonKind, Kind};
 
 use super::block::ReplayBlock;
+use super::rule::{ReplayRule, Rules};
 use super::{ReplayMessage, Role};
 use crate::session::Session;
 
@@ -21,14 +22,24 @@ struct Line<'s> {
 }
 
 impl<'s> Line<'s> {
-    fn new(entry: &'s Entry) -> Self {
+    fn new(entry: &'s Entry, rules: Rules) -> Self {
         let content = entry.message().and_then(|message| message.content());
-        let blocks = match content.map(|content| (content.as_str(), content.json())) {
+        let block = |item: Json<'s>| ReplayBlock::of(item, rules);
+        let mut blocks: Vec<_> = match content.map(|content| (content.as_str(), content.json())) {
             Some((Some(text), _)) => vec![ReplayBlock::text(&text)],
-            Some((None, list)) => list.items().filter(|item| item.is_object()).map(ReplayBlock::of).collect(),
+            Some((None, list)) => list.items().filter(|item| item.is_object()).map(block).collect(),
             None => Vec::new(),
         };
+        if rules.has(ReplayRule::DropAdvisor) && entry.kind() == Kind::Assistant {
+            blocks.retain(|block| !block.is_of_advisor());
+        }
         Self { entry, blocks }
+    }
+
+    /// Whether the line is a notice about a background task, which nobody typed.
+    fn is_task_notice(&self) -> bool {
+        let origin = self.entry.get("origin").and_then(|origin| origin.get("kind"));
+        self.entry.kind() == Kind::User && origin.is_some_and(|kind| kind.is_str("task-notification"))
     }
 
     fn is_reply(&self) -> bool {
@@ -55,15 +66,27 @@ struct Draft<'s> {
 }
 
 /// The messages of a request whose conversation stands on the lines of `path`.
-pub(super) fn messages<'s>(session: &'s Session, path: &[usize]) -> Vec<ReplayMessage<'s>> {
-    let mut lines: Vec<Line<'s>> = path.iter().map(|&idx| Line::new(&session.entries()[idx])).collect();
-    drop_unanswered(&mut lines);
+pub(super) fn messages<'s>(session: &'s Session, path: &[usize], rules: Rules) -> Vec<ReplayMessage<'s>> {
+    let mut lines: Vec<Line<'s>> =
+        path.iter().map(|&idx| Line::new(&session.entries()[idx], rules)).collect();
+    if rules.has(ReplayRule::HideDisplayOnly) {
+        lines.retain(|line| !line.entry.flag("isDisplayOnly"));
+    }
+    let interrupted = interrupted_calls(&lines, rules);
+    drop_unanswered(&mut lines, &interrupted);
     drop_silent(&mut lines, |block| block.is_thinking(), |block| !block.is_thinking());
     drop_silent(&mut lines, |block| block.is_white(), |block| !block.is_white() && !block.is_thinking());
-    let mut drafts = pair(draft(lift_attachments(lines), last_model(session).as_deref()));
+    let model = last_model(session);
+    let recorded = recorded_tools(&lines);
+    let mut drafts = draft(lift_attachments(lines), model.as_deref(), rules);
+    drop_reminders(&mut drafts);
+    let mut drafts = pair(drafts, &interrupted);
     drop_thoughts(&mut drafts);
     drop_old_images(&mut drafts);
-    let drafts = merge_adjacent(drafts);
+    let mut drafts = merge_adjacent(drafts);
+    if rules.has(ReplayRule::ToolLoadedText) {
+        add_tool_loaded(&mut drafts, &recorded, model.as_deref());
+    }
     drafts.into_iter().map(|draft| ReplayMessage { role: draft.role, content: draft.content }).collect()
 }
 
@@ -82,16 +105,52 @@ fn last_model(session: &Session) -> Option<Cow<'_, str>> {
     Some(if retired { Cow::Borrowed("claude-opus-4-8") } else { model })
 }
 
-/// Leaves out lines that make calls of which none was ever answered, texts and all.
-fn drop_unanswered(lines: &mut Vec<Line<'_>>) {
+/// Whether a model takes messages of role `system` between others: those after Claude 4.7 do.
+fn takes_system_messages(model: &str) -> bool {
+    let Some(name) = model.strip_prefix("claude-") else { return false };
+    let mut numbers =
+        name.split('-').filter_map(|part| part.parse::<u32>().ok()).filter(|number| *number < 100);
+    let major = numbers.next().unwrap_or(0);
+    (major, numbers.next().unwrap_or(0)) >= (4, 8)
+}
+
+/// The ids of the results that user lines hold.
+fn answered_calls(lines: &[Line<'_>]) -> FxHashSet<String> {
     let users = lines.iter().filter(|line| line.entry.kind() == Kind::User);
     let results = users.flat_map(|line| &line.blocks).filter(|block| block.is("tool_result"));
-    let answered: FxHashSet<String> = results.filter_map(|block| block.field("tool_use_id")).collect();
+    results.filter_map(|block| block.field("tool_use_id")).collect()
+}
+
+/// The calls of the last reply that were never answered, where a version keeps them: nothing but results of
+/// other calls follows the reply.
+fn interrupted_calls(lines: &[Line<'_>], rules: Rules) -> FxHashSet<String> {
+    let mut spoken = lines.iter().rev().filter(|line| {
+        line.is_reply()
+            || line.entry.kind() == Kind::User && !line.blocks.iter().all(|block| block.is("tool_result"))
+    });
+    let Some(last) =
+        spoken.next().filter(|line| line.is_reply() && rules.has(ReplayRule::KeepInterruptedCalls))
+    else {
+        return FxHashSet::default();
+    };
+    let id = last.reply_id();
+    let answered = answered_calls(lines);
+    let calls =
+        lines.iter().filter(|line| line.is_reply() && line.reply_id() == id).flat_map(|line| &line.blocks);
+    let calls = calls.filter(|block| block.is("tool_use")).filter_map(|block| block.field("id"));
+    calls.filter(|id| !answered.contains(id)).collect()
+}
+
+/// Leaves out lines that make calls of which none was ever answered, texts and all.
+fn drop_unanswered(lines: &mut Vec<Line<'_>>, interrupted: &FxHashSet<String>) {
+    let answered = answered_calls(lines);
     lines.retain(|line| {
         let mut calls = line.blocks.iter().filter(|block| block.is("tool_use")).peekable();
         !line.is_reply()
             || calls.peek().is_none()
-            || calls.any(|call| call.field("id").is_some_and(|id| answered.contains(&id)))
+            || calls.any(|call| {
+                call.field("id").is_some_and(|id| answered.contains(&id) || interrupted.contains(&id))
+            })
     });
 }
 
@@ -130,32 +189,149 @@ fn lift_attachments(lines: Vec<Line<'_>>) -> Vec<Line<'_>> {
 }
 
 /// Puts the lines together: lines of a reply become one message, and so do user lines in a row.
-fn draft<'s>(lines: Vec<Line<'s>>, model: Option<&str>) -> Vec<Draft<'s>> {
+fn draft<'s>(lines: Vec<Line<'s>>, model: Option<&str>, rules: Rules) -> Vec<Draft<'s>> {
     let mut drafts: Vec<Draft<'s>> = Vec::new();
     for line in lines {
         match line.entry.kind() {
+            Kind::User if line.is_task_notice() && rules.has(ReplayRule::TaskNoticeReminders) => {
+                push_user(&mut drafts, vec![ReplayBlock::reminder()]);
+            }
             Kind::User => {
                 let blocks = line.blocks.into_iter().map(mend_result).collect();
                 push_user(&mut drafts, blocks);
             }
-            Kind::System => {
+            Kind::System if rules.has(ReplayRule::LocalCommands) => {
                 let system: Option<System<'_>> = line.entry.lens();
                 if system.and_then(System::subtype).as_deref() == Some("local_command") {
                     let text = system.and_then(System::content).unwrap_or_default();
                     push_user(&mut drafts, vec![ReplayBlock::text(&text)]);
                 }
             }
-            Kind::Attachment => {
-                let images = attached_images(line.entry);
-                if !images.is_empty() {
-                    push_user(&mut drafts, images);
-                }
-            }
+            Kind::Attachment => push_attachment(&mut drafts, line.entry, model, rules),
             Kind::Assistant => push_reply(&mut drafts, line, model),
             _ => {}
         }
     }
     drafts
+}
+
+/// An attachment is sent as its images, or as the reminder that was rendered of it.
+fn push_attachment<'s>(drafts: &mut Vec<Draft<'s>>, entry: &'s Entry, model: Option<&str>, rules: Rules) {
+    let images = attached_images(entry, rules);
+    if !images.is_empty() {
+        push_user(drafts, images);
+        return;
+    }
+    if !rules.has(ReplayRule::RenderedReminders) {
+        return;
+    }
+    let text = |item: Json<'_>| item.get("content").and_then(Json::as_str).map(Cow::into_owned);
+    let rendered: Vec<String> =
+        entry.get("rendered").into_iter().flat_map(Json::items).filter_map(text).collect();
+    if rendered.is_empty() {
+        return;
+    }
+    if !entry.get("renderedRole").is_some_and(|role| role.is_str("system")) {
+        push_user(drafts, vec![ReplayBlock::reminder()]);
+        return;
+    }
+    if model.is_some_and(takes_system_messages) {
+        // Most go into a message of role `system`, which is no part of the conversation.
+        if is_queued_by_person(entry) && rules.has(ReplayRule::QueuedPromptText) {
+            let texts = rendered.iter().map(|text| ReplayBlock::text(without_tags(text)));
+            push_user(drafts, texts.collect());
+        }
+        return;
+    }
+    for text in &rendered {
+        push_reminder(drafts, text);
+    }
+}
+
+/// Whether an attachment is a prompt that a person typed while the model worked.
+fn is_queued_by_person(entry: &Entry) -> bool {
+    let attachment = entry.get("attachment");
+    let is = |key: &str, value: &str| {
+        attachment.and_then(|attachment| attachment.get(key)).is_some_and(|json| json.is_str(value))
+    };
+    let origin = attachment.and_then(|attachment| attachment.get("origin")?.get("kind"));
+    is("type", "queued_command") && origin.is_some_and(|kind| kind.is_str("human"))
+}
+
+/// The text inside the tags of a system reminder.
+fn without_tags(reminder: &str) -> &str {
+    let inner = reminder.trim().strip_prefix("<system-reminder>");
+    inner.and_then(|inner| inner.strip_suffix("</system-reminder>")).map_or(reminder, str::trim)
+}
+
+/// A reminder behind a result becomes part of it; elsewhere it is a block by itself.
+fn push_reminder(drafts: &mut Vec<Draft<'_>>, text: &str) {
+    let last = drafts.last_mut().filter(|draft| draft.role == Role::User);
+    let result = last.and_then(|draft| draft.content.last_mut()).filter(|block| block.is("tool_result"));
+    if let Some(result) = result
+        && let Some(folded) = result.with_reminder(text)
+    {
+        *result = folded;
+        return;
+    }
+    push_user(drafts, vec![ReplayBlock::reminder()]);
+}
+
+/// Leaves out the reminders that are blocks by themselves.
+fn drop_reminders(drafts: &mut Vec<Draft<'_>>) {
+    for draft in drafts.iter_mut() {
+        draft.content.retain(|block| !block.is("reminder"));
+    }
+    drafts.retain(|draft| draft.role == Role::Assistant || !draft.content.is_empty());
+}
+
+/// Tools that are not part of the first request, but that every session of 2.1.325 can look up.
+const DEFERRED_TOOLS: &[&str] = &[
+    "CronCreate",
+    "CronDelete",
+    "CronList",
+    "EnterWorktree",
+    "ExitWorktree",
+    "Monitor",
+    "NotebookEdit",
+    "SendMessage",
+    "TaskStop",
+    "WebFetch",
+    "WebSearch",
+];
+
+/// Further ones, which models that take system messages do not have.
+const DEFERRED_TASK_TOOLS: &[&str] = &["TaskCreate", "TaskGet", "TaskList", "TaskUpdate"];
+
+/// Behind results that refer to tools, a text says that these were loaded. References to tools that the session does
+/// not have any more are removed, and bring no such text.
+fn add_tool_loaded(drafts: &mut [Draft<'_>], recorded: &FxHashSet<String>, model: Option<&str>) {
+    let has = |tool: &str| {
+        DEFERRED_TOOLS.contains(&tool)
+            || DEFERRED_TASK_TOOLS.contains(&tool) && !model.is_some_and(takes_system_messages)
+            || recorded.contains(tool)
+    };
+    let refers = |block: &ReplayBlock<'_>| {
+        let content = block.json().get("content");
+        let mut names =
+            content.into_iter().flat_map(Json::items).filter_map(|item| item.get("tool_name")?.as_str());
+        block.is("tool_result") && names.any(|name| has(&name))
+    };
+    for draft in drafts {
+        if draft.content.iter().any(refers) {
+            let at = draft.content.iter().rposition(|block| block.is("tool_result")).map_or(0, |at| at + 1);
+            draft.content.insert(at, ReplayBlock::text("Tool loaded."));
+        }
+    }
+}
+
+/// The tools that `deferred_tools_record` attachments hold with their schemas: a resume has them again.
+fn recorded_tools(lines: &[Line<'_>]) -> FxHashSet<String> {
+    let records = lines.iter().filter_map(|line| line.entry.get("attachment"));
+    let records =
+        records.filter(|json| json.get("type").is_some_and(|kind| kind.is_str("deferred_tools_record")));
+    let entries = records.filter_map(|json| json.get("entries")).flat_map(Json::items);
+    entries.filter_map(|entry| entry.get("name")?.as_str().map(Cow::into_owned)).collect()
 }
 
 /// A result with an error keeps only its texts; references to tools go where something else is left.
@@ -181,7 +357,7 @@ fn mend_result(block: ReplayBlock<'_>) -> ReplayBlock<'_> {
 }
 
 /// The images of a queued prompt, or the image that a file was.
-fn attached_images(entry: &Entry) -> Vec<ReplayBlock<'_>> {
+fn attached_images(entry: &Entry, rules: Rules) -> Vec<ReplayBlock<'_>> {
     let Some(body) = entry.lens::<AttachmentLine<'_>>().and_then(AttachmentLine::attachment) else {
         return Vec::new();
     };
@@ -190,7 +366,7 @@ fn attached_images(entry: &Entry) -> Vec<ReplayBlock<'_>> {
             let items = body.prompt().into_iter().flat_map(Json::items);
             items
                 .filter(|item| item.get("type").is_some_and(|kind| kind.is_str("image")))
-                .map(ReplayBlock::of)
+                .map(|item| ReplayBlock::of(item, rules))
                 .collect()
         }
         Some("file") => {
@@ -240,7 +416,11 @@ fn push_reply<'s>(drafts: &mut Vec<Draft<'s>>, line: Line<'s>, model: Option<&st
             }
             return;
         }
-        if draft.role == Role::User && !draft.content.iter().any(|block| block.is("tool_result")) {
+        let is_reminder = || draft.content.iter().all(|block| block.is("reminder"));
+        if draft.role == Role::User
+            && !draft.content.iter().any(|block| block.is("tool_result"))
+            && !is_reminder()
+        {
             break;
         }
     }
@@ -291,17 +471,17 @@ fn merge_adjacent(drafts: Vec<Draft<'_>>) -> Vec<Draft<'_>> {
 }
 
 /// Makes calls and results fit: each call once, each with one result in the message that follows.
-fn pair(drafts: Vec<Draft<'_>>) -> Vec<Draft<'_>> {
-    let mut paired: Vec<Draft<'_>> = Vec::with_capacity(drafts.len());
+fn pair<'s>(drafts: Vec<Draft<'s>>, interrupted: &FxHashSet<String>) -> Vec<Draft<'s>> {
+    let mut paired: Vec<Draft<'s>> = Vec::with_capacity(drafts.len());
     let mut seen: FxHashSet<String> = FxHashSet::default();
     let mut open: Vec<String> = Vec::new();
     for mut draft in drafts {
         match draft.role {
-            Role::User => answer(&mut draft, std::mem::take(&mut open)),
+            Role::User => answer(&mut draft, std::mem::take(&mut open), interrupted),
             Role::Assistant => {
                 if !open.is_empty() {
                     let mut missing = Draft { role: Role::User, id: Cow::Borrowed(""), content: Vec::new() };
-                    answer(&mut missing, std::mem::take(&mut open));
+                    answer(&mut missing, std::mem::take(&mut open), interrupted);
                     paired.push(missing);
                 }
                 open = keep_calls(&mut draft.content, &mut seen);
@@ -311,7 +491,7 @@ fn pair(drafts: Vec<Draft<'_>>) -> Vec<Draft<'_>> {
     }
     if !open.is_empty() {
         let mut missing = Draft { role: Role::User, id: Cow::Borrowed(""), content: Vec::new() };
-        answer(&mut missing, open);
+        answer(&mut missing, open, interrupted);
         paired.push(missing);
     }
     paired.retain(|draft| draft.role == Role::Assistant || !draft.content.is_empty());
@@ -334,7 +514,7 @@ fn keep_calls(content: &mut Vec<ReplayBlock<'_>>, seen: &mut FxHashSet<String>) 
 }
 
 /// Keeps one result for each of the `open` calls and no other; a call without one gets an error in its place.
-fn answer(draft: &mut Draft<'_>, mut open: Vec<String>) {
+fn answer(draft: &mut Draft<'_>, mut open: Vec<String>, interrupted: &FxHashSet<String>) {
     draft.content.retain(|block| {
         if !block.is("tool_result") {
             return true;
@@ -343,7 +523,11 @@ fn answer(draft: &mut Draft<'_>, mut open: Vec<String>) {
         let call = open.iter().position(|call| *call == id);
         call.map(|at| open.remove(at)).is_some()
     });
-    draft.content.splice(0..0, open.iter().map(|call| ReplayBlock::missing_result(call)));
+    let result = |call: &String| match interrupted.contains(call) {
+        true => ReplayBlock::interrupted_result(call),
+        false => ReplayBlock::missing_result(call),
+    };
+    draft.content.splice(0..0, open.iter().map(result));
 }
 
 /// Where there are too many images, leaves out all but the newest.

@@ -36,6 +36,21 @@ fn f01_a_call_without_a_result() {
 }
 
 #[test]
+fn f01_is_a_note_where_the_process_ended_during_the_call() {
+    let killed = r#"
+u1        user   "go"
+a1 <- u1  reply  m1 tool t1 Bash
+a2 <- a1  reply  m1 tool t2 Bash
+r1 <- a1  result t1 "ok"
+"#;
+    assert_snapshot!(findings(killed), @"line 3  F01 orphan-call  note: the call of Bash has no result (t2)");
+    let resumed = format!("{killed}u2 <- r1 user \"on\"\nb1 <- u2 reply m2 text \"On.\"\n");
+    assert_snapshot!(findings(&resumed), @"line 3  F01 orphan-call  note: the call of Bash has no result (t2)");
+    let lost = format!("{killed}b1 <- r1 reply m2 text \"Both are done.\"\n");
+    assert_snapshot!(findings(&lost), @"line 3  F01 orphan-call  warning: the call of Bash has no result (t2)");
+}
+
+#[test]
 fn f02_a_result_without_a_call() {
     assert_snapshot!(planted(TALK, &with("tool t1 Bash\nr1 <- a1  result t1", "tool t1 Bash\nr1 <- a1  user [result t1 \"ok\", result t2")
         .replace("result t2 \"ok\"", "result t2 \"ok\"]")), @"line 3  F02 orphan-result  warning: the result answers a call that is not in the log (t2)");
@@ -68,7 +83,7 @@ a1 <- u1  reply  m1 tool t1 Bash
 r1 <- a1  result t1 "ok"
 a2 <- p1  reply  m2 text "Done."
 p1 <- r1  progress hook t1
-"#), @"line 4  F04 late-parent  warning: the parent is written only later, on line 5");
+"#), @"line 4  F04 late-parent  note: the parent is written only later, on line 5");
 }
 
 const COMPACTED: &str = r#"
@@ -101,7 +116,23 @@ u2 <- a1  user   "and?"
 #[test]
 fn f07_a_uuid_that_two_lines_carry() {
     assert_snapshot!(planted(TALK, &with("a3 <- u2", "a2 <- u2")), @"line 6  F07 duplicate-uuid  warning: the line has the uuid of line 4");
-    assert_snapshot!(findings(&format!("{TALK}a3 <- u2  reply  m3 text \"That is all.\" @10:00:05")), @"line 7  F07 duplicate-uuid  warning: the line is a copy of line 6");
+    assert_snapshot!(findings(&format!("{TALK}a3 <- u2  reply  m3 text \"That is all.\" @10:00:05")), @"line 7  F07 duplicate-uuid  note: the line is a copy of line 6");
+}
+
+#[test]
+fn f07_is_a_note_where_the_line_was_written_again_before_a_compaction() {
+    let again = r#"
+u1        user   "long"
+h1 <- u1  attach date {"date":"2026-01-01"}
+u1        user   "long" +{"slug":"calm-loom"}
+h1 <- u1  attach date {"date":"2026-01-01"} +{"slug":"calm-loom"}
+b1 <- h1  boundary auto
+c1 <- b1  compact-summary "In short."
+"#;
+    assert_snapshot!(findings(again), @r"
+    line 3  F07 duplicate-uuid  note: the line is a copy of line 1
+    line 4  F07 duplicate-uuid  note: the line is a copy of line 2
+    ");
 }
 
 #[test]
@@ -231,7 +262,7 @@ fn f19_a_working_directory_that_changes_is_worth_knowing() {
 fn f23_a_session_that_ends_in_an_api_error() {
     let tail = "e1 <- a3 reply e1 text \"API Error: 529\" model=<synthetic> +{\"isApiErrorMessage\":true}\n";
     let went_on = "u3 <- e1 user \"again\"\na4 <- u3 reply m4 text \"Here.\"";
-    assert_snapshot!(planted(&format!("{TALK}{tail}{went_on}"), &format!("{TALK}{tail}")), @"line 7  F23 error-tail  warning: the session ends in an API error");
+    assert_snapshot!(planted(&format!("{TALK}{tail}{went_on}"), &format!("{TALK}{tail}")), @"line 7  F23 error-tail  note: the session ends in an API error");
 }
 
 #[test]
@@ -275,7 +306,12 @@ fn findings_come_in_file_order_and_say_how_bad_they_are() {
         session(&with("r1 <- a1  result t1 \"ok\"\na2 <- r1", "raw nonsense\na2 <- ?gone")).findings();
     let lines: Vec<u64> = findings.iter().filter_map(|finding| finding.at).map(|at| at.line_no).collect();
     assert!(lines.is_sorted(), "{lines:?}");
-    assert!(findings.iter().all(|finding| finding.severity == Severity::Warning));
-    let codes: Vec<Code> = findings.iter().map(|finding| finding.code).collect();
-    assert_eq!(codes, [Code::OrphanCall, Code::BrokenLine, Code::DanglingParent]);
+    let codes: Vec<(Code, Severity)> =
+        findings.iter().map(|finding| (finding.code, finding.severity)).collect();
+    let expected = [
+        (Code::OrphanCall, Severity::Warning),
+        (Code::BrokenLine, Severity::Warning),
+        (Code::DanglingParent, Severity::Warning),
+    ];
+    assert_eq!(codes, expected);
 }

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use threadline_entry::{Ending, Kind};
-use threadline_session::Session;
+use threadline_session::{ClientVersion, Session};
 use threadline_testkit::log;
 
 use crate::render::{findings_of, name, replay, session, text, turns, turns_of};
@@ -53,7 +53,7 @@ fn h03_one_turn_of_many_replies_is_read_in_time() {
     assert_eq!(turns[0].tool_calls(&session).len(), 6000);
     assert!(session.branches().is_empty());
     assert!(session.findings().is_empty());
-    assert_eq!(session.replay().unwrap().len(), 12001);
+    assert_eq!(session.replay(ClientVersion::NEWEST).unwrap().len(), 12001);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn h16_an_empty_file_is_an_empty_session() {
         let session = Session::from_bytes(bytes);
         assert!(session.turns().is_empty());
         assert!(session.branches().is_empty());
-        assert!(session.replay().is_none());
+        assert!(session.replay(ClientVersion::NEWEST).is_none());
         assert!(session.active_leaf().is_none());
         assert_eq!((session.id(), session.title()), (None, None));
     }
@@ -184,7 +184,7 @@ fn h16_a_file_of_one_snapshot_or_summary_is_a_session_without_words() {
     ] {
         let session = session(line);
         assert_eq!(session.entries().len(), 1);
-        assert!(session.turns().is_empty() && session.replay().is_none(), "{line}");
+        assert!(session.turns().is_empty() && session.replay(ClientVersion::NEWEST).is_none(), "{line}");
     }
 }
 
@@ -199,7 +199,7 @@ fn h16_marks_carriage_returns_and_nul_bytes_cost_nothing_but_themselves() {
     for bytes in [crlf, marked, padded, blanks] {
         let session = Session::from_bytes(&bytes);
         assert_eq!(turns_of(&session), expected);
-        assert_eq!(session.replay().unwrap().len(), 2);
+        assert_eq!(session.replay(ClientVersion::NEWEST).unwrap().len(), 2);
     }
 }
 

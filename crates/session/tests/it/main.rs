@@ -11,6 +11,7 @@ mod input;
 mod lineage;
 mod property;
 mod render;
+mod replay_version;
 mod reply;
 mod secret;
 mod soundness;

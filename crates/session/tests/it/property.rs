@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use proptest::prelude::*;
 use threadline_entry::{Kind, Lines, parse_line};
-use threadline_session::{Family, Session};
+use threadline_session::{ClientVersion, Family, Session};
 
 use crate::render::{findings_of, paths_of, turns_of};
 
@@ -169,7 +169,7 @@ proptest! {
     fn a_replay_is_a_request_that_the_api_accepts(log in a_log()) {
         let session = Session::from_bytes(log.as_bytes());
         let mut open: Vec<String> = Vec::new();
-        for message in session.replay().unwrap_or_default() {
+        for message in session.replay(ClientVersion::NEWEST).unwrap_or_default() {
             let mut json = String::new();
             message.write_json(&mut json);
             let message: serde_json::Value = serde_json::from_str(&json).expect("JSON");

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use threadline_entry::AgentKind;
 use threadline_entry::{Kind, Severity};
-use threadline_session::{Agent, Family, Parent, Session, Spawn, Turn};
+use threadline_session::{Agent, ClientVersion, Family, Parent, Session, Spawn, Turn};
 use threadline_testkit::log;
 
 pub(crate) fn session(notation: &str) -> Session {
@@ -110,10 +110,13 @@ pub(crate) fn paths_of(session: &Session) -> String {
     out
 }
 
-/// The messages of a replay: roles, and the blocks with their ids.
+/// The version that replays are compared with, where a test is not about versions.
+pub(crate) const V197: ClientVersion = ClientVersion::new(2, 1, 197);
+
+/// The messages that Claude Code 2.1.197 sends: roles, and the blocks with their ids.
 pub(crate) fn replay(notation: &str) -> String {
     let session = session(notation);
-    let Some(messages) = session.replay() else { return "refused\n".into() };
+    let Some(messages) = session.replay(V197) else { return "refused\n".into() };
     let mut out = String::new();
     for message in messages {
         let mut json = String::new();

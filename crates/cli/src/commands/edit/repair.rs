@@ -34,15 +34,20 @@ pub(crate) fn run(cx: &Context, args: &RepairArgs) -> Result<Outcome, CommandErr
         Target::InPlace | Target::AsItStands => uuid::Uuid::new_v4().to_string(),
     };
     let fresh = Fresh { seed, now: jiff::Timestamp::now().as_millisecond() };
+    let agents = load_agents(&job)?;
+    let mut left = faults(&job.session);
+    left.extend(agents.iter().flat_map(|agent| faults(&agent.session)));
+    if left.is_empty() {
+        cx.ui.note("there is nothing to mend");
+        return Ok(Outcome::No);
+    }
     let repair = Repair::new(&job.session, &fresh);
     let mut draft = repair.draft();
-    let agents = repaired_agents(&job, &fresh)?;
+    let agents = repaired_agents(&agents, &fresh);
     if draft.is_untouched() && agents.is_empty() {
-        let left = faults(&job.session);
-        cx.ui.note(&match left.len() {
-            0 => "there is nothing to mend".to_owned(),
-            _ => format!("nothing here can be mended: {}", left.join(", ")),
-        });
+        left.sort();
+        left.dedup();
+        cx.ui.note(&format!("nothing here can be mended: {}", left.join(", ")));
         return Ok(Outcome::No);
     }
     job.copy_beside(&mut draft, &target)?;
@@ -62,19 +67,35 @@ struct MendedAgent {
     findings: Vec<Finding>,
 }
 
-/// The logs of sub-agents that have something to mend.
-fn repaired_agents(job: &Job, fresh: &Fresh) -> Result<Vec<MendedAgent>, CommandError> {
-    let mut mended = Vec::new();
-    for agent in job.file.agents().found {
-        let log = std::fs::read(&agent.path)
+/// A sub-agent's log.
+struct AgentLog {
+    id: String,
+    path: PathBuf,
+    read: Digest,
+    session: Session,
+}
+
+fn load_agents(job: &Job) -> Result<Vec<AgentLog>, CommandError> {
+    let load = |agent: threadline_store::AgentFile| {
+        let log = threadline_store::read_regular(&agent.path)
             .map_err(|error| CommandError::new(format!("cannot read {}: {error}", agent.path.display())))?;
         let mut session = Session::with_id(&job.file.id);
         let mut lines = Lines::new(&*log);
         while let Some(line) = lines.next()? {
             parse_line(&line, |entry, findings| session.push(entry, findings));
         }
-        let fresh = Fresh { seed: fresh.uuid(&agent.id), now: fresh.now };
-        let repair = Repair::new(&session, &fresh);
+        Ok(AgentLog { id: agent.id, path: agent.path, read: Digest::of(&log), session })
+    };
+    job.file.agents().found.into_iter().map(load).collect()
+}
+
+/// The logs of sub-agents that have faults which can be mended.
+fn repaired_agents(agents: &[AgentLog], fresh: &Fresh) -> Vec<MendedAgent> {
+    let mut mended = Vec::new();
+    for agent in agents.iter().filter(|agent| !faults(&agent.session).is_empty()) {
+        let AgentLog { id, path, read, session } = agent;
+        let fresh = Fresh { seed: fresh.uuid(id), now: fresh.now };
+        let repair = Repair::new(session, &fresh);
         let draft = repair.draft();
         if draft.is_untouched() {
             continue;
@@ -91,14 +112,14 @@ fn repaired_agents(job: &Job, fresh: &Fresh) -> Result<Vec<MendedAgent>, Command
         }
         let findings = session.findings().into_iter().filter(|finding| finding.severity > Severity::Note);
         mended.push(MendedAgent {
-            path: agent.path,
-            read: Digest::of(&log),
+            path: path.clone(),
+            read: *read,
             content: plan.to_bytes(),
             repairs,
             findings: findings.collect(),
         });
     }
-    Ok(mended)
+    mended
 }
 
 impl MendedAgent {

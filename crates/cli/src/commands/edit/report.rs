@@ -5,6 +5,7 @@ use std::path::Path;
 
 use threadline_edit::{ChangeKind, Plan, SideFile, Target};
 use threadline_entry::{Entry, Kind};
+use threadline_session::ClientVersion;
 use threadline_term::{Align, Column, Label, Page, TermText, cut, table, text, visible};
 use threadline_view::figure::{bytes, count, short_count};
 use threadline_view::wire::{EditObject, FindingObject};
@@ -63,11 +64,20 @@ fn json(
         lines_added,
         tokens_before: plan.tokens_before(),
         tokens_after: plan.tokens_after(),
+        claude_code: readers(plan).iter().map(ToString::to_string).collect(),
         receipt,
         findings: plan.findings().iter().map(|finding| FindingObject::new(finding, &log)).collect(),
     })?;
     answer.finish()?;
     Ok(())
+}
+
+/// The versions of Claude Code that read the result alike: all known ones where its conversation is one straight chain.
+fn readers(plan: &Plan<'_>) -> &'static [ClientVersion] {
+    match plan.shape().target {
+        Target::New(_) | Target::InPlace => &ClientVersion::KNOWN,
+        Target::AsItStands => &[],
+    }
 }
 
 /// Whether what the session holds may not be shown as it is.
@@ -123,7 +133,12 @@ fn write_head(out: &mut Answer, page: Page, plan: &Plan<'_>, [log, path]: [&Path
     let (before, after) = (plan.tokens_before(), plan.tokens_after());
     writeln!(out, "  tokens  ≈{} → ≈{}{}", count(before), count(after), share(page, before, after))?;
     let (before, after) = (plan.bytes_before(), plan.digest().length);
-    writeln!(out, "  size    {} → {}{}", bytes(before), bytes(after), share(page, before, after))
+    writeln!(out, "  size    {} → {}{}", bytes(before), bytes(after), share(page, before, after))?;
+    if let [oldest, .., newest] = readers(plan) {
+        let alike = format!("  resume  alike in Claude Code {oldest} to {newest}");
+        writeln!(out, "{}", page.paint(Label::Dim, &alike))?;
+    }
+    Ok(())
 }
 
 /// How much less it is.

@@ -1,0 +1,117 @@
+//! Versions of Claude Code.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A version of Claude Code, such as 2.1.197.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientVersion {
+    major: u32,
+    minor: u32,
+    patch: u32,
+}
+
+impl ClientVersion {
+    /// The versions whose requests were compared with [replays](crate::Session::replay), oldest first.
+    pub const KNOWN: [Self; 6] = [
+        Self::new(2, 1, 20),
+        Self::new(2, 1, 197),
+        Self::new(2, 1, 220),
+        Self::new(2, 1, 250),
+        Self::new(2, 1, 300),
+        Self::new(2, 1, 325),
+    ];
+
+    /// The oldest known version.
+    pub const OLDEST: Self = Self::KNOWN[0];
+
+    /// The newest known version.
+    pub const NEWEST: Self = Self::KNOWN[Self::KNOWN.len() - 1];
+
+    /// A version from its three numbers.
+    pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
+        Self { major, minor, patch }
+    }
+
+    /// Returns the known version whose rules this one takes: itself or the nearest before it. `None` if it is
+    /// older than all of them.
+    pub fn known(self) -> Option<Self> {
+        Self::KNOWN.into_iter().rev().find(|known| *known <= self)
+    }
+
+    /// The known versions as a list for people: "2.1.20, 2.1.197".
+    pub fn known_list() -> String {
+        Self::KNOWN.map(|version| version.to_string()).join(", ")
+    }
+}
+
+impl fmt::Display for ClientVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+/// The text is not three numbers with dots between them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VersionError(String);
+
+impl fmt::Display for VersionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "`{}` is not a version of Claude Code; known versions: {}",
+            self.0,
+            ClientVersion::known_list()
+        )
+    }
+}
+
+impl std::error::Error for VersionError {}
+
+impl FromStr for ClientVersion {
+    type Err = VersionError;
+
+    /// Parses `2.1.197`; a leading `v` is ignored.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parse = || {
+            let mut numbers = text.strip_prefix('v').unwrap_or(text).split('.');
+            let mut next = || numbers.next()?.parse().ok();
+            let version = Self::new(next()?, next()?, next()?);
+            numbers.next().is_none().then_some(version)
+        };
+        parse().ok_or_else(|| VersionError(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(text: &str) -> ClientVersion {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_version_takes_the_rules_of_the_nearest_known_one_before_it() {
+        let known = |text: &str| version(text).known().map(|known| known.to_string());
+        assert_eq!(known("2.1.197").as_deref(), Some("2.1.197"));
+        assert_eq!(known("2.1.219").as_deref(), Some("2.1.197"));
+        assert_eq!(known("v2.1.99").as_deref(), Some("2.1.20"));
+        assert_eq!(known("3.0.0").as_deref(), Some("2.1.325"));
+        assert_eq!(known("2.0.50"), None);
+    }
+
+    #[test]
+    fn numbers_are_compared_as_numbers() {
+        assert!(version("2.1.20") < version("2.1.197"));
+        assert!(ClientVersion::KNOWN.is_sorted());
+    }
+
+    #[test]
+    fn other_texts_are_errors_that_name_the_known_versions() {
+        for text in ["", "2", "2.1", "2.1.x", "2.1.3.4", "newest", "-2.1.3"] {
+            let error = text.parse::<ClientVersion>().unwrap_err().to_string();
+            assert!(error.contains("2.1.325"), "{error}");
+        }
+    }
+}
