@@ -1,16 +1,17 @@
 //! Replay: the messages that Claude Code would send if it resumed the session.
 //!
 //! The rules were found by watching Claude Code resume real and made-up files. `path` chooses the lines, from the
-//! leaf up to the root or the last compaction; `request` turns those lines into messages that the API accepts;
-//! `block` is what a message is made of. Where versions differ, `rule` says which version follows which rule.
+//! leaf up to the root or the last compaction; `request` turns those lines into messages that the API accepts,
+//! `reminder` the attachments among them; `block` is what a message is made of. Where versions differ, `rule` says which version follows which rule.
 //!
 //! What Claude Code adds by itself is left out, for no reader of the file can know it. There is one
 //! place where that shows: for models up to Claude 4.7 it folds the reminders that it makes of
-//! `attachment` lines into the tool result before them. Where the line has the reminder as it was rendered
-//! (2.1.300 on), the result has it here, too; older lines have no such text, and the result stays as it was logged.
+//! `attachment` lines into the tool result before them. Where the line has the reminder's text (all do from 2.1.300
+//! on), the result has it here, too; elsewhere the result stays as it was logged.
 
 mod block;
 mod path;
+mod reminder;
 mod request;
 mod rule;
 mod version;

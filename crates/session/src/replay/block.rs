@@ -97,7 +97,7 @@ impl<'s> ReplayBlock<'s> {
     }
 
     /// The same result with a reminder at the end of its content; `None` if it takes none.
-    pub(super) fn with_reminder(&self, reminder: &str) -> Option<Self> {
+    pub(super) fn with_reminder(&self, reminder: &str, rules: Rules) -> Option<Self> {
         let json = self.json();
         let content = json.get("content");
         if let Some(text) = content.map_or(Some(Cow::Borrowed("")), Json::as_str) {
@@ -106,7 +106,7 @@ impl<'s> ReplayBlock<'s> {
         }
         let is = |item: Json<'_>, kind: &str| item.get("type").is_some_and(|json| json.is_str(kind));
         let items: Vec<Json<'_>> = content?.items().collect();
-        if items.iter().any(|item| is(*item, "tool_reference")) {
+        if !rules.has(ReplayRule::FoldIntoBlocks) || items.iter().any(|item| is(*item, "tool_reference")) {
             return None;
         }
         let mut blocks: Vec<String> = items.iter().map(|item| item.raw().to_owned()).collect();
@@ -187,7 +187,8 @@ impl<'s> ReplayBlock<'s> {
 fn bare_input(name: &str, input: Json<'_>, rules: Rules) -> Option<String> {
     match name {
         "ExitPlanMode" if rules.has(ReplayRule::BareExitPlanMode) => Some("{}".to_owned()),
-        "SendMessage" if rules.has(ReplayRule::BareSendMessage) => {
+        // Older calls have these fields from the model, and no `to`.
+        "SendMessage" if rules.has(ReplayRule::BareSendMessage) && input.get("to").is_some() => {
             let own = |name: &str| !ADDED_TO_SEND_MESSAGE.contains(&name);
             let kept = input.members().filter(|(key, _)| own(&key.name()));
             let kept: Vec<String> =

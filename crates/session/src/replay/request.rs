@@ -8,7 +8,7 @@ use threadline_entry::{Entry, Json, JsonKind, Kind};
 
 use super::block::ReplayBlock;
 use super::rule::{ReplayRule, Rules};
-use super::{ReplayMessage, Role};
+use super::{ReplayMessage, Role, reminder};
 use crate::session::Session;
 
 /// More images than this do not fit into a request; then only the newest of them are sent.
@@ -58,11 +58,11 @@ impl<'s> Line<'s> {
 }
 
 /// A message in the making.
-struct Draft<'s> {
-    role: Role,
+pub(super) struct Draft<'s> {
+    pub(super) role: Role,
     /// The reply that an assistant message is.
     id: Cow<'s, str>,
-    content: Vec<ReplayBlock<'s>>,
+    pub(super) content: Vec<ReplayBlock<'s>>,
 }
 
 /// The messages of a request whose conversation stands on the lines of `path`.
@@ -70,7 +70,7 @@ pub(super) fn messages<'s>(session: &'s Session, path: &[usize], rules: Rules) -
     let mut lines: Vec<Line<'s>> =
         path.iter().map(|&idx| Line::new(&session.entries()[idx], rules)).collect();
     if rules.has(ReplayRule::HideDisplayOnly) {
-        lines.retain(|line| !line.entry.flag("isDisplayOnly"));
+        lines.retain(|line| !(line.entry.kind() == Kind::System && line.entry.flag("isDisplayOnly")));
     }
     let interrupted = interrupted_calls(&lines, rules);
     drop_unanswered(&mut lines, &interrupted);
@@ -79,7 +79,7 @@ pub(super) fn messages<'s>(session: &'s Session, path: &[usize], rules: Rules) -
     let model = last_model(session);
     let recorded = recorded_tools(&lines);
     let mut drafts = draft(lift_attachments(lines), model.as_deref(), rules);
-    drop_reminders(&mut drafts);
+    reminder::drop_reminders(&mut drafts);
     let mut drafts = pair(drafts, &interrupted);
     drop_thoughts(&mut drafts);
     drop_old_images(&mut drafts);
@@ -105,15 +105,6 @@ fn last_model(session: &Session) -> Option<Cow<'_, str>> {
     Some(if retired { Cow::Borrowed("claude-opus-4-8") } else { model })
 }
 
-/// Whether a model takes messages of role `system` between others: those after Claude 4.7 do.
-fn takes_system_messages(model: &str) -> bool {
-    let Some(name) = model.strip_prefix("claude-") else { return false };
-    let mut numbers =
-        name.split('-').filter_map(|part| part.parse::<u32>().ok()).filter(|number| *number < 100);
-    let major = numbers.next().unwrap_or(0);
-    (major, numbers.next().unwrap_or(0)) >= (4, 8)
-}
-
 /// The ids of the results that user lines hold.
 fn answered_calls(lines: &[Line<'_>]) -> FxHashSet<String> {
     let users = lines.iter().filter(|line| line.entry.kind() == Kind::User);
@@ -124,10 +115,10 @@ fn answered_calls(lines: &[Line<'_>]) -> FxHashSet<String> {
 /// The calls of the last reply that were never answered, where a version keeps them: nothing but results of
 /// other calls follows the reply.
 fn interrupted_calls(lines: &[Line<'_>], rules: Rules) -> FxHashSet<String> {
-    let mut spoken = lines.iter().rev().filter(|line| {
-        line.is_reply()
-            || line.entry.kind() == Kind::User && !line.blocks.iter().all(|block| block.is("tool_result"))
-    });
+    let mut spoken = lines
+        .iter()
+        .rev()
+        .filter(|line| line.is_reply() || line.entry.kind() == Kind::User && !line.has_result());
     let Some(last) =
         spoken.next().filter(|line| line.is_reply() && rules.has(ReplayRule::KeepInterruptedCalls))
     else {
@@ -207,82 +198,19 @@ fn draft<'s>(lines: Vec<Line<'s>>, model: Option<&str>, rules: Rules) -> Vec<Dra
                     push_user(&mut drafts, vec![ReplayBlock::text(&text)]);
                 }
             }
-            Kind::Attachment => push_attachment(&mut drafts, line.entry, model, rules),
+            Kind::Attachment => {
+                let images = attached_images(line.entry, rules);
+                if images.is_empty() {
+                    reminder::push_attachment(&mut drafts, line.entry, model, rules);
+                } else {
+                    push_user(&mut drafts, images);
+                }
+            }
             Kind::Assistant => push_reply(&mut drafts, line, model),
             _ => {}
         }
     }
     drafts
-}
-
-/// An attachment is sent as its images, or as the reminder that was rendered of it.
-fn push_attachment<'s>(drafts: &mut Vec<Draft<'s>>, entry: &'s Entry, model: Option<&str>, rules: Rules) {
-    let images = attached_images(entry, rules);
-    if !images.is_empty() {
-        push_user(drafts, images);
-        return;
-    }
-    if !rules.has(ReplayRule::RenderedReminders) {
-        return;
-    }
-    let text = |item: Json<'_>| item.get("content").and_then(Json::as_str).map(Cow::into_owned);
-    let rendered: Vec<String> =
-        entry.get("rendered").into_iter().flat_map(Json::items).filter_map(text).collect();
-    if rendered.is_empty() {
-        return;
-    }
-    if !entry.get("renderedRole").is_some_and(|role| role.is_str("system")) {
-        push_user(drafts, vec![ReplayBlock::reminder()]);
-        return;
-    }
-    if model.is_some_and(takes_system_messages) {
-        // Most go into a message of role `system`, which is no part of the conversation.
-        if is_queued_by_person(entry) && rules.has(ReplayRule::QueuedPromptText) {
-            let texts = rendered.iter().map(|text| ReplayBlock::text(without_tags(text)));
-            push_user(drafts, texts.collect());
-        }
-        return;
-    }
-    for text in &rendered {
-        push_reminder(drafts, text);
-    }
-}
-
-/// Whether an attachment is a prompt that a person typed while the model worked.
-fn is_queued_by_person(entry: &Entry) -> bool {
-    let attachment = entry.get("attachment");
-    let is = |key: &str, value: &str| {
-        attachment.and_then(|attachment| attachment.get(key)).is_some_and(|json| json.is_str(value))
-    };
-    let origin = attachment.and_then(|attachment| attachment.get("origin")?.get("kind"));
-    is("type", "queued_command") && origin.is_some_and(|kind| kind.is_str("human"))
-}
-
-/// The text inside the tags of a system reminder.
-fn without_tags(reminder: &str) -> &str {
-    let inner = reminder.trim().strip_prefix("<system-reminder>");
-    inner.and_then(|inner| inner.strip_suffix("</system-reminder>")).map_or(reminder, str::trim)
-}
-
-/// A reminder behind a result becomes part of it; elsewhere it is a block by itself.
-fn push_reminder(drafts: &mut Vec<Draft<'_>>, text: &str) {
-    let last = drafts.last_mut().filter(|draft| draft.role == Role::User);
-    let result = last.and_then(|draft| draft.content.last_mut()).filter(|block| block.is("tool_result"));
-    if let Some(result) = result
-        && let Some(folded) = result.with_reminder(text)
-    {
-        *result = folded;
-        return;
-    }
-    push_user(drafts, vec![ReplayBlock::reminder()]);
-}
-
-/// Leaves out the reminders that are blocks by themselves.
-fn drop_reminders(drafts: &mut Vec<Draft<'_>>) {
-    for draft in drafts.iter_mut() {
-        draft.content.retain(|block| !block.is("reminder"));
-    }
-    drafts.retain(|draft| draft.role == Role::Assistant || !draft.content.is_empty());
 }
 
 /// Tools that are not part of the first request, but that every session of 2.1.325 can look up.
@@ -308,7 +236,7 @@ const DEFERRED_TASK_TOOLS: &[&str] = &["TaskCreate", "TaskGet", "TaskList", "Tas
 fn add_tool_loaded(drafts: &mut [Draft<'_>], recorded: &FxHashSet<String>, model: Option<&str>) {
     let has = |tool: &str| {
         DEFERRED_TOOLS.contains(&tool)
-            || DEFERRED_TASK_TOOLS.contains(&tool) && !model.is_some_and(takes_system_messages)
+            || DEFERRED_TASK_TOOLS.contains(&tool) && !model.is_some_and(reminder::takes_system_messages)
             || recorded.contains(tool)
     };
     let refers = |block: &ReplayBlock<'_>| {
@@ -381,7 +309,7 @@ fn attached_images(entry: &Entry, rules: Rules) -> Vec<ReplayBlock<'_>> {
     }
 }
 
-fn push_user<'s>(drafts: &mut Vec<Draft<'s>>, content: Vec<ReplayBlock<'s>>) {
+pub(super) fn push_user<'s>(drafts: &mut Vec<Draft<'s>>, content: Vec<ReplayBlock<'s>>) {
     let Some(draft) = drafts.last_mut().filter(|draft| draft.role == Role::User) else {
         drafts.push(Draft { role: Role::User, id: Cow::Borrowed(""), content });
         return;

@@ -33,13 +33,17 @@ pub enum ReplayRule {
     TaskNoticeReminders,
     /// Calls of the last reply that nobody answered are kept, each with an error result.
     KeepInterruptedCalls,
+    /// For models that take no system messages, reminders of attachments are folded into the tool result before them.
+    FoldReminders,
+    /// They are folded into results whose content is a list of blocks, too.
+    FoldIntoBlocks,
     /// The reminder that an attachment holds as rendered text is sent as it was rendered.
     RenderedReminders,
     /// A prompt that a person queued during a turn is user text.
     QueuedPromptText,
     /// A result that refers to tools which the session still has is followed by a text of Claude Code's own.
     ToolLoadedText,
-    /// Lines with `isDisplayOnly` are not sent.
+    /// `system` lines with `isDisplayOnly` are not sent.
     HideDisplayOnly,
 }
 
@@ -75,10 +79,12 @@ static RULES: &[Span] = &[
     since(ReplayRule::LocalCommands, V197),
     since(ReplayRule::RenamedTools, V197),
     since(ReplayRule::DropAdvisor, V197),
+    since(ReplayRule::FoldReminders, V197),
     since(ReplayRule::BareSendMessage, V220),
     since(ReplayRule::TaskNoticeReminders, V250),
     since(ReplayRule::KeepInterruptedCalls, V300),
     since(ReplayRule::RecoverAttachments, V300),
+    since(ReplayRule::FoldIntoBlocks, V300),
     since(ReplayRule::RenderedReminders, V300),
     since(ReplayRule::QueuedPromptText, V300),
     since(ReplayRule::ToolLoadedText, V325),

@@ -274,6 +274,16 @@ r1 <- a1  result t1 "sent"
 }
 
 #[test]
+fn the_input_of_an_old_send_message_is_the_models_own() {
+    let message = r#"
+u1        user   "go"
+a1 <- u1  reply  m1 tool t1 SendMessage {"type":"message","recipient":"mate","content":"hi"}
+r1 <- a1  result t1 "sent"
+"#;
+    assert_eq!(sent("2.1.197", message), sent("2.1.325", message));
+}
+
+#[test]
 fn task_notice_reminders() {
     let notice = r#"
 u1        user   "go"
@@ -340,6 +350,35 @@ a2 <- h1  reply  m2 text "Done." model={model}
 }
 
 #[test]
+fn fold_reminders() {
+    let hooks = r#"
+u1        user   "go"
+a1 <- u1  reply  m1 tool t1 Bash model=claude-sonnet-4-5
+r1 <- a1  result t1 "ok"
+h1 <- r1  attach hook_additional_context {"content":["one","two"],"hookName":"PostToolUse:Bash"}
+h2 <- h1  attach hook_stopped_continuation {"message":"enough","hookName":"PostToolUse:Bash"}
+h3 <- h2  attach budget_usd {"used":0.5,"total":2,"remaining":1.5}
+h4 <- h3  attach total_tokens_reminder {"text":"9 left"}
+h5 <- h4  attach task_reminder {"content":[]}
+a2 <- h5  reply  m2 text "Done." model=claude-sonnet-4-5
+"#;
+    assert_snapshot!(both("2.1.20", "2.1.197", hooks), @r#"
+    2.1.20
+    user text "go"
+    assistant tool_use "t1" "Bash" {}
+    user tool_result "t1" "ok"
+    assistant text "Done."
+    2.1.197
+    user text "go"
+    assistant tool_use "t1" "Bash" {}
+    user tool_result "t1" "ok\n\n<system-reminder>\nPostToolUse:Bash hook additional context: one\ntwo\n</system-reminder>\n\n<system-reminder>\nPostToolUse:Bash hook stopped continuation: enough\n</system-reminder>\n\n<system-reminder>\nUSD budget: $0.5/$2; $1.5 remaining\n</system-reminder>\n\n<system-reminder>\n9 left\n</system-reminder>"
+    assistant text "Done."
+    "#);
+    let newer = hooks.replace("claude-sonnet-4-5", "claude-opus-4-8");
+    assert_eq!(sent("2.1.20", &newer), sent("2.1.325", &newer));
+}
+
+#[test]
 fn rendered_reminders() {
     let texts = reminded("claude-sonnet-4-5-20250929", "\"ok \\t\"", "attach date");
     assert_snapshot!(both("2.1.250", "2.1.300", &texts), @r#"
@@ -354,11 +393,27 @@ fn rendered_reminders() {
     user tool_result "t1" "ok\n\n<system-reminder>\nlook\n</system-reminder>"
     assistant text "Done."
     "#);
-    let blocks = reminded("claude-sonnet-4-5-20250929", "[text \"ok\"]", "attach date");
-    assert_snapshot!(sent("2.1.300", &blocks), @r#"
+}
+
+#[test]
+fn fold_into_blocks() {
+    let blocks = r#"
+u1        user   "go"
+a1 <- u1  reply  m1 tool t1 Bash model=claude-sonnet-4-5
+r1 <- a1  result t1 [text "ok"]
+h1 <- r1  attach total_tokens_reminder {"text":"9 left"}
+a2 <- h1  reply  m2 text "Done." model=claude-sonnet-4-5
+"#;
+    assert_snapshot!(both("2.1.250", "2.1.300", blocks), @r#"
+    2.1.250
     user text "go"
     assistant tool_use "t1" "Bash" {}
-    user tool_result "t1" [{"text":"ok\n","type":"text"},{"text":"<system-reminder>\nlook\n</system-reminder>","type":"text"}]
+    user tool_result "t1" [{"text":"ok","type":"text"}]
+    assistant text "Done."
+    2.1.300
+    user text "go"
+    assistant tool_use "t1" "Bash" {}
+    user tool_result "t1" [{"text":"ok\n","type":"text"},{"text":"<system-reminder>\n9 left\n</system-reminder>","type":"text"}]
     assistant text "Done."
     "#);
 }

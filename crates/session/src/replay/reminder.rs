@@ -1,0 +1,149 @@
+//! Reminders: what Claude Code makes of attachments.
+//!
+//! Most of them are its own words and no part of a replay. Two kinds are: those that it folds into the tool result
+//! before them, where the log has their text, and prompts that a person queued during a turn.
+
+use std::borrow::Cow;
+
+use threadline_entry::{Entry, Json};
+
+use super::Role;
+use super::block::ReplayBlock;
+use super::request::{Draft, push_user};
+use super::rule::{ReplayRule, Rules};
+
+/// Whether a model takes messages of role `system` between others: those after Claude 4.7 do.
+pub(super) fn takes_system_messages(model: &str) -> bool {
+    let Some(name) = model.strip_prefix("claude-") else { return false };
+    let numbers = name.split('-').filter_map(|part| part.parse::<u32>().ok());
+    // Further numbers are dates.
+    let mut numbers = numbers.filter(|number| *number < 100);
+    let major = numbers.next().unwrap_or(0);
+    (major, numbers.next().unwrap_or(0)) >= (4, 8)
+}
+
+/// Sends an attachment as the reminder that Claude Code makes of it.
+pub(super) fn push_attachment(drafts: &mut Vec<Draft<'_>>, entry: &Entry, model: Option<&str>, rules: Rules) {
+    if !rules.has(ReplayRule::FoldReminders) {
+        return;
+    }
+    let reminder = Reminder::of(entry, rules);
+    if reminder.texts.is_empty() {
+        return;
+    }
+    if !reminder.is_systems {
+        push_user(drafts, vec![ReplayBlock::reminder()]);
+        return;
+    }
+    if model.is_some_and(takes_system_messages) {
+        // Most go into a message of role `system`, which is no part of the conversation.
+        if is_queued_by_person(entry) && rules.has(ReplayRule::QueuedPromptText) {
+            let texts = reminder.texts.iter().map(|text| ReplayBlock::text(without_tags(text)));
+            push_user(drafts, texts.collect());
+        }
+        return;
+    }
+    for text in &reminder.texts {
+        push_reminder(drafts, text, rules);
+    }
+}
+
+/// The reminder of an attachment, where the log has its text.
+struct Reminder {
+    /// With the tags around each.
+    texts: Vec<String>,
+    /// Whether it is for a message of role `system`, if the model takes such.
+    is_systems: bool,
+}
+
+impl Reminder {
+    fn of(entry: &Entry, rules: Rules) -> Self {
+        let rendered = entry.get("rendered").filter(|_| rules.has(ReplayRule::RenderedReminders));
+        if let Some(rendered) = rendered {
+            let text = |item: Json<'_>| item.get("content").and_then(Json::as_str).map(Cow::into_owned);
+            let texts = rendered.items().filter_map(text).collect();
+            let is_systems = entry.get("renderedRole").is_some_and(|role| role.is_str("system"));
+            return Self { texts, is_systems };
+        }
+        let text = entry.get("attachment").and_then(plain_text);
+        let texts = text.map(|text| format!("<system-reminder>\n{text}\n</system-reminder>"));
+        Self { texts: texts.into_iter().collect(), is_systems: true }
+    }
+}
+
+/// What a reminder says of an attachment that holds nearly all of it.
+fn plain_text(attachment: Json<'_>) -> Option<String> {
+    let text = |key: &str| attachment.get(key).and_then(Json::as_str);
+    let number = |key: &str| attachment.get(key).map(Json::raw);
+    match &*text("type")? {
+        "total_tokens_reminder" => text("text").map(Cow::into_owned),
+        "hook_additional_context" => {
+            let content = attachment.get("content")?;
+            let lines: Vec<_> = content.items().filter_map(Json::as_str).collect();
+            Some(format!("{} hook additional context: {}", text("hookName")?, lines.join("\n")))
+        }
+        "hook_stopped_continuation" => {
+            Some(format!("{} hook stopped continuation: {}", text("hookName")?, text("message")?))
+        }
+        "budget_usd" => {
+            let (used, total, left) = (number("used")?, number("total")?, number("remaining")?);
+            Some(format!("USD budget: ${used}/${total}; ${left} remaining"))
+        }
+        _ => None,
+    }
+}
+
+/// Whether an attachment is a prompt that a person typed while the model worked.
+fn is_queued_by_person(entry: &Entry) -> bool {
+    let Some(attachment) = entry.get("attachment") else { return false };
+    let origin = attachment.get("origin").and_then(|origin| origin.get("kind"));
+    attachment.get("type").is_some_and(|kind| kind.is_str("queued_command"))
+        && origin.is_some_and(|kind| kind.is_str("human"))
+}
+
+/// The text inside the tags of a system reminder.
+fn without_tags(reminder: &str) -> &str {
+    let inner = reminder.trim().strip_prefix("<system-reminder>");
+    inner.and_then(|inner| inner.strip_suffix("</system-reminder>")).map_or(reminder, str::trim)
+}
+
+/// A reminder behind a result becomes part of it; elsewhere it is a block by itself.
+fn push_reminder(drafts: &mut Vec<Draft<'_>>, text: &str, rules: Rules) {
+    let last = drafts.last_mut().filter(|draft| draft.role == Role::User);
+    let result = last.and_then(|draft| draft.content.last_mut()).filter(|block| block.is("tool_result"));
+    if let Some(result) = result
+        && let Some(folded) = result.with_reminder(text, rules)
+    {
+        *result = folded;
+        return;
+    }
+    push_user(drafts, vec![ReplayBlock::reminder()]);
+}
+
+/// Leaves out the reminders that are blocks by themselves.
+pub(super) fn drop_reminders(drafts: &mut Vec<Draft<'_>>) {
+    for draft in drafts.iter_mut() {
+        draft.content.retain(|block| !block.is("reminder"));
+    }
+    drafts.retain(|draft| draft.role == Role::Assistant || !draft.content.is_empty());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_after_4_7_take_system_messages() {
+        let takes = ["claude-opus-4-8", "claude-opus-5", "claude-sonnet-5-5", "claude-haiku-5-5-20260901"];
+        let takes_none = [
+            "claude-sonnet-4-5-20250929",
+            "claude-opus-4-20250514",
+            "claude-opus-4-7",
+            "claude-3-5-sonnet-20241022",
+            "glm-5",
+            "<synthetic>",
+        ];
+        assert!(takes.into_iter().all(takes_system_messages));
+        assert!(!takes_none.into_iter().any(takes_system_messages));
+    }
+}
