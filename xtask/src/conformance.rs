@@ -1,8 +1,9 @@
 //! What the real Claude Code makes of edited sessions.
 //!
 //! For some varied sessions of a corpus and every operation: plan and apply it in a home of its own; the result must be
-//! clean to `check`, replay as the operation may make it, and be sent by Claude Code as we replay it. What a version
-//! of Claude Code does differently with the untouched source, too, is its own way and counts for nothing.
+//! clean to `check`, replay as the operation may make it, and be sent by each version of Claude Code as we replay it by
+//! the rules of that version. What a version does differently with the untouched source, too, is its own way and counts
+//! for nothing.
 
 mod operation;
 mod request;
@@ -19,6 +20,9 @@ use serde_json::Value;
 
 use operation::{Operation, operations};
 use request::{Block, apart, blocks, first_difference};
+
+/// The version that source and result are compared in: it leaves out calls that were never answered, as edits do.
+const PLANNED_AS: &str = "2.1.197";
 
 const USAGE: &str = "usage: cargo xtask conformance CORPUS [--claude CMD]... [--sessions N] [--only WORD]... [--jobs N] [--log FILE]";
 
@@ -95,12 +99,18 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
         return ExitCode::from(2);
     };
     let mut operations = operations();
+    // The whole name of an operation means that one alone.
+    let names: Vec<String> = operations.iter().map(Operation::name).collect();
     operations.retain(|operation| {
-        args.only.is_empty() || args.only.iter().any(|only| operation.name().contains(&**only))
+        let is_meant = |only: &String| match names.contains(only) {
+            true => operation.name() == *only,
+            false => operation.name().contains(&**only),
+        };
+        args.only.is_empty() || args.only.iter().any(is_meant)
     });
     let resumes = |log: &Path| {
         let mut replay = Command::new(&binary);
-        replay.args(["--json", "replay"]).arg(log);
+        replay.args(["--json", "replay", "--as", PLANNED_AS]).arg(log);
         let answer: Value = serde_json::from_str(&run_command(replay).out).unwrap_or_default();
         answer["messages"].as_array().is_some_and(|messages| !messages.is_empty())
     };
@@ -219,8 +229,9 @@ struct Source {
     findings: HashSet<String>,
     /// What nobody typed, though it has the role of the user.
     meta: HashSet<String>,
-    /// By way to ask: what we have and it has not, and what it has and we have not. `None` where it refuses.
-    apart: Vec<Option<(Vec<Block>, Vec<Block>)>>,
+    /// By way to ask, found when a result differs: what we have and it has not, and what it has and we have not.
+    /// `None` where it refuses.
+    apart: Vec<OnceLock<Option<(Vec<Block>, Vec<Block>)>>>,
 }
 
 /// Findings about what people wrote and where it lies, which an edit of a line's shape leaves alone.
@@ -295,7 +306,7 @@ impl Bench {
         if let Some(first) = new.first() {
             return Err((Verdict::NotClean, format!("{} findings: {first}", new.len())));
         }
-        let Some(replay) = self.replay(&home, &result) else {
+        let Some(replay) = self.replay(&home, &result, PLANNED_AS) else {
             return Err((Verdict::NotAsPlanned, "our own replay refuses it".to_owned()));
         };
         // Paths into the session's own folder name the new session.
@@ -311,13 +322,17 @@ impl Bench {
         let ask = |(i, way): (usize, &String)| {
             let (version, sent) = ask(way, &result);
             let Some(sent) = sent else {
-                let also = source.apart[i].is_none();
+                let also = self.source_apart(path, i).is_none();
                 let verdict = if also { Verdict::Good } else { Verdict::ClaudeRefuses };
                 return (version, verdict, String::new());
             };
+            let replay = self.replay(&home, &result, &version).unwrap_or_default();
+            if first_difference(&replay, &sent).is_none() {
+                return (version, Verdict::Good, String::new());
+            }
             // Blocks that are apart here as they are in the source are its own way.
             let (mut mine, mut its) = apart(&replay, &sent);
-            if let Some((source_mine, source_its)) = &source.apart[i] {
+            if let Some((source_mine, source_its)) = self.source_apart(path, i) {
                 // A call or result that it writes in its own way, it does so however long it is.
                 let same_call = |a: &Block, b: &Block| a.kind == b.kind && a.id == b.id && !a.id.is_empty();
                 // Where only words have changed, each block is the one that stood in its place.
@@ -348,12 +363,21 @@ impl Bench {
     fn source(&self, path: &Path) -> &Source {
         self.sources[path].get_or_init(|| {
             let Ok(home) = Home::with(path) else { return Source::default() };
-            let replay = self.replay(&home, &home.log).unwrap_or_default();
+            let replay = self.replay(&home, &home.log, PLANNED_AS).unwrap_or_default();
             let findings = self.findings(&home, &home.log).into_iter().collect();
-            let ask = |way: &String| Some(apart(&replay, &ask(way, &home.log).1?));
-            let apart = self.claude.iter().map(ask).collect();
+            let apart = self.claude.iter().map(|_| OnceLock::new()).collect();
             Source { replay, findings, meta: meta_texts(path), apart }
         })
+    }
+
+    /// Where one Claude Code and we differ over the untouched session; `None` if it refuses.
+    fn source_apart(&self, path: &Path, way: usize) -> Option<&(Vec<Block>, Vec<Block>)> {
+        let find = || {
+            let home = Home::with(path).ok()?;
+            let (version, sent) = ask(&self.claude[way], &home.log);
+            Some(apart(&self.replay(&home, &home.log, &version).unwrap_or_default(), &sent?))
+        };
+        self.source(path).apart[way].get_or_init(find).as_ref()
     }
 
     fn findings(&self, home: &Home, log: &Path) -> Vec<String> {
@@ -367,8 +391,8 @@ impl Bench {
             .collect()
     }
 
-    fn replay(&self, home: &Home, log: &Path) -> Option<Vec<Block>> {
-        let done = self.threadline(home, &["--json", "replay", log.to_str()?]);
+    fn replay(&self, home: &Home, log: &Path, version: &str) -> Option<Vec<Block>> {
+        let done = self.threadline(home, &["--json", "replay", "--as", version, log.to_str()?]);
         let answer: Value = serde_json::from_str(&done.out).ok().filter(|_| done.code == 0)?;
         Some(blocks(&answer["messages"]))
     }

@@ -68,6 +68,11 @@ fn our_logs_replay_as_claude_code_2_1_197_does() {
     compare_with("2.1.197");
 }
 
+#[test]
+fn our_logs_replay_as_claude_code_2_1_325_does() {
+    compare_with("2.1.325");
+}
+
 /// What a short log replays to, and what is said beside it.
 fn replay_as(version: &str) -> crate::run::Run {
     let log = threadline_testkit::corpus().join("orphan-call.jsonl");

@@ -308,7 +308,7 @@ impl<'s> Graph<'s> {
                 _ => true,
             }
         };
-        if !walk.iter().all(is_message) {
+        if !self.rules.has(ReplayRule::AcceptMissingContent) && !walk.iter().all(is_message) {
             return None;
         }
         if self.rules.has(ReplayRule::RecoverBeside) {

@@ -451,11 +451,11 @@ fn answer(draft: &mut Draft<'_>, mut open: Vec<String>, interrupted: &FxHashSet<
         let call = open.iter().position(|call| *call == id);
         call.map(|at| open.remove(at)).is_some()
     });
-    let result = |call: &String| match interrupted.contains(call) {
-        true => ReplayBlock::interrupted_result(call),
-        false => ReplayBlock::missing_result(call),
-    };
-    draft.content.splice(0..0, open.iter().map(result));
+    let (cut, missing): (Vec<&String>, Vec<&String>) =
+        open.iter().partition(|call| interrupted.contains(*call));
+    draft.content.splice(0..0, missing.into_iter().map(|call| ReplayBlock::missing_result(call)));
+    let end = draft.content.iter().rposition(|block| block.is("tool_result")).map_or(0, |at| at + 1);
+    draft.content.splice(end..end, cut.into_iter().map(|call| ReplayBlock::interrupted_result(call)));
 }
 
 /// Where there are too many images, leaves out all but the newest.

@@ -19,6 +19,8 @@ pub enum ReplayRule {
     BridgeMissingParent,
     /// A compaction may keep the tail of the conversation before it.
     PreservedTail,
+    /// A message without content is passed over; other versions then refuse to resume.
+    AcceptMissingContent,
     /// `system` lines of subtype `local_command` are user texts.
     LocalCommands,
     /// Calls of tools that were renamed are sent with the new name.
@@ -82,6 +84,7 @@ static RULES: &[Span] = &[
     since(ReplayRule::FoldReminders, V197),
     since(ReplayRule::BareSendMessage, V220),
     since(ReplayRule::TaskNoticeReminders, V250),
+    since(ReplayRule::AcceptMissingContent, V300),
     since(ReplayRule::KeepInterruptedCalls, V300),
     since(ReplayRule::RecoverAttachments, V300),
     since(ReplayRule::FoldIntoBlocks, V300),

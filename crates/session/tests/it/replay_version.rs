@@ -176,6 +176,20 @@ u2 <- a1  user   "on"
 }
 
 #[test]
+fn accept_missing_content() {
+    let hollow = r#"
+raw {"type":"user","uuid":"u1","parentUuid":null,"timestamp":"2026-01-01T10:00:00Z","message":{"role":"user","content":null}}
+a1 <- ?u1  reply  m1 text "What?"
+"#;
+    assert_snapshot!(both("2.1.250", "2.1.300", hollow), @r#"
+    2.1.250
+    refused
+    2.1.300
+    assistant text "What?"
+    "#);
+}
+
+#[test]
 fn local_commands() {
     let command = r#"
 u1        user   "go"
@@ -325,8 +339,8 @@ fn keep_interrupted_calls() {
     assistant text "Running."
     assistant tool_use "t1" "Bash" {}
     assistant tool_use "t2" "Bash" {}
-    user tool_result "t2" "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown. Check whether it took effect before relying on it or running it again.]"
     user tool_result "t1" "one"
+    user tool_result "t2" "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown. Check whether it took effect before relying on it or running it again.]"
     "#);
 }
 
