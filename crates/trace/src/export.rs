@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::path::Path;
 use std::time::Instant;
 
-use threadline_entry::{Ending, Entry, Millis, Position, parse_line};
+use threadline_entry::{Ending, Entry, Kind, Millis, Position, parse_line};
 use threadline_session::{Family, Outcome, Session};
 use threadline_store::{AgentFile, Mark, SessionFile};
 
@@ -159,12 +160,13 @@ impl Work<'_> {
         self.pending(&files)?;
         self.agents = Agents::new(files, &self.next);
         let at = self.next.mark().map_or(Position::START, |mark| mark.at);
+        let whose = whose_log(path)?;
         let mut cutter = match self.next.last() {
             Some((continued, prompt_at)) => {
                 let prompt = prompt_at.and_then(|at| read_entry(path, at).ok().flatten());
-                Cutter::resume(Whose::Session, self.next.turns, continued, prompt, at)
+                Cutter::resume(whose, self.next.turns, continued, prompt, at)
             }
-            None => Cutter::new(Whose::Session, self.next.turns),
+            None => Cutter::new(whose, self.next.turns),
         };
         cutter = cutter.behind(self.told.last().map(|(id, _)| id));
         let mut lines = lines_from(path, at)?;
@@ -409,4 +411,21 @@ fn read_entry(path: &std::path::Path, at: Position) -> io::Result<Option<Entry>>
         parse_line(&line, |entry, _| found = found.take().or(Some(entry)));
     }
     Ok(found)
+}
+
+/// Whose log it is: one that begins with a line of a sub-agent is that sub-agent's, in the place of a session.
+fn whose_log(path: &Path) -> Result<Whose, ExportError> {
+    let mut lines = lines_from(path, Position::START)?;
+    let mut whose = None;
+    while whose.is_none()
+        && let Some(line) = lines.next()?
+    {
+        parse_line(&line, |entry, _| {
+            if matches!(entry.kind(), Kind::User | Kind::Assistant | Kind::System | Kind::Attachment) {
+                let is_agents = entry.flag("isSidechain");
+                whose.get_or_insert(if is_agents { Whose::Agent } else { Whose::Session });
+            }
+        });
+    }
+    Ok(whose.unwrap_or(Whose::Session))
 }

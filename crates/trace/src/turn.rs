@@ -409,7 +409,9 @@ fn own_entries(session: &Session, agent: Option<AgentKind>) -> impl Iterator<Ite
         }
         _ => 0,
     };
-    entries.skip(from).filter(move |&idx| agent.is_some() || !session.is_sidechain(idx))
+    // A sub-agent's log may be in the place of a session's.
+    let all = agent.is_some() || session.is_agents();
+    entries.skip(from).filter(move |&idx| all || !session.is_sidechain(idx))
 }
 
 /// Whether a line is part of what was said, so that a turn lasts at least until then.

@@ -113,7 +113,9 @@ fn texts(bytes: &[u8]) -> Vec<Text> {
         values.extend(stream.map_while(Result::ok).map(|value| (i as u64 + 1, value)));
     }
     let mut calls: HashMap<String, (Option<String>, Value)> = HashMap::new();
-    for (_, value) in &values {
+    let mut out = Vec::new();
+    // A result that is written before its call is found without it: a search reads a log once.
+    for (line_no, value) in &values {
         for block in value["message"]["content"].as_array().into_iter().flatten() {
             if matches!(str_of(block, "type"), Some("tool_use" | "server_tool_use" | "mcp_tool_use"))
                 && let Some(id) = str_of(block, "id")
@@ -122,9 +124,6 @@ fn texts(bytes: &[u8]) -> Vec<Text> {
                 calls.entry(id.to_owned()).or_insert(call);
             }
         }
-    }
-    let mut out = Vec::new();
-    for (line_no, value) in &values {
         texts_of(*line_no, value, &calls, &mut out);
     }
     out
