@@ -107,14 +107,16 @@ pub(crate) struct Builder<'a, 'b> {
     placed: FxHashSet<usize>,
     /// Replies that have their span: a sub-agent inside the log may carry the ids of the conversation.
     replies: FxHashSet<String>,
+    /// The spans of sub-agents.
+    agents: FxHashSet<SpanId>,
 }
 
 impl<'a, 'b> Builder<'a, 'b> {
     fn new(home: &'a Home, shape: &'a Shape<'b>, told: &'a mut Told) -> Self {
         let trace_name = format!("Turn {}", home.number);
         let spans = Vec::new();
-        let (placed, replies) = (FxHashSet::default(), FxHashSet::default());
-        Self { home, trace_name, shape, told, spans, has_repeated: false, placed, replies }
+        let (placed, replies, agents) = (FxHashSet::default(), FxHashSet::default(), FxHashSet::default());
+        Self { home, trace_name, shape, told, spans, has_repeated: false, placed, replies, agents }
     }
 
     /// The spans, without a secret in any string of theirs.
@@ -375,6 +377,10 @@ impl<'a, 'b> Builder<'a, 'b> {
         let start = times().next().unwrap_or(0);
         let first_uuid = session.entries()[first].uuid().unwrap_or_default();
         let id = self.home.trace.span(&["agent", &found.id, &first_uuid]);
+        // Two that are known by the same lines are one.
+        if !self.agents.insert(id) {
+            return;
+        }
         let input = prompt_text(&session.entries()[first], self.shape)
             .filter(|_| session.entries()[first].kind() == Kind::User);
         let at = self.spans.len();
