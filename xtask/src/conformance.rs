@@ -231,8 +231,11 @@ struct Source {
     meta: HashSet<String>,
     /// By way to ask, found when a result differs: what we have and it has not, and what it has and we have not.
     /// `None` where it refuses.
-    apart: Vec<OnceLock<Option<(Vec<Block>, Vec<Block>)>>>,
+    apart: Vec<OnceLock<Option<Apart>>>,
 }
+
+/// What we have and a version has not, and what it has and we have not.
+type Apart = (Vec<Block>, Vec<Block>);
 
 /// Findings about what people wrote and where it lies, which an edit of a line's shape leaves alone.
 const OF_THE_CONTENT: &[&str] = &["F13", "F15", "F18", "F19", "F20", "F21", "F22", "F26"];
@@ -371,7 +374,7 @@ impl Bench {
     }
 
     /// Where one Claude Code and we differ over the untouched session; `None` if it refuses.
-    fn source_apart(&self, path: &Path, way: usize) -> Option<&(Vec<Block>, Vec<Block>)> {
+    fn source_apart(&self, path: &Path, way: usize) -> Option<&Apart> {
         let find = || {
             let home = Home::with(path).ok()?;
             let (version, sent) = ask(&self.claude[way], &home.log);

@@ -75,7 +75,8 @@ impl Session {
     pub fn replay(&self, version: ClientVersion) -> Option<Vec<ReplayMessage<'_>>> {
         let rules = Rules::of(version);
         let graph = path::Graph::new(self, rules);
-        let leaf = graph.leaf().filter(|&leaf| graph.timestamp(leaf).is_some())?;
+        let has_time = |leaf: &usize| graph.timestamp(*leaf).is_some();
+        let leaf = graph.leaf().filter(|leaf| !rules.has(ReplayRule::NeedTimestamp) || has_time(leaf))?;
         Some(request::messages(self, &graph.path(leaf)?, rules))
     }
 

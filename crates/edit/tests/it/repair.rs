@@ -289,7 +289,10 @@ fn every_fault_is_named_and_mended() {
             }
             let missing: Vec<_> = fault.sent.iter().filter(|text| !messages.contains(**text)).collect();
             if !missing.is_empty() {
-                problems.push(format!("not sent: {missing:?} of {}", &messages[..messages.len().min(1500)]));
+                problems.push(format!(
+                    "not sent: {missing:?} of {}",
+                    messages.chars().take(1500).collect::<String>()
+                ));
             }
             if !problems.is_empty() {
                 wrong.push(format!("{} ({}) {target:?}: {}", fault.code, fault.why, problems.join("; ")));

@@ -30,8 +30,10 @@ impl<'s> Line<'s> {
             Some((None, list)) => list.items().filter(|item| item.is_object()).map(block).collect(),
             None => Vec::new(),
         };
-        if rules.has(ReplayRule::DropAdvisor) && entry.kind() == Kind::Assistant {
-            blocks.retain(|block| !block.is_of_advisor());
+        if entry.kind() == Kind::Assistant {
+            let (advisor, fallback) =
+                (rules.has(ReplayRule::DropAdvisor), rules.has(ReplayRule::DropFallback));
+            blocks.retain(|block| !(advisor && block.is_of_advisor() || fallback && block.is("fallback")));
         }
         Self { entry, blocks }
     }
@@ -80,7 +82,7 @@ pub(super) fn messages<'s>(session: &'s Session, path: &[usize], rules: Rules) -
     let recorded = recorded_tools(&lines);
     let mut drafts = draft(lift_attachments(lines), model.as_deref(), rules);
     reminder::drop_reminders(&mut drafts);
-    let mut drafts = pair(drafts, &interrupted);
+    let mut drafts = pair(drafts, &interrupted, rules);
     drop_thoughts(&mut drafts);
     drop_old_images(&mut drafts);
     let mut drafts = merge_adjacent(drafts);
@@ -334,7 +336,7 @@ fn push_reply<'s>(drafts: &mut Vec<Draft<'s>>, line: Line<'s>, model: Option<&st
     let foreign = own.as_deref() != model;
     let id = line.reply_id();
     let mut content = line.blocks;
-    content.retain(|block| !(block.is("fallback") || foreign && block.is_thinking()));
+    content.retain(|block| !(foreign && block.is_thinking()));
     // The reply may have begun further up, before results of its first calls.
     for draft in drafts.iter_mut().rev() {
         if draft.role == Role::Assistant && draft.id == id {
@@ -399,17 +401,17 @@ fn merge_adjacent(drafts: Vec<Draft<'_>>) -> Vec<Draft<'_>> {
 }
 
 /// Makes calls and results fit: each call once, each with one result in the message that follows.
-fn pair<'s>(drafts: Vec<Draft<'s>>, interrupted: &FxHashSet<String>) -> Vec<Draft<'s>> {
+fn pair<'s>(drafts: Vec<Draft<'s>>, interrupted: &FxHashSet<String>, rules: Rules) -> Vec<Draft<'s>> {
     let mut paired: Vec<Draft<'s>> = Vec::with_capacity(drafts.len());
     let mut seen: FxHashSet<String> = FxHashSet::default();
     let mut open: Vec<String> = Vec::new();
     for mut draft in drafts {
         match draft.role {
-            Role::User => answer(&mut draft, std::mem::take(&mut open), interrupted),
+            Role::User => answer(&mut draft, std::mem::take(&mut open), interrupted, rules),
             Role::Assistant => {
                 if !open.is_empty() {
                     let mut missing = Draft { role: Role::User, id: Cow::Borrowed(""), content: Vec::new() };
-                    answer(&mut missing, std::mem::take(&mut open), interrupted);
+                    answer(&mut missing, std::mem::take(&mut open), interrupted, rules);
                     paired.push(missing);
                 }
                 open = keep_calls(&mut draft.content, &mut seen);
@@ -419,7 +421,7 @@ fn pair<'s>(drafts: Vec<Draft<'s>>, interrupted: &FxHashSet<String>) -> Vec<Draf
     }
     if !open.is_empty() {
         let mut missing = Draft { role: Role::User, id: Cow::Borrowed(""), content: Vec::new() };
-        answer(&mut missing, open, interrupted);
+        answer(&mut missing, open, interrupted, rules);
         paired.push(missing);
     }
     paired.retain(|draft| draft.role == Role::Assistant || !draft.content.is_empty());
@@ -441,15 +443,16 @@ fn keep_calls(content: &mut Vec<ReplayBlock<'_>>, seen: &mut FxHashSet<String>) 
     content.iter().filter(|block| block.is("tool_use")).filter_map(|block| block.field("id")).collect()
 }
 
-/// Keeps one result for each of the `open` calls and no other; a call without one gets an error in its place.
-fn answer(draft: &mut Draft<'_>, mut open: Vec<String>, interrupted: &FxHashSet<String>) {
+/// Keeps one result for each of the `open` calls, and no other where a version drops those; a call without one gets an
+/// error in its place.
+fn answer(draft: &mut Draft<'_>, mut open: Vec<String>, interrupted: &FxHashSet<String>, rules: Rules) {
     draft.content.retain(|block| {
         if !block.is("tool_result") {
             return true;
         }
         let id = block.field("tool_use_id").unwrap_or_default();
         let call = open.iter().position(|call| *call == id);
-        call.map(|at| open.remove(at)).is_some()
+        call.map(|at| open.remove(at)).is_some() || !rules.has(ReplayRule::DropOrphanResults)
     });
     let (cut, missing): (Vec<&String>, Vec<&String>) =
         open.iter().partition(|call| interrupted.contains(*call));

@@ -23,6 +23,12 @@ pub enum ReplayRule {
     AcceptMissingContent,
     /// `system` lines of subtype `local_command` are user texts.
     LocalCommands,
+    /// Results that answer no call are left out.
+    DropOrphanResults,
+    /// `fallback` blocks, which tell that another model took over, are left out.
+    DropFallback,
+    /// A log whose last line has no time is refused.
+    NeedTimestamp,
     /// Calls of tools that were renamed are sent with the new name.
     RenamedTools,
     /// The input of `ExitPlanMode` is sent as `{}`.
@@ -79,6 +85,9 @@ static RULES: &[Span] = &[
     since(ReplayRule::BridgeMissingParent, V197),
     since(ReplayRule::PreservedTail, V197),
     since(ReplayRule::LocalCommands, V197),
+    since(ReplayRule::DropOrphanResults, V197),
+    since(ReplayRule::DropFallback, V197),
+    since(ReplayRule::NeedTimestamp, V197),
     since(ReplayRule::RenamedTools, V197),
     since(ReplayRule::DropAdvisor, V197),
     since(ReplayRule::FoldReminders, V197),

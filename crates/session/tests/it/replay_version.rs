@@ -208,6 +208,51 @@ u2 <- s1  user   "on"
 }
 
 #[test]
+fn drop_orphan_results() {
+    let orphan = r#"
+u1        user   [result t9 "left over", text "go"]
+a1 <- u1  reply  m1 text "Fine."
+"#;
+    assert_snapshot!(both("2.1.20", "2.1.197", orphan), @r#"
+    2.1.20
+    user tool_result "t9" "left over"
+    user text "go"
+    assistant text "Fine."
+    2.1.197
+    user text "go"
+    assistant text "Fine."
+    "#);
+}
+
+#[test]
+fn drop_fallback() {
+    let fallback = r#"
+u1        user   "go"
+a1 <- u1  reply  m1 fallback claude-fable-5 claude-opus-4-8
+a2 <- a1  reply  m1 text "Fine."
+"#;
+    assert_snapshot!(both("2.1.20", "2.1.197", fallback), @r#"
+    2.1.20
+    user text "go"
+    assistant fallback
+    assistant text "Fine."
+    2.1.197
+    user text "go"
+    assistant text "Fine."
+    "#);
+}
+
+#[test]
+fn need_timestamp() {
+    assert_snapshot!(both("2.1.20", "2.1.197", r#"u1 user "go" -timestamp"#), @r#"
+    2.1.20
+    user text "go"
+    2.1.197
+    refused
+    "#);
+}
+
+#[test]
 fn renamed_tools() {
     let task = r#"
 u1        user   "go"
