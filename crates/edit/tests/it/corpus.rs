@@ -144,7 +144,8 @@ fn every_operation_makes_sound_sessions() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// What a version sends of the model's words and of calls and results, less what it writes in its own way.
+/// What a version sends of the model's words and of calls and results, less what it writes in its own way: reminders,
+/// inputs, and thinking of other models.
 fn told(session: &Session, version: ClientVersion) -> Vec<String> {
     let mut told = Vec::new();
     for message in session.replay(version).unwrap_or_default() {
@@ -153,7 +154,7 @@ fn told(session: &Session, version: ClientVersion) -> Vec<String> {
                 block.json().get(key).and_then(|value| value.as_str()).map(|text| text.into_owned())
             };
             let text = field("text").filter(|_| message.role == Role::Assistant);
-            let id = field("id").or_else(|| field("tool_use_id")).or_else(|| field("signature"));
+            let id = field("id").or_else(|| field("tool_use_id"));
             told.extend(id.or(text).map(|about| format!("{} {about}", block.kind())));
         }
     }

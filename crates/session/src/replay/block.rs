@@ -185,18 +185,17 @@ impl<'s> ReplayBlock<'s> {
 
 /// The input of a call as a version sends it, where that is not as it was written.
 fn bare_input(name: &str, input: Json<'_>, rules: Rules) -> Option<String> {
-    match name {
-        "ExitPlanMode" if rules.has(ReplayRule::BareExitPlanMode) => Some("{}".to_owned()),
+    let added = match name {
+        "ExitPlanMode" if rules.has(ReplayRule::BareExitPlanMode) => &["plan"],
         // Older calls have these fields from the model, and no `to`.
         "SendMessage" if rules.has(ReplayRule::BareSendMessage) && input.get("to").is_some() => {
-            let own = |name: &str| !ADDED_TO_SEND_MESSAGE.contains(&name);
-            let kept = input.members().filter(|(key, _)| own(&key.name()));
-            let kept: Vec<String> =
-                kept.map(|(key, value)| format!("\"{}\":{}", key.raw(), value.raw())).collect();
-            (kept.len() < input.members().count()).then(|| format!("{{{}}}", kept.join(",")))
+            ADDED_TO_SEND_MESSAGE
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    let kept = input.members().filter(|(key, _)| !added.contains(&&*key.name()));
+    let kept: Vec<String> = kept.map(|(key, value)| format!("\"{}\":{}", key.raw(), value.raw())).collect();
+    (kept.len() < input.members().count()).then(|| format!("{{{}}}", kept.join(",")))
 }
 
 /// A JSON string.

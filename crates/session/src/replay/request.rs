@@ -208,7 +208,7 @@ fn draft<'s>(lines: Vec<Line<'s>>, model: Option<&str>, rules: Rules) -> Vec<Dra
                     push_user(&mut drafts, images);
                 }
             }
-            Kind::Assistant => push_reply(&mut drafts, line, model),
+            Kind::Assistant => push_reply(&mut drafts, line, model, rules),
             _ => {}
         }
     }
@@ -327,13 +327,13 @@ pub(super) fn push_user<'s>(drafts: &mut Vec<Draft<'s>>, content: Vec<ReplayBloc
     draft.content.sort_by_key(|block| !block.is("tool_result"));
 }
 
-fn push_reply<'s>(drafts: &mut Vec<Draft<'s>>, line: Line<'s>, model: Option<&str>) {
+fn push_reply<'s>(drafts: &mut Vec<Draft<'s>>, line: Line<'s>, model: Option<&str>, rules: Rules) {
     let own = line.entry.message().and_then(|message| message.model());
     if own.as_deref() == Some("<synthetic>") && line.entry.flag("isApiErrorMessage") {
         return;
     }
     // What a model thought is for its own eyes.
-    let foreign = own.as_deref() != model;
+    let foreign = own.as_deref() != model && rules.has(ReplayRule::DropForeignThinking);
     let id = line.reply_id();
     let mut content = line.blocks;
     content.retain(|block| !(foreign && block.is_thinking()));

@@ -31,8 +31,10 @@ pub enum ReplayRule {
     NeedTimestamp,
     /// Calls of tools that were renamed are sent with the new name.
     RenamedTools,
-    /// The input of `ExitPlanMode` is sent as `{}`.
+    /// The input of `ExitPlanMode` is sent without the plan, which Claude Code itself added.
     BareExitPlanMode,
+    /// Thinking of another model than the one that answered last is left out.
+    DropForeignThinking,
     /// Blocks of the advisor, a tool on the server, are left out.
     DropAdvisor,
     /// Fields that Claude Code itself added to the input of `SendMessage` are left out.
@@ -88,6 +90,7 @@ static RULES: &[Span] = &[
     since(ReplayRule::DropOrphanResults, V197),
     since(ReplayRule::DropFallback, V197),
     since(ReplayRule::NeedTimestamp, V197),
+    since(ReplayRule::DropForeignThinking, V197),
     since(ReplayRule::RenamedTools, V197),
     since(ReplayRule::DropAdvisor, V197),
     since(ReplayRule::FoldReminders, V197),

@@ -275,19 +275,43 @@ r1 <- a1  result t1 "found"
 fn bare_exit_plan_mode() {
     let plan = r##"
 u1        user   "plan"
-a1 <- u1  reply  m1 tool t1 ExitPlanMode {"plan":"# Plan"}
+a1 <- u1  reply  m1 tool t1 ExitPlanMode {"plan":"# Plan","allowedPrompts":[]}
 r1 <- a1  result t1 "approved"
 "##;
     assert_snapshot!(both("2.1.20", "2.1.197", plan), @r##"
     2.1.20
     user text "plan"
-    assistant tool_use "t1" "ExitPlanMode" {}
+    assistant tool_use "t1" "ExitPlanMode" {"allowedPrompts":[]}
     user tool_result "t1" "approved"
     2.1.197
     user text "plan"
-    assistant tool_use "t1" "ExitPlanMode" {"plan":"# Plan"}
+    assistant tool_use "t1" "ExitPlanMode" {"allowedPrompts":[],"plan":"# Plan"}
     user tool_result "t1" "approved"
     "##);
+}
+
+#[test]
+fn drop_foreign_thinking() {
+    let models = r#"
+u1        user   "go"
+a1 <- u1  reply  m1 thinking "Hm." model=claude-sonnet-4-5
+a2 <- a1  reply  m1 text "One." model=claude-sonnet-4-5
+u2 <- a2  user   "on"
+b1 <- u2  reply  m2 text "Two." model=claude-opus-4-5
+"#;
+    assert_snapshot!(both("2.1.20", "2.1.197", models), @r#"
+    2.1.20
+    user text "go"
+    assistant thinking
+    assistant text "One."
+    user text "on"
+    assistant text "Two."
+    2.1.197
+    user text "go"
+    assistant text "One."
+    user text "on"
+    assistant text "Two."
+    "#);
 }
 
 #[test]
