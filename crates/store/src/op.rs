@@ -643,7 +643,8 @@ impl Operations {
         for _ in 0..LOCK_TRIES {
             match file.try_lock() {
                 Ok(()) => return Ok(file),
-                Err(std::fs::TryLockError::WouldBlock) => self.fs.pause(LOCK_PAUSE),
+                // The lock is the system's own, also where the file system is simulated.
+                Err(std::fs::TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
                 // Some file systems have no locks.
                 Err(std::fs::TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
                     return Ok(file);

@@ -222,8 +222,10 @@ fn nobody_waits_for_what_takes_long_in_a_large_log_and_it_is_made_up_for() {
             "a{n} <- ?u{n} reply m{n} tool t{n} Bash {{\"command\":\"{long}\"}} usage={{\"output_tokens\":1000}}\n"
         )
     };
-    let path =
-        home.session("large", &format!("u1 user \"begin\"\n{}u2 <- a1 user \"on\"\n{}", call(1), call(2)));
+    let path = home.session(
+        "large",
+        &format!("u1 user \"begin\"\n{}raw {{torn\nu2 <- a1 user \"on\"\n{}", call(1), call(2)),
+    );
     let mut held = Held::open(SessionFile::at(&path), Arc::new(Book::embedded())).unwrap();
     let told = |held: &mut Held| {
         let told = &held.plan(&Look::default()).unwrap().layout.told;

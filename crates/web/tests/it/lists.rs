@@ -258,7 +258,7 @@ fn check_tells_what_is_wrong_and_what_would_mend_it() {
     let home = home();
     home.session(
         "broken",
-        "u1 user \"x\"\na1 <- u1 reply m1 tool t1 Bash {\"command\":\"ls\"}\nraw {\"type\":\"us",
+        "u1 user \"x\"\na1 <- u1 reply m1 tool t1 Bash {\"command\":\"ls\"}\na2 <- a1 reply m2 text \"on\"\nraw {\"type\":\"us",
     );
     let served = Served::new(&home);
     let id = session_uuid("broken");
