@@ -407,12 +407,15 @@ impl Bench {
     }
 }
 
-/// The texts of lines that Claude Code itself put into the user's mouth.
+/// The texts of lines that nobody said to the model: Claude Code's own, and local commands with their output.
 fn meta_texts(log: &Path) -> HashSet<String> {
     let log = fs::read_to_string(log).unwrap_or_default();
     let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let messages: Vec<Value> =
-        lines.filter(|line| line["isMeta"] == true).map(|mut line| line["message"].take()).collect();
+    let message = |mut line: Value| match line["subtype"] == "local_command" {
+        true => Some(serde_json::json!({"role": "user", "content": line["content"].take()})),
+        false => (line["isMeta"] == true).then(|| line["message"].take()),
+    };
+    let messages: Vec<Value> = lines.filter_map(message).collect();
     blocks(&Value::Array(messages)).into_iter().map(|block| block.content).collect()
 }
 
