@@ -342,7 +342,9 @@ fn push_reply<'s>(drafts: &mut Vec<Draft<'s>>, line: Line<'s>, model: Option<&st
         if draft.role == Role::Assistant && draft.id == id {
             if !content.iter().all(ReplayBlock::is_white) {
                 draft.content.extend(content);
-                calls_last(&mut draft.content);
+                if rules.has(ReplayRule::CallsLast) {
+                    calls_last(&mut draft.content);
+                }
             }
             return;
         }
@@ -354,7 +356,9 @@ fn push_reply<'s>(drafts: &mut Vec<Draft<'s>>, line: Line<'s>, model: Option<&st
             break;
         }
     }
-    calls_last(&mut content);
+    if rules.has(ReplayRule::CallsLast) {
+        calls_last(&mut content);
+    }
     drafts.push(Draft { role: Role::Assistant, id, content });
 }
 

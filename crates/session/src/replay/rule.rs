@@ -23,6 +23,8 @@ pub enum ReplayRule {
     AcceptMissingContent,
     /// `system` lines of subtype `local_command` are user texts.
     LocalCommands,
+    /// Within a reply, calls come last, unless the model thought again right after one.
+    CallsLast,
     /// Results that answer no call are left out.
     DropOrphanResults,
     /// `fallback` blocks, which tell that another model took over, are left out.
@@ -87,6 +89,7 @@ static RULES: &[Span] = &[
     since(ReplayRule::BridgeMissingParent, V197),
     since(ReplayRule::PreservedTail, V197),
     since(ReplayRule::LocalCommands, V197),
+    since(ReplayRule::CallsLast, V197),
     since(ReplayRule::DropOrphanResults, V197),
     since(ReplayRule::DropFallback, V197),
     since(ReplayRule::NeedTimestamp, V197),

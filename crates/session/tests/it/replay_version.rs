@@ -208,6 +208,28 @@ u2 <- s1  user   "on"
 }
 
 #[test]
+fn calls_last() {
+    let mixed = r#"
+u1        user   "go"
+a1 <- u1  reply  m1 tool t1 Bash
+a2 <- a1  reply  m1 text "And."
+r1 <- a2  result t1 "ok"
+"#;
+    assert_snapshot!(both("2.1.20", "2.1.197", mixed), @r#"
+    2.1.20
+    user text "go"
+    assistant tool_use "t1" "Bash" {}
+    assistant text "And."
+    user tool_result "t1" "ok"
+    2.1.197
+    user text "go"
+    assistant text "And."
+    assistant tool_use "t1" "Bash" {}
+    user tool_result "t1" "ok"
+    "#);
+}
+
+#[test]
 fn drop_orphan_results() {
     let orphan = r#"
 u1        user   [result t9 "left over", text "go"]
