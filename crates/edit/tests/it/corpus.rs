@@ -1,10 +1,11 @@
 //! Every real session, edited in every way: the result is sound, and replays as planned.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use threadline_edit::{ChangeKind, Cut, Draft, Plan, Preset, Strip, Target, Tools, clone, strip};
 use threadline_entry::{Code, Lines, Severity, parse_line};
-use threadline_session::{ClientVersion, Role, Session};
+use threadline_session::{ClientVersion, ReplayBlock, ReplayMessage, Role, Session};
 use threadline_testkit::shared_logs;
 
 use crate::support::{NEW, V197, new, plan};
@@ -146,19 +147,21 @@ fn every_operation_makes_sound_sessions() {
 
 /// What a version sends of the model's words and of calls and results, less what it writes in its own way: reminders,
 /// inputs, and thinking of other models.
-fn told(session: &Session, version: ClientVersion) -> Vec<String> {
-    let mut told = Vec::new();
-    for message in session.replay(version).unwrap_or_default() {
-        for block in &message.content {
-            let field = |key: &str| {
-                block.json().get(key).and_then(|value| value.as_str()).map(|text| text.into_owned())
-            };
+fn told(session: &Session, version: ClientVersion) -> Vec<Vec<String>> {
+    let about = |message: &ReplayMessage<'_>| {
+        let block = |block: &ReplayBlock<'_>| {
+            let field = |key: &str| block.json().get(key)?.as_str().map(Cow::into_owned);
             let text = field("text").filter(|_| message.role == Role::Assistant);
             let id = field("id").or_else(|| field("tool_use_id"));
-            told.extend(id.or(text).map(|about| format!("{} {about}", block.kind())));
-        }
-    }
-    told
+            id.or(text).map(|about| format!("{} {about}", block.kind()))
+        };
+        // The oldest version keeps the order of a reply's blocks, the others put its calls last.
+        let mut blocks: Vec<String> = message.content.iter().filter_map(block).collect();
+        blocks.sort_unstable();
+        blocks
+    };
+    let messages = session.replay(version).unwrap_or_default();
+    messages.iter().map(about).filter(|blocks| !blocks.is_empty()).collect()
 }
 
 #[test]
