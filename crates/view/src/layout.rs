@@ -51,6 +51,8 @@ pub struct TurnLayout {
     pub entries: Vec<usize>,
     /// How much the model had to read when it answered last.
     pub context: u64,
+    /// The line of the prompt that opened it.
+    pub prompt_line: Option<u64>,
 }
 
 /// A path that the conversation left.
@@ -199,7 +201,8 @@ impl<'a> Surveyor<'a> {
         let replies = turn.replies(session).into_iter().rev().map(|reply| &session.replies()[reply]);
         let mut context = replies.filter_map(|reply| Some(used(reply)?.context()));
         let context = context.find(|context| *context > 0).unwrap_or(0);
-        TurnLayout { turn: told, line, entries: turn.entries, context }
+        let prompt_line = turn.prompt.map(|idx| session.entries()[idx].at().line_no);
+        TurnLayout { turn: told, line, entries: turn.entries, context, prompt_line }
     }
 
     fn title(&self, turn: &Turn) -> &'a str {
@@ -323,7 +326,7 @@ impl Layout {
 
     /// Gives items that were told apart from the rest what only the whole session knows.
     pub fn complete(&self, items: &mut [Item]) {
-        let first = self.turns.first().and_then(|turn| line_of(&turn.turn.anchor)).unwrap_or(0);
+        let first = self.turns.first().and_then(|turn| turn.prompt_line).unwrap_or(0);
         for item in items {
             if item.line_no < first {
                 name_earlier_command(item);
@@ -353,11 +356,6 @@ impl Layout {
     pub fn agents(&self) -> impl Iterator<Item = (&AgentView, &str)> {
         self.agents.iter().flat_map(|(call, agents)| agents.iter().map(move |agent| (agent, &**call)))
     }
-}
-
-/// The line that a turn's anchor names.
-fn line_of(anchor: &str) -> Option<u64> {
-    anchor.strip_prefix('m')?.split('.').next()?.parse().ok()
 }
 
 /// Tells the entries on these lines, in this order, of a session that holds them and what they
