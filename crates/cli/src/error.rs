@@ -59,7 +59,7 @@ impl CommandError {
 
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What follows a newline is indented, so that nothing in a message looks like another part of it.
+        // Lines after a newline are indented, so that no text in a message looks like another part of it.
         writeln!(f, "error: {}", self.message.replace('\n', "\n  "))?;
         for cause in &self.causes {
             writeln!(f, "cause: {}", cause.replace('\n', "\n  "))?;

@@ -328,7 +328,7 @@ enum Known {
     Nothing,
 }
 
-/// What a file holds; nothing if there is no regular file of this name.
+/// Reads a file; `None` if there is no regular file of this name.
 fn read(path: &Path) -> Option<Vec<u8>> {
     store::read_regular(path).ok()
 }

@@ -280,7 +280,7 @@ impl Drop for Progress {
 mod tests {
     use super::*;
 
-    /// What an answer writes where a program or a person reads it.
+    /// The text that an answer writes, for a program or for a person.
     fn written(is_terminal: bool, work: impl FnOnce(&mut Answer)) -> String {
         #[derive(Clone, Default)]
         struct Shared(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);

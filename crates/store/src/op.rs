@@ -98,7 +98,7 @@ pub struct ChangedFile {
     pub what: String,
 }
 
-/// What an undo or a redo did.
+/// The result of an undo or a redo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reversal {
     /// The operation as it is now.

@@ -227,7 +227,7 @@ fn redo(cx: &Context, args: &RedoArgs) -> Result<Outcome, CommandError> {
     reversed(cx, &redone, "redone")
 }
 
-/// What an undo or a redo did.
+/// The result of an undo or a redo.
 fn reversed(cx: &Context, reversal: &Reversal, word: &str) -> Result<Outcome, CommandError> {
     let receipt = &reversal.receipt;
     if cx.json {

@@ -1,4 +1,4 @@
-//! What lies beside a log and may hold what the log holds: sub-agents, kept output, backups of files, and
+//! Files beside a log that may repeat its content: sub-agents, kept output, backups of files, and
 //! what the home keeps of every session.
 
 use std::path::{Path, PathBuf};

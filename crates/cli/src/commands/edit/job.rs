@@ -225,7 +225,7 @@ impl Job {
         self.carry_out(cx, plan.shape().operation, &target, summary, steps)
     }
 
-    /// What was read of the log, if it is still there.
+    /// The digest of the log as it was read, if the log still exists.
     fn read_digest(&self) -> Result<FileDigest, CommandError> {
         let digest = self.snapshot.digest()?;
         digest.ok_or_else(|| {
