@@ -11,11 +11,11 @@ use crate::{demo, env};
 
 /// Arguments that every command takes.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Options of every command")]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
-    /// Folder that Claude Code keeps its sessions in (can be repeated)
+    /// Folder with Claude Code's sessions (can be repeated)
     ///
-    /// By default $CLAUDE_CONFIG_DIR, else ~/.claude and the XDG place ~/.config/claude.
+    /// The default is $CLAUDE_CONFIG_DIR, else ~/.claude and ~/.config/claude.
     #[arg(long, global = true, value_name = "DIR")]
     home: Vec<PathBuf>,
 
@@ -23,7 +23,7 @@ pub(crate) struct GlobalArgs {
     #[arg(long, global = true, conflicts_with = "home")]
     demo: bool,
 
-    /// Answer in JSON
+    /// Print JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
@@ -31,11 +31,11 @@ pub(crate) struct GlobalArgs {
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     color: ColorChoice,
 
-    /// Do not page long answers
+    /// Do not use a pager
     #[arg(long, global = true)]
     no_pager: bool,
 
-    /// Say nothing but the answer
+    /// Print only the result
     #[arg(long, short, global = true)]
     quiet: bool,
 }

@@ -19,7 +19,7 @@ use threadline_term::{text, visible};
 
 use crate::context::{Context, GlobalArgs};
 
-/// Read, show, search, count, mend, export and continue Claude Code sessions
+/// Read, show, search, count, edit, repair and export Claude Code sessions
 #[derive(Debug, Parser)]
 #[command(name = "threadline", version, about, propagate_version = true)]
 struct Cli {

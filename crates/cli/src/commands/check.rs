@@ -11,18 +11,18 @@ use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 use crate::load;
 
-/// Tell what is wrong with sessions
+/// Check sessions for problems
 ///
-/// Each finding has a stable code, the place it was found at, one sentence, and what would repair it.
-/// Exits with 0 if nothing was found, with 1 if something was, and with 2 if something could not be
-/// read. Without a session, checks all of them and the home around them.
+/// Each finding has a stable code, a position, a message and a suggested repair. Without a session, checks
+/// all sessions and their home. Exit codes: 0 no problems found, 1 problems found, 2 something could not be
+/// read.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CheckArgs {
     /// Session id, unique prefix, title, `last`, path to a log, or a folder with logs (can be repeated)
     #[arg(value_name = "SESSION|FILE|DIR")]
     sessions: Vec<String>,
 
-    /// Show notes too: what is worth knowing but harms nothing
+    /// Also show notes: harmless findings
     #[arg(long)]
     notes: bool,
 }

@@ -20,11 +20,11 @@ pub(crate) use job::{carry_out, op_error};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
-/// Change sessions: first a plan, and with --apply the change
+/// Edit sessions: show the plan, or write it with --apply
 ///
-/// Every edit is a plan first: what lines go, change or come, and what that saves. Nothing is written without --apply.
-/// Most edits make a new session and leave the old one as it is; --in-place changes the session itself. What was
-/// done is kept: `threadline op log` lists it, and `threadline op undo` brings back what was before.
+/// Without --apply, an edit only shows its plan: the removed, changed and added lines, and the tokens saved. Most
+/// edits create a new session; --in-place changes the session itself. `threadline op log` lists applied edits, and
+/// `threadline op undo` undoes them.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum EditCommand {
     Clone(clone::CloneArgs),

@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 use crate::load;
 
-/// Write a session as HTML, Markdown or JSON
+/// Export a session as HTML, Markdown or JSON
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum ExportCommand {
     Html(HtmlArgs),
@@ -22,69 +22,69 @@ pub(crate) enum ExportCommand {
     Json(JsonArgs),
 }
 
-/// Write a session as one HTML file that needs nothing else
+/// Export a session as one self-contained HTML file
 ///
-/// The page works from disk, offline, and after it was renamed. It asks nothing of any server.
+/// The page works offline and makes no network requests.
 #[derive(Debug, clap::Args)]
 pub(crate) struct HtmlArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     session: Option<String>,
 
-    /// Every session, with a page that lists them; what did not change since the last time is not written again
+    /// Export every session with an index page; sessions unchanged since the last export are skipped
     #[arg(long, requires = "output")]
     all: bool,
 
-    /// File to write, or `-` for stdout; with --all, the folder; by default the id with `.html` behind it
+    /// Output file, or `-` for stdout; with --all, the folder [default: <session id>.html]
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
 
-    /// How much to write; `raw` carries the lines of the log along, compressed
+    /// Level of detail; `raw` includes the lines of the log, compressed
     ///
-    /// The default is `raw`, or `full` where --images or --max-output leave something out.
+    /// The default is `raw`, or `full` with --images none or --max-output.
     #[arg(long, short, value_name = "LEVEL")]
     level: Option<LevelChoice>,
 
-    /// What to do with pictures
+    /// How to include images
     #[arg(long, value_name = "HOW", default_value = "inline")]
     images: ImagesChoice,
 
-    /// How many bytes of a tool's output to write at most
+    /// Maximum size of a tool's output
     #[arg(long, value_name = "BYTES")]
     max_output: Option<usize>,
 }
 
-/// What to do with pictures.
+/// How to include images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum ImagesChoice {
-    /// Make them part of the page
+    /// Embed images in the page
     Inline,
-    /// Name them and leave them out
+    /// Leave images out
     None,
 }
 
-/// Write a session as Markdown, for people or for a model
+/// Export a session as Markdown
 #[derive(Debug, clap::Args)]
 pub(crate) struct MarkdownArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
     session: String,
 
-    /// File to write [default: stdout]
+    /// Output file [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// How much to write
+    /// Level of detail
     #[arg(long, short, value_name = "LEVEL", default_value = "tools")]
     level: LevelChoice,
 }
 
-/// Write a session as the JSON lines of `show --json`
+/// Export a session as JSON Lines, as in `show --json`
 #[derive(Debug, clap::Args)]
 pub(crate) struct JsonArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
     session: String,
 
-    /// File to write [default: stdout]
+    /// Output file [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -206,7 +206,8 @@ fn write(
     Ok(Outcome::Done)
 }
 
-/// Writes a file that is there whole or not at all. Logs are private, and so is what is made of them (0600 on Unix).
+/// Writes a file that is there whole or not at all. Logs are private, and so is what is made of them (0600
+/// on Unix).
 fn put(path: &Path, work: Work<'_>) -> Result<(), CommandError> {
     let could_not = |error: io::Error| CommandError::new(format!("cannot write {}: {error}", path.display()));
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(".".as_ref());

@@ -10,10 +10,10 @@ use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 use crate::load;
 
-/// Count what a session or a folder of logs holds
+/// Count the contents of a session or a folder of logs
 ///
-/// Counts are over lines as written: types, blocks, stop reasons, models, tools, versions; and what no
-/// part of threadline knows yet, with the versions that wrote it.
+/// Counts lines by type, blocks, stop reasons, models, tools and versions, and lists unknown types and keys
+/// with the versions that wrote them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct InspectArgs {
     /// Session id, unique prefix, title, `last`, path to a log, or a folder with logs

@@ -8,20 +8,20 @@ use threadline_view::wire::ListedSession;
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
-/// List sessions, the last modified first
+/// List sessions, most recently modified first
 ///
-/// Reads the head and the tail of each log, not all of it.
+/// Reads only the first and last lines of each log.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListArgs {
     /// Only sessions whose working directory or project folder contains this
     #[arg(long, short, value_name = "TEXT")]
     project: Option<String>,
 
-    /// Only this many
+    /// Maximum number of sessions
     #[arg(long, short = 'n', value_name = "N")]
     limit: Option<usize>,
 
-    /// Also logs without a title and a prompt
+    /// Include logs without a title or prompt
     #[arg(long, short)]
     all: bool,
 }

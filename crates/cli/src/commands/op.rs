@@ -9,61 +9,62 @@ use crate::error::{CommandError, Outcome};
 
 /// List, undo and redo applied edits
 ///
-/// Every edit that is applied leaves a receipt in $XDG_STATE_HOME/threadline, with the files as they were before.
+/// Every applied edit leaves a receipt with the previous files in $XDG_STATE_HOME/threadline.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum OpCommand {
-    /// List what was done, the newest first
+    /// List operations, newest first
     Log,
-    /// Show what an operation did to which files
+    /// Show the files that an operation changed
     Show(OneArgs),
-    /// Undo an operation: bring back what was before it, byte for byte
+    /// Undo an operation: restore the previous files, byte for byte
     ///
-    /// Lines that Claude Code has added to a log since are kept. If a file has changed otherwise, nothing is done;
-    /// --partial undoes the other files. Of restored files, those that have changed are always left and named.
+    /// Lines that were appended to a log since are kept. If a file was modified in another way, nothing is
+    /// undone; --partial undoes the other files. When a restore is undone, modified files are always
+    /// skipped and listed.
     Undo(ReverseArgs),
-    /// Redo the operation that was undone last, or finish one that was interrupted
+    /// Redo the last undone operation, or finish an interrupted one
     ///
-    /// The same rules hold as for `undo`.
+    /// The rules of `undo` apply.
     Redo(RedoArgs),
-    /// Throw away receipts and the files they keep; those operations cannot be undone any more
+    /// Delete receipts and their backups; the operations can no longer be undone
     Forget(ForgetArgs),
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct OneArgs {
-    /// The operation's id, or the beginning of it; `last` is the newest that is not undone
+    /// Operation id or unique prefix; `last` is the newest that is not undone
     #[arg(value_name = "ID", default_value = "last")]
     id: String,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReverseArgs {
-    /// The operation's id, or the beginning of it; `last` is the newest that is not undone
+    /// Operation id or unique prefix; `last` is the newest that is not undone
     #[arg(value_name = "ID", default_value = "last")]
     id: String,
 
-    /// Leave files that have changed since, and change the others
+    /// Skip files that were modified since
     #[arg(long)]
     partial: bool,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RedoArgs {
-    /// The operation's id, or the beginning of it; `last` is the one that was undone last
+    /// Operation id or unique prefix; `last` is the one that was undone last
     #[arg(value_name = "ID", default_value = "last")]
     id: String,
 
-    /// Leave files that have changed since, and change the others
+    /// Skip files that were modified since
     #[arg(long)]
     partial: bool,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ForgetArgs {
-    /// The operation's id, or the beginning of it (can be repeated)
+    /// Operation id or unique prefix (can be repeated)
     #[arg(value_name = "ID", required_unless_present = "all")]
     ids: Vec<String>,
-    /// All of them
+    /// Delete all receipts
     #[arg(long)]
     all: bool,
 }

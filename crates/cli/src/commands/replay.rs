@@ -9,8 +9,9 @@ use crate::ui::Answer;
 
 /// Print the messages that Claude Code would send if it resumed a session
 ///
-/// The messages are those of the active branch, less what Claude Code adds by itself (reminders, fillers, cache
-/// marks). Versions differ: `--as` names the one that resumes the session. Exits with 1 if it would refuse to resume.
+/// Prints the active branch, without texts that Claude Code adds at run time (reminders, fillers, cache
+/// markers). Versions differ; --as selects one. Exit code 1 if that version would refuse to resume the
+/// session.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReplayArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
@@ -18,8 +19,8 @@ pub(crate) struct ReplayArgs {
 
     /// Version of Claude Code that resumes the session, such as 2.1.197 [default: the newest known version]
     ///
-    /// Known versions: 2.1.20, 2.1.197, 2.1.220, 2.1.250, 2.1.300, 2.1.325. A version between two of them follows
-    /// the rules of the older one.
+    /// Known versions: 2.1.20, 2.1.197, 2.1.220, 2.1.250, 2.1.300, 2.1.325. A version between two of them
+    /// follows the rules of the older one.
     #[arg(long = "as", value_name = "VERSION")]
     client: Option<ClientVersion>,
 }

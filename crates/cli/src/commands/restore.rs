@@ -12,48 +12,48 @@ use crate::error::{CommandError, Outcome};
 use crate::load;
 use crate::restoring::{self, Action, Restoring, Source, below};
 
-/// Bring back files as they were at a prompt
+/// Restore files as they were at a prompt
 ///
-/// Claude Code keeps a copy of each file before a tool changes it, and notes at every prompt which copy is the
-/// file's. Where a copy is gone, the edits in the log tell the text. Without --at, lists the turns and the files
-/// that each changed. With --at, lists the files as they were when that turn began, and what bringing them back
-/// would change; --diff shows it line by line. Nothing is written without --apply.
+/// Uses the backups that Claude Code makes before a tool changes a file, or, if a backup is missing, the
+/// edits in the log. Without --at, lists the turns and the files that each changed. With --at, lists the
+/// files at the start of that turn and the changes needed to restore them; --diff shows these line by line.
+/// Nothing is written without --apply.
 ///
-/// Only files that a tool edited are known: what commands did to others is in no log.
+/// Only files that tools edited can be restored; most changes made by shell commands are not logged.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RestoreArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
     session: String,
 
-    /// Only these files: a path, the end of one, or a folder
+    /// Only these files: a path, the end of a path, or a folder
     #[arg(value_name = "FILE")]
     files: Vec<String>,
 
-    /// The turn at whose beginning the files are wanted, such as `3`, or `-1` for the last; `m42` is the turn of
-    /// line 42, `end` is after everything
+    /// Restore to the start of this turn, such as `3`, or `-1` for the last; `m42` is the turn of line 42,
+    /// `end` is the end of the session
     #[arg(long, value_name = "TURN", allow_hyphen_values = true)]
     at: Option<Place>,
 
-    /// Show the changes line by line, from the files as they are now to what they were
+    /// Show the difference between the current and the restored files
     #[arg(long, requires = "at")]
     diff: bool,
 
-    /// Write the files below this folder, which is made if it is not there
+    /// Write the files below this folder, which is created if needed
     #[arg(long, value_name = "DIR", requires = "at")]
     to: Option<PathBuf>,
 
-    /// Write the files: below --to, or to where the session had them, which `threadline op undo` takes back
+    /// Write the files, below --to or to their original paths; `threadline op undo` reverts it
     #[arg(long, requires = "at")]
     apply: bool,
 
-    /// Write files outside of the session's project too
+    /// Also write files outside of the session's project
     ///
-    /// The project is the directory that the session worked in, if you are in it or the log is in Claude Code's
-    /// folder for it; with --to, that folder. The plan lists files outside of it separately.
+    /// The project is the working directory of the session, provided that you are in it or the log is in
+    /// Claude Code's folder for it; with --to, that folder. The plan lists files outside of it separately.
     #[arg(long, requires = "at")]
     outside: bool,
 
-    /// List the files and write nothing, which is what happens without --apply
+    /// List the files and write nothing (the default)
     #[arg(long = "dry-run", conflicts_with = "apply")]
     _dry_run: bool,
 }

@@ -13,47 +13,47 @@ use crate::error::{CommandError, Outcome};
 
 use self::report::Report;
 
-/// Find text in all sessions and their sub-agents
+/// Search all sessions and their sub-agents
 ///
-/// Reads the logs as they are: there is no index to build or to wait for. What is searched is what a person
-/// sees: prompts, replies, thinking, the input of tools, what tools returned, what commands printed, titles
-/// and summaries. Copies of lines in forked sessions are told once, with the session they come from.
+/// Scans the logs without an index. Searches the visible text: prompts, replies, thinking, tool input and
+/// output, command output, titles and summaries. Text that a fork copied is listed once, with its original
+/// session.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = HELP)]
 pub(crate) struct SearchArgs {
-    /// What to find: words, "phrases", /patterns/, fields such as tool:Bash, and -not
+    /// Query: words, "phrases", /patterns/, fields such as tool:Bash, and -exclusions
     ///
-    /// Put quotes around it for the shell. An excluded word by itself goes behind `--`.
+    /// Quote the query for the shell. A query that starts with an exclusion must follow `--`.
     #[arg(value_name = "QUERY")]
     query: Vec<String>,
 
-    /// Pick from what is found while you type
+    /// Search as you type, with a preview
     ///
-    /// Enter shows the session at the find; Ctrl-Y copies the command that resumes it.
+    /// Enter shows the session at the match; Ctrl-Y copies the command that resumes it.
     #[arg(long, short, conflicts_with_all = ["list", "count", "lines", "json"])]
     interactive: bool,
 
-    /// Only the ids of the sessions
+    /// Print only session ids
     #[arg(long, short = 'l', conflicts_with = "count")]
     list: bool,
 
-    /// Only how much was found in each session
+    /// Print only the number of matches per session
     #[arg(long, short)]
     count: bool,
 
-    /// One line a find, for fzf and its like: what `show` opens, when, what, and the text, set apart by tabs
+    /// Print one line per match, for fzf: argument for `show`, time, kind and text, separated by tabs
     #[arg(long, conflicts_with_all = ["list", "count", "json", "context"])]
     lines: bool,
 
-    /// Lines of text to show around what was found
+    /// Lines of context around each match
     #[arg(long, short = 'C', value_name = "N", default_value_t = 0)]
     context: usize,
 
-    /// Stop after this much: finds, or sessions with --list and --count
+    /// Maximum number of matches, or of sessions with --list and --count
     #[arg(long, short = 'n', value_name = "N")]
     limit: Option<usize>,
 
-    /// Show at most this many finds of a session; 0 for all [default: 10, or all with --lines and --json]
+    /// Maximum number of matches per session; 0 for all [default: 10, or all with --lines and --json]
     #[arg(long, short, value_name = "N")]
     max_count: Option<usize>,
 
@@ -61,43 +61,43 @@ pub(crate) struct SearchArgs {
     #[arg(long, short, value_name = "TEXT")]
     project: Option<String>,
 
-    /// Which session comes first
+    /// Order of sessions
     #[arg(long, value_name = "ORDER", default_value = "time")]
     sort: Sort,
 }
 
-const HELP: &str = r#"Query:
-  slow loom          Both words, in one block of a message. A word matches anywhere, also within
-                     longer words; accents do not count, and case only if the word has a capital
-  "slow loom"        Whole words one behind the other, whatever white space is between them;
-                     _ . / - part words too; \" is a quote
-  /slow(er)?/        A regular expression; ^ and $ are the ends of lines; /…/i whatever the case
+const HELP: &str = r#"Query syntax:
+  slow loom          Both words in one block of a message. A word also matches inside longer words.
+                     Accents are ignored, and case unless the word has a capital
+  "slow loom"        Consecutive whole words with any white space between them; _ . / - separate
+                     words too; \" is a quote
+  /slow(er)?/        A regular expression; ^ and $ match at line ends; /…/i ignores case
   -loom  -"a b"      Must not occur in the block
   kind:prompt        prompt, reply, thinking, tool, result, output, task, summary, title, notice
-  role:assistant     user (which tool results are too), assistant, system
-  tool:Bash          Calls of the tool and their results; tool:mcp__* for many
-  path:src/main.rs   Calls about a file, and their results
+  role:assistant     user (includes tool results), assistant, system
+  tool:Bash          Calls of the tool and their results; tool:mcp__* for several
+  path:src/main.rs   Calls that concern a file, and their results
   command:"git push" Calls that run a command, and their results
-  error:true         What failed; error:timeout what failed with this text
-  branch: model:     The branch of the line, the model of the reply
-  project: session:  The directory of the session, the beginning of its id
+  error:true         Failures; error:timeout for failures with this text
+  branch: model:     Git branch of the line, model of the reply
+  project: session:  Directory of the session, prefix of its id
   since: until:      2026-03-01, 2026-03, 7d, 12h, today, yesterday
-  Of a field that is given several times, one must hold; all else must hold together.
+  A repeated field matches if any of its values does; everything else must match together.
 
-In a shell, put quotes around the whole: threadline search '"slow loom" tool:Bash -test'
-or `--` before it all: threadline search --json -- slow -test
-threadline show ID#m42 opens what was found at m42. With fzf:
+In a shell, quote the query: threadline search '"slow loom" tool:Bash -test'
+or put `--` before it: threadline search --json -- slow -test
+`threadline show ID#m42` opens the match at m42. With fzf:
 threadline search --lines --color always loom |
   fzf --ansi -d '\t' --with-nth 2.. --preview 'threadline show {1}' --bind 'enter:become(threadline show {1})'
 
-Exit codes: 0 found, 1 nothing found, 2 could not (or not all could be read)."#;
+Exit codes: 0 matches found, 1 no matches, 2 error (or some logs could not be read)."#;
 
-/// Which session comes first.
+/// The order of sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Sort {
-    /// The last modified
+    /// Most recently modified first
     Time,
-    /// One where a prompt was found, then a reply, then the rest; then the one with the most
+    /// Matches in prompts first, then in replies, then others; then by number of matches
     Rank,
 }
 

@@ -10,20 +10,20 @@ use crate::error::{CommandError, Outcome};
 
 /// Show sessions in the browser, live
 ///
-/// Prints the address, which holds a token: whoever knows it can read your sessions, for as long as the server
-/// runs. The browser is opened with a code instead, which works once. Only this machine is answered, unless --host
-/// and --allow-remote say otherwise. Nothing can be changed through it. Ctrl-C ends it.
+/// Prints an address with a token that gives read access to your sessions while the server runs. The
+/// browser is opened with a one-time code instead. The server is read-only and accepts connections from
+/// this machine only, unless --host and --allow-remote are given. Ctrl-C stops it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
-    /// Port to listen at [default: any that is free]
+    /// Port to listen on [default: any free port]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     port: u16,
 
-    /// Address to listen at
+    /// Address to listen on
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     host: IpAddr,
 
-    /// Let other machines ask; what they ask and get is not encrypted
+    /// Accept connections from other machines, without encryption
     #[arg(long)]
     allow_remote: bool,
 
@@ -68,9 +68,9 @@ pub(crate) fn run(cx: &Context, args: &ServeArgs) -> Result<Outcome, CommandErro
 
 /// Starts this process anew with a setting for the system's allocator, unless it has one.
 ///
-/// glibc learns from large blocks that are freed to keep such blocks from then on, and a server that opens and lets go of
-/// large sessions grows to several times what it holds. It reads the setting only at the start. Where this does not work,
-/// the server takes more memory and is otherwise the same.
+/// glibc learns from large blocks that are freed to keep such blocks from then on, and a server that opens
+/// and lets go of large sessions grows to several times what it holds. It reads the setting only at the
+/// start. Where this does not work, the server takes more memory and is otherwise the same.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) fn give_memory_back() {
     use std::os::unix::process::CommandExt;

@@ -19,19 +19,19 @@ use crate::ui::Answer;
 
 /// Show a session as a conversation
 ///
-/// Follows the active branch, across compactions, with sub-agents inside the calls that started them;
-/// what was rewound comes last. `SESSION#m42` shows the turn that holds line 42. On a terminal Markdown is
-/// set and code is coloured; into a pipe, text goes as it was written.
+/// Shows the active branch across compactions, with sub-agents below the calls that started them, and
+/// abandoned branches last. `SESSION#m42` shows the turn that contains line 42. Markdown and code are
+/// formatted on a terminal, and unchanged in a pipe.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowArgs {
-    /// Session id, unique prefix, title, `last`, or path to a log; `#m42` names a line in it
+    /// Session id, unique prefix, title, `last`, or path to a log; append `#m42` for line 42
     session: String,
 
     /// Turns to show, such as `3`, `3..7`, `3..` or `-1` for the last
     #[arg(long, short, value_name = "RANGE", allow_hyphen_values = true)]
     turns: Option<TurnRange>,
 
-    /// How much to show
+    /// Level of detail
     #[arg(long, short, value_name = "LEVEL", default_value = "tools")]
     level: LevelChoice,
 
@@ -39,23 +39,23 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "NAME")]
     tool: Vec<String>,
 
-    /// Only what one side said
+    /// Only messages of this role
     #[arg(long, value_name = "ROLE", value_parser = ["user", "assistant"])]
     role: Option<String>,
 
-    /// Only what went wrong
+    /// Only errors
     #[arg(long)]
     errors: bool,
 
-    /// Show a line a turn
+    /// Show one line per turn
     #[arg(long, conflicts_with_all = ["patch", "follow"])]
     outline: bool,
 
-    /// Show what became of the files, as a patch that `git apply` takes
+    /// Show the net changes to files, as a patch for `git apply`
     #[arg(long, conflicts_with = "follow")]
     patch: bool,
 
-    /// Go on showing what is written, until interrupted; `--turns -1` begins with the last turn
+    /// Keep showing new lines until interrupted; `--turns -1` starts with the last turn
     #[arg(long, short)]
     follow: bool,
 }
@@ -63,15 +63,15 @@ pub(crate) struct ShowArgs {
 /// How much of a session to show.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(crate) enum LevelChoice {
-    /// What was typed
+    /// Prompts only
     Prompts,
-    /// And what was answered
+    /// Also replies
     Chat,
-    /// And the tools, in a line each
+    /// Also tool calls, one line each
     Tools,
-    /// And everything else, whole
+    /// Also thinking, diffs, output and hooks, in full
     Full,
-    /// The lines of the log themselves
+    /// The JSON lines of the log
     Raw,
 }
 
@@ -244,7 +244,8 @@ fn style(args: &ShowArgs) -> Style {
     Style { level: args.level.into(), zone: crate::env::zone() }
 }
 
-/// The lines of the log as they are: all, or those that what was chosen stands on, and the results of its calls.
+/// The lines of the log as they are: all, or those that what was chosen stands on, and the results of its
+/// calls.
 fn raw(family: &Family, chosen: Option<&Transcript>) -> TermText {
     let entries = family.main.entries();
     let lines: Option<HashSet<u64>> = chosen.map(|chosen| {

@@ -16,58 +16,59 @@ use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 use crate::load;
 
-/// Count tokens and money
+/// Count tokens and cost
 ///
-/// One row a model call, each counted once: lines of one reply, copies in forked or resumed sessions and in
-/// sub-agents' logs are recognised by their ids. Prices come from a dated book; what has no price is said, and
-/// left out of the cost. `--explain` shows every record that was counted or not, and why.
+/// Each model call counts once: the lines of a reply, and copies in forks, resumed sessions and logs of
+/// sub-agents, are recognised by id. Prices depend on the date of the call. Models without a price are
+/// named and not included in the cost. --explain shows every record, counted or not, with the reason.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct UsageArgs {
     #[command(subcommand)]
     command: Option<UsageCommand>,
 
-    /// Only these: session id, unique prefix, title, `last`, path to a log, or a folder with logs (can be repeated)
+    /// Session id, unique prefix, title, `last`, path to a log, or a folder with logs (can be repeated)
+    /// [default: all]
     #[arg(value_name = "SESSION|FILE|DIR")]
     sessions: Vec<String>,
 
-    /// What to add up by
-    #[arg(long, value_name = "WHAT", default_value = "day")]
+    /// Grouping
+    #[arg(long, value_name = "GROUP", default_value = "day")]
     by: Grouping,
 
-    /// Only the group of this name: a day, a session, a model … as --by has it (can be repeated)
+    /// Only the group with this name, such as a day, session or model (can be repeated)
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
 
-    /// Only calls from this day on: a date, `today`, `yesterday`, or so long ago, such as `7d`, `2w`, `12h`
+    /// Only calls since: a date, `today`, `yesterday`, or a duration such as `7d`, `2w`, `12h`
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
 
-    /// Only calls up to this day, the day itself included
+    /// Only calls until this day, inclusive
     #[arg(long, value_name = "WHEN")]
     until: Option<String>,
 
     #[command(flatten)]
     pricing: Pricing,
 
-    /// Answer in comma-separated values
+    /// Print comma-separated values
     #[arg(long, conflicts_with = "json")]
     csv: bool,
 
-    /// Show the five-hour windows of a subscription
+    /// Group by five-hour windows of a subscription
     ///
-    /// Windows whose end Claude Code has named are exact. All others are estimates: they begin with the full
-    /// hour, in UTC, of the first call.
+    /// Windows whose end Claude Code logged are exact. The others are estimates that start at the full hour
+    /// (UTC) of the first call.
     #[arg(long, conflicts_with_all = ["by", "only", "csv"])]
     blocks: bool,
 
-    /// Show each record that was counted, and each that was not, with the reason
+    /// Show every record, counted or not, with the reason
     ///
-    /// With --by and --only, those behind one total: `--by model --only claude-opus-5 --explain`.
+    /// With --by and --only, the records of one total: `--by model --only claude-opus-5 --explain`.
     #[arg(long, conflicts_with_all = ["csv", "blocks"])]
     explain: bool,
 
-    /// Show our figures beside Claude Code's own, for sessions that have them
+    /// Compare with the cost that Claude Code logged, for sessions that have it
     #[arg(long, conflicts_with_all = ["by", "only", "csv", "blocks", "explain"])]
     reconcile: bool,
 }
@@ -80,15 +81,15 @@ enum UsageCommand {
 /// Where prices and days come from.
 #[derive(Debug, clap::Args)]
 struct Pricing {
-    /// Prices to lay over the built-in ones
+    /// File with prices that override the built-in ones
     ///
-    /// By default $XDG_CONFIG_HOME/threadline/prices.json, if it is there. It has the form of the built-in book:
-    /// {"prices": [{"model": …, "input": …, "output": …, "write_5m": …, "write_1h": …, "read": …}]}, in dollars per
-    /// million tokens; `from` names the first day of a price.
+    /// By default $XDG_CONFIG_HOME/threadline/prices.json, if it exists. Format: {"prices": [{"model": …,
+    /// "input": …, "output": …, "write_5m": …, "write_1h": …, "read": …}]}, in dollars per million tokens;
+    /// `from` is the first day of a price.
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
 
-    /// Time zone that days begin in, such as `Europe/Berlin` or `UTC`; by default the system's
+    /// Time zone for days, such as `Europe/Berlin` or `UTC` [default: the system's]
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
 }
@@ -112,21 +113,21 @@ impl Pricing {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Grouping {
-    /// The day of the call
+    /// By day
     Day,
-    /// The week, from Monday on
+    /// By week, starting on Monday
     Week,
-    /// The month
+    /// By month
     Month,
-    /// The session, with its sub-agents
+    /// By session, including sub-agents
     Session,
-    /// The directory that the session began in
+    /// By initial working directory
     Project,
-    /// The model
+    /// By model
     Model,
-    /// The tools that the reply called, in equal shares; `(none)` for text alone
+    /// By tool, split equally between the tools of a reply; `(none)` for replies without tools
     Tool,
-    /// The branch of the project
+    /// By project and git branch
     Branch,
 }
 

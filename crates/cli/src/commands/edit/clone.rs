@@ -5,21 +5,21 @@ use super::side;
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
-/// Copy a session, or its beginning, into a new one
+/// Copy a session, or its first turns, to a new session
 ///
-/// The new session has an id of its own, and so has every line in it; sub-agents, kept tool output and file history
-/// come with it; where it is cut, those that belong to what is kept. It holds the active conversation; branches that it left stay behind.
-/// Sub-agents that stand inside the log (1.0.x) get logs of their own.
+/// The new session and all its lines get new ids. Sub-agents, stored tool output and file history are
+/// copied too; with --to, only those of the copied turns. Abandoned branches are not copied. Sub-agents
+/// inside the log (1.0.x) are moved to their own logs.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CloneArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
     session: String,
 
-    /// End with this turn, by its number, or with the line that has this uuid
+    /// Last turn to copy: its number, or the uuid of a line
     #[arg(long, value_name = "TURN|UUID")]
     to: Option<String>,
 
-    /// The title of the new session; by default that of the old one with “(fork)” behind it
+    /// Title of the new session [default: the old title with “(fork)” appended]
     #[arg(long)]
     title: Option<String>,
 

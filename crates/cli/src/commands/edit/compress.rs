@@ -7,38 +7,40 @@ use super::job::{Job, TargetArgs, WriteArgs};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
-/// Tell the older part of a session in short
+/// Summarise older turns behind a native compact boundary
 ///
-/// Prompts stay word for word, replies are cut to their main sentences, and tool calls become a line each: what ran,
-/// on what, and what came of it. This summary stands behind a boundary, so that Claude Code takes the session for one
-/// that it has compacted itself; the end of the conversation stays as it is. A new session holds the summary and the
-/// end; with --in-place the lines that are told stay in the log, above the boundary, and are not sent any more.
+/// The summary keeps prompts word for word, the main sentences of replies, and one line per tool call. It
+/// follows a compact boundary as Claude Code writes it, and recent turns stay unchanged. The new session
+/// contains the summary and the recent turns. With --in-place, the summarised lines stay in the log before
+/// the boundary and are no longer sent.
 ///
-/// No model is asked: the same session always gives the same summary. --print shows it, and --summary takes another.
+/// The summary is made without a model: the same session always gives the same summary. --print prints it,
+/// --summary uses another one.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompressArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
     session: String,
 
-    /// How much to tell of which part, the oldest first, as LEVEL:PERCENT: `bare:30,short:60,long:90` tells the first
-    /// 30 % in a sentence or two a turn, up to 60 % in short, up to 90 % at length, and keeps the rest. By default
-    /// `short:50,long:80`
+    /// Detail of the summary by age, oldest first, as LEVEL:PERCENT [default: short:50,long:80]
+    ///
+    /// `bare:30,short:60,long:90` summarises the first 30 % of the conversation in one or two sentences per
+    /// turn, the part up to 60 % briefly, the part up to 90 % in detail, and keeps the rest.
     #[arg(long, value_name = "BANDS", conflicts_with = "budget")]
     bands: Option<Bands>,
 
-    /// Tell and keep as much as fits into so many tokens
+    /// Choose the detail so that the result has at most this many tokens
     #[arg(long, value_name = "TOKENS")]
     budget: Option<u64>,
 
-    /// Take the summary from this file, such as one that a model wrote; `-` is standard input
+    /// Use the summary in this file, for example one written by a model; `-` is standard input
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
 
-    /// Print the summary, and nothing else
+    /// Print only the summary
     #[arg(long, conflicts_with_all = ["apply", "summary", "diff"])]
     print: bool,
 
-    /// The title of the new session; by default that of the old one with “(fork)” behind it
+    /// Title of the new session [default: the old title with “(fork)” appended]
     #[arg(long, conflicts_with = "in_place")]
     title: Option<String>,
 

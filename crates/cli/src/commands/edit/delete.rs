@@ -11,24 +11,24 @@ use super::side::files_below;
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
-/// Delete a session with everything beside it
+/// Delete a session and its side files
 ///
-/// Its log, its sub-agents, the tool output and the backups of files that it kept go to a trash, from which
-/// `threadline op undo` brings them back; `threadline op forget` empties it.
+/// The log, sub-agents, stored tool output and file backups are moved to the receipt of the operation.
+/// `threadline op undo` restores them; `threadline op forget` deletes them permanently.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DeleteArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
     session: String,
 
-    /// Delete it; without this only what would go is shown
+    /// Delete the session; without this, only the plan is shown
     #[arg(long)]
     apply: bool,
 
-    /// Show the plan and write nothing, which is what happens without --apply
+    /// Show the plan and write nothing (the default)
     #[arg(long = "dry-run", conflicts_with = "apply")]
     _dry_run: bool,
 
-    /// Delete a session that is in use too
+    /// Delete the session even if it is in use
     #[arg(long)]
     force: bool,
 }

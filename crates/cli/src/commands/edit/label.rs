@@ -4,28 +4,28 @@ use super::job::{Job, WriteArgs};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
-/// Give a session a title
+/// Set the title of a session
 ///
-/// Adds a line to the session itself; of several titles the last one counts. For a new session with a title, see
-/// `edit clone --title`.
+/// Appends a line to the log; the last title counts. To copy a session under a new title, see `edit clone
+/// --title`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TitleArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
     session: String,
-    /// The title
+    /// New title
     title: String,
     #[command(flatten)]
     write: WriteArgs,
 }
 
-/// Give a session a tag
+/// Set the tag of a session
 ///
-/// Adds a line to the session itself; of several tags the last one counts.
+/// Appends a line to the log; the last tag counts.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TagArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
     session: String,
-    /// The tag
+    /// New tag
     tag: String,
     #[command(flatten)]
     write: WriteArgs,

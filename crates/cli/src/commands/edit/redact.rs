@@ -15,34 +15,36 @@ use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 use crate::load;
 
-/// Put names in the place of secrets
+/// Replace secrets with placeholders
 ///
-/// Looks at everything that the session holds: messages, tool calls and their results, in the log and in every copy, sub-agents,
-/// kept output, file history. The same secret has the same name everywhere. A thought with a secret goes whole, for it
-/// cannot be changed. With --in-place the prompts that the home keeps of all sessions are cleaned too. The receipt keeps what was there until `threadline op forget`.
+/// Searches the whole session: messages, tool calls and results, sub-agents, stored output and file
+/// history. The same secret gets the same placeholder everywhere. Thinking that contains a secret is
+/// removed, because signed blocks cannot be changed. With --in-place, the prompt history of the home is
+/// redacted too. The receipt keeps the original files until `threadline op forget`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RedactArgs {
-    /// Session id, unique prefix, title, `last`, or path to a log (with --check it can be repeated; without one, all sessions)
+    /// Session id, unique prefix, title, `last`, or path to a log (with --check: repeatable, default all
+    /// sessions)
     #[arg(value_name = "SESSION", required_unless_present = "check")]
     sessions: Vec<String>,
 
-    /// Only look: tell where secrets are, and exit with 1 if there are any
+    /// Only list secrets, with exit code 1 if there are any
     #[arg(long, conflicts_with_all = ["apply", "in_place", "diff", "force"])]
     check: bool,
 
-    /// Addresses of mail too
+    /// Also redact e-mail addresses
     #[arg(long)]
     emails: bool,
 
-    /// The names of people in the paths of their homes too
+    /// Also redact user names in home directories
     #[arg(long)]
     paths: bool,
 
-    /// Rules of your own: a line a rule, a name and a pattern; its first group, if it has one, is the secret
+    /// File with additional rules, one per line: a name and a pattern; the secret is the first group, if any
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
 
-    /// What is no secret: a line each, the text itself or /a pattern/
+    /// Allow-list file, one entry per line: literal text or /pattern/
     #[arg(long, value_name = "FILE")]
     allow: Option<PathBuf>,
 

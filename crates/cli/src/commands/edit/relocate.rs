@@ -11,18 +11,19 @@ use crate::error::{CommandError, Outcome};
 
 /// Move a session to another working directory
 ///
-/// For a project that has moved: Claude Code finds a session only from the directory that it was made in. The log and
-/// everything beside it go to the new project's folder, and the lines name the new directory.
+/// For a project that was moved: Claude Code finds a session only in the directory in which it was created.
+/// The log and its side files are moved to the folder of the new project, and the paths in the lines are
+/// updated.
 #[derive(Debug, clap::Args)]
 pub(crate) struct MoveArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
     session: String,
 
-    /// Where the project is now
+    /// New directory of the project
     #[arg(long, value_name = "DIR")]
     cwd: PathBuf,
 
-    /// Where it was; by default the directory that the session began in
+    /// Old directory of the project [default: the first working directory of the session]
     #[arg(long, value_name = "DIR")]
     from: Option<String>,
 

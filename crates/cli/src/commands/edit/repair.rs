@@ -9,11 +9,13 @@ use super::job::{Job, TargetArgs, WriteArgs};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
-/// Mend what `check` finds
+/// Repair problems found by `check`
 ///
-/// Torn lines are set aside, glued ones set apart; lines without an id, a time or a parent get one; calls without results, results without
-/// calls, empty messages, broken thinking and errors at the end go; the conversation becomes one straight chain, and so do the logs of sub-agents. Each repair is named, with its lines. What only you
-/// can decide stays, and is told: secrets (`edit redact`), conversations that two processes wrote at the same time (a repaired copy has the active one).
+/// Removes torn lines, splits lines with several objects, adds missing ids, timestamps and parents, removes
+/// calls without results, results without calls, empty messages, broken thinking and trailing errors, and
+/// links the conversation and the logs of sub-agents into one chain. Each repair is listed with its lines.
+/// Problems that need a decision are listed but not repaired: secrets (see `edit redact`), and
+/// conversations written by two processes at once (a repaired copy contains the active one).
 #[derive(Debug, clap::Args)]
 pub(crate) struct RepairArgs {
     /// Session id, unique prefix, title, `last`, or path to a log

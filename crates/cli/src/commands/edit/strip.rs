@@ -5,56 +5,56 @@ use super::job::{Job, TargetArgs, WriteArgs};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
-/// Take out of a session what makes it large
+/// Remove large content from a session
 ///
-/// Calls go with their results, thinking goes whole, and what is left is a conversation that Claude Code resumes.
-/// Without an option this is `--preset standard`.
+/// Calls are removed together with their results, and thinking in whole blocks, so that Claude Code can
+/// resume the result. Without options: `--preset standard`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct StripArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
     session: String,
 
-    /// Tool calls and their results: all, or those of the tools named (`--tools=Bash,Read`)
+    /// Remove tool calls and their results: all, or only those of some tools (`--tools=Bash,Read`)
     #[arg(long, value_name = "NAMES", num_args = 0..=1, require_equals = true, value_delimiter = ',', action = ArgAction::Append)]
     tools: Option<Vec<String>>,
 
-    /// Only tool calls in turns before the last N
+    /// Only tool calls before the last N turns
     #[arg(long, value_name = "N")]
     older_than: Option<usize>,
 
-    /// Leave the tool calls of the last N turns that have any
+    /// Keep the tool calls of the last N turns that have any
     #[arg(long, value_name = "N")]
     keep_last: Option<usize>,
 
-    /// Shorten long tool input and output, with a note where the whole text is, instead of taking calls out
+    /// Truncate long tool input and output instead of removing calls
     #[arg(long)]
     truncate: bool,
 
-    /// Everything that the model thought
+    /// Remove thinking
     #[arg(long)]
     thinking: bool,
 
-    /// Images and documents; a word stays for each
+    /// Remove images and documents, leaving placeholders
     #[arg(long)]
     images: bool,
 
-    /// What tools, hooks and agents reported while they ran
+    /// Remove progress of tools, hooks and agents
     #[arg(long)]
     progress: bool,
 
-    /// Context that Claude Code attached
+    /// Remove context attached by Claude Code
     #[arg(long)]
     attachments: bool,
 
-    /// Which backups hold the files as they were; rewinding files will not work
+    /// Remove file history; files cannot be rewound afterwards
     #[arg(long)]
     snapshots: bool,
 
-    /// How much to take out; further options add to it
+    /// Set of content to remove; other options add to it
     ///
-    /// light: progress, and long tool output but in the last 20 turns with tools is shortened. standard: thinking and
-    /// images too, and output but in the last 10. heavy: attachments too, and calls but in the last 5 are gone.
-    /// extreme: nothing is left but what was said.
+    /// light: progress; truncates long tool output except in the last 20 turns with tools. standard: also
+    /// thinking and images; truncates except in the last 10. heavy: also attachments; removes calls except
+    /// in the last 5. extreme: everything except prompts and text replies.
     #[arg(long, value_name = "PRESET")]
     preset: Option<PresetArg>,
 

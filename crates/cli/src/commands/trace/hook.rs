@@ -9,11 +9,11 @@ use threadline_trace::{Diary, Exporter, HookInput, HookRun, Sender, States, run_
 use super::setup::{ShapeArgs, TargetArgs, Variables, Wardrobe, state_root};
 use crate::error::{CommandError, Outcome};
 
-/// Send what is new, as a hook of Claude Code
+/// Send new turns; runs as a hook of Claude Code
 ///
-/// Reads the hook's JSON on standard input. Claude Code is never disturbed: nothing is written to standard
-/// output, and the exit code is 0 whatever happens. What happened stands in a log file, which
-/// `threadline trace status` names, and what could not be delivered is delivered by a later run.
+/// Reads the hook's JSON from standard input. Writes nothing to standard output, and always exits with 0,
+/// so that Claude Code is never interrupted. Results are written to a log file, which `threadline trace
+/// status` names. Spans that could not be delivered are sent by a later run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct HookArgs {
     /// Give up after this many seconds

@@ -12,58 +12,58 @@ use super::setup::{ContentName, PresetName, ProtocolName, Variables, key_file};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
-/// Put the hook into Claude Code's settings
+/// Add the hook to Claude Code's settings
 ///
-/// Shows the change; `--apply` makes it. Only our lines are added, whatever else is there stays as it is. Keys
-/// are never written there: they stand in the environment, or in a file that only you may read.
+/// Shows the change; --apply writes it. Everything else in the file stays unchanged. Keys are never written
+/// to settings: they are read from the environment, or from a private file.
 #[derive(Debug, clap::Args)]
 pub(crate) struct InstallArgs {
-    /// Whose settings
-    #[arg(long, value_name = "WHOSE", default_value = "user")]
+    /// Settings file to change
+    #[arg(long, value_name = "SCOPE", default_value = "user")]
     scope: Scope,
 
-    /// Write it
+    /// Write the change
     #[arg(long)]
     apply: bool,
 
-    /// The kind of receiver; by default what the environment tells of when the hook runs
+    /// Kind of receiver [default: from the environment when the hook runs]
     #[arg(long, value_name = "KIND")]
     preset: Option<PresetName>,
 
-    /// Its address
+    /// URL of the receiver
     #[arg(long, value_name = "URL")]
     endpoint: Option<String>,
 
-    /// How requests are written
+    /// Encoding of requests
     #[arg(long, value_name = "PROTOCOL")]
     protocol: Option<ProtocolName>,
 
-    /// How much of what was said is sent
-    #[arg(long, value_name = "HOW MUCH")]
+    /// Amount of content to send
+    #[arg(long, value_name = "AMOUNT")]
     content: Option<ContentName>,
 }
 
-/// Take the hook out of Claude Code's settings
+/// Remove the hook from Claude Code's settings
 ///
-/// Shows the change; `--apply` makes it. What is left is what was there before, to the byte.
+/// Shows the change; --apply writes it. The rest of the file stays byte-identical.
 #[derive(Debug, clap::Args)]
 pub(crate) struct UninstallArgs {
-    /// Whose settings
-    #[arg(long, value_name = "WHOSE", default_value = "user")]
+    /// Settings file to change
+    #[arg(long, value_name = "SCOPE", default_value = "user")]
     scope: Scope,
 
-    /// Write it
+    /// Write the change
     #[arg(long)]
     apply: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Scope {
-    /// Yours, for all projects: settings.json in Claude Code's folder
+    /// Your settings for all projects: settings.json in Claude Code's folder
     User,
-    /// The project's, for everybody: .claude/settings.json
+    /// Shared settings of the project: .claude/settings.json
     Project,
-    /// Yours, for this project: .claude/settings.local.json
+    /// Your settings for this project: .claude/settings.local.json
     Local,
 }
 

@@ -17,13 +17,13 @@ use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 use crate::load;
 
-/// Send sessions that were had before
+/// Send past sessions
 ///
-/// What was sent is remembered, so that a push that was cut short goes on where it stopped. Ids follow from
-/// the logs: what is sent twice is the same thing twice.
+/// Progress is saved, so an interrupted push continues where it stopped. Ids are derived from the logs, so
+/// sending a turn again creates no duplicates.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PushArgs {
-    /// Sessions: ids, beginnings of ids, titles, paths, or `last`
+    /// Session id, unique prefix, title, `last`, or path to a log (can be repeated)
     #[arg(value_name = "SESSION", required_unless_present = "all")]
     sessions: Vec<String>,
 
@@ -31,19 +31,19 @@ pub(crate) struct PushArgs {
     #[arg(long, conflicts_with = "sessions")]
     all: bool,
 
-    /// Only sessions that were written to since then: 2026-11-01, today, yesterday, 7d, 2w, 12h
+    /// Only sessions modified since: 2026-11-01, today, yesterday, 7d, 2w, 12h
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
 
-    /// Send everything again, whatever was sent before
+    /// Send turns that were already sent
     #[arg(long)]
     again: bool,
 
-    /// Also turns that seem not to be finished
+    /// Include unfinished turns
     #[arg(long)]
     unfinished: bool,
 
-    /// Show what would be sent, as a tree, and send nothing
+    /// Show the spans as a tree and send nothing
     #[arg(long)]
     dry_run: bool,
 

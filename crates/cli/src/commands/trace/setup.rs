@@ -13,15 +13,15 @@ use crate::error::CommandError;
 /// Where traces go.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct TargetArgs {
-    /// The kind of receiver; by default what the environment tells of
+    /// Kind of receiver [default: from the environment]
     #[arg(long, value_name = "KIND")]
     pub(crate) preset: Option<PresetName>,
 
-    /// Its address, such as http://127.0.0.1:4318
+    /// URL of the receiver, such as http://127.0.0.1:4318
     #[arg(long, value_name = "URL")]
     pub(crate) endpoint: Option<String>,
 
-    /// How requests are written
+    /// Encoding of requests
     #[arg(long, value_name = "PROTOCOL")]
     pub(crate) protocol: Option<ProtocolName>,
 }
@@ -29,31 +29,31 @@ pub(crate) struct TargetArgs {
 /// What of a session is sent.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ShapeArgs {
-    /// How much of what was said is sent
-    #[arg(long, value_name = "HOW MUCH", default_value = "truncated")]
+    /// Amount of content to send
+    #[arg(long, value_name = "AMOUNT", default_value = "truncated")]
     pub(crate) content: ContentName,
 
-    /// Cut values that are longer than this many bytes
+    /// Truncate values longer than this many bytes
     #[arg(long, value_name = "BYTES")]
     pub(crate) limit: Option<usize>,
 
-    /// Do not look for secrets
+    /// Do not redact secrets
     #[arg(long)]
     pub(crate) no_redact: bool,
 
-    /// Who uses Claude Code [env: LANGFUSE_USER_ID]
+    /// User id on every trace [env: LANGFUSE_USER_ID]
     #[arg(long, value_name = "ID")]
     pub(crate) user: Option<String>,
 
-    /// A label for every trace (can be repeated)
+    /// Tag on every trace (can be repeated)
     #[arg(long, value_name = "TAG")]
     pub(crate) tag: Vec<String>,
 
-    /// The environment that traces are of [env: LANGFUSE_TRACING_ENVIRONMENT]
+    /// Environment on every trace [env: LANGFUSE_TRACING_ENVIRONMENT]
     #[arg(long, value_name = "NAME")]
     pub(crate) environment: Option<String>,
 
-    /// The release that traces are of [env: LANGFUSE_RELEASE]
+    /// Release on every trace [env: LANGFUSE_RELEASE]
     #[arg(long, value_name = "NAME")]
     pub(crate) release: Option<String>,
 }
@@ -62,7 +62,7 @@ pub(crate) struct ShapeArgs {
 pub(crate) enum PresetName {
     /// Langfuse: LANGFUSE_PUBLIC_KEY, LANGFUSE_SECRET_KEY, LANGFUSE_BASE_URL or LANGFUSE_REGION
     Langfuse,
-    /// Anything that takes OTLP over HTTP: OTEL_EXPORTER_OTLP_ENDPOINT and the like
+    /// Any OTLP receiver over HTTP: OTEL_EXPORTER_OTLP_ENDPOINT and related variables
     Otlp,
 }
 
@@ -76,13 +76,13 @@ pub(crate) enum ProtocolName {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ContentName {
-    /// Structure, times, models, tokens and names of tools alone
+    /// Structure, times, models, tokens and tool names
     None,
     /// Also directory, branch, version, descriptions
     Metadata,
-    /// Also what was said, each value cut at 16 kB
+    /// Also content, each value truncated at 16 kB
     Truncated,
-    /// Also what was said, whole up to 1 MB a value
+    /// Also content, up to 1 MB per value
     Full,
 }
 

@@ -12,10 +12,10 @@ use super::setup::state_root;
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
-/// Tell what was sent, what waits, and what failed and why
+/// Show sent, pending and failed spans
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatusArgs {
-    /// Also sessions of which everything was sent
+    /// Include completely sent sessions
     #[arg(long, short)]
     all: bool,
 }

@@ -13,11 +13,11 @@ use super::logs::Logs;
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
-/// Write one line for Claude Code's status line, from its JSON on stdin
+/// Print one line for Claude Code's status line, from its JSON on stdin
 ///
-/// Shows the model, what the session and the day cost by our count, and how full the context is. Reads
-/// the session and the logs that were written to today, nothing else. In Claude Code's settings.json:
-/// `"statusLine": {"type": "command", "command": "threadline usage statusline"}`.
+/// Shows the model, the cost of the session and of today, and the use of the context window. Reads only the
+/// session and the logs modified today. In Claude Code's settings.json: `"statusLine": {"type": "command",
+/// "command": "threadline usage statusline"}`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatuslineArgs {
     #[command(flatten)]
