@@ -1,18 +1,18 @@
-//! Lines with their long texts cut, for those who need to know what stands where and not every word.
+//! Truncates the long strings of a line, for callers that need the structure but not all the text.
 
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 use memchr::{memchr, memchr2};
 
-/// How a line looks with its long strings cut.
+/// Appends `line` to `out` with its long strings truncated.
 ///
-/// A string that is longer than `keep` bytes ends after about as many, with `…`, its length, and as many line breaks
-/// as were cut. So a line keeps its members, its short values, the beginnings of its long ones, and how many lines
-/// those have; and two strings that are the same stay so. What is odd about a line (bytes that are no text, escapes
-/// that are none) is not cut: an abridged line is sound if and only if the line is.
+/// A string longer than `keep` bytes is cut after about that many, and the rest is replaced by `…`, the
+/// length of the string, and as many line breaks as were cut. The line keeps its members, its short values,
+/// the beginnings of its long values and their line counts; equal strings stay equal.
 ///
-/// A line that needs no cut is appended as it stands.
+/// Strings with invalid escapes, control characters or invalid UTF-8 are not cut, so the abridged line is
+/// valid JSON if and only if the line is. A line without long strings is appended unchanged.
 pub fn abridge(line: &[u8], keep: usize, out: &mut Vec<u8>) {
     let mut done = 0;
     let mut at = 0;
@@ -22,7 +22,7 @@ pub fn abridge(line: &[u8], keep: usize, out: &mut Vec<u8>) {
         if let Some(cut) = text.cut {
             out.extend_from_slice(&line[done..cut]);
             let length = (text.end - start).to_string();
-            // The last line has an end where it had one.
+            // If the string ended with a line break, the replacement does too.
             let (before, after) = if text.ends_line { (&*length, "") } else { ("", &*length) };
             out.extend_from_slice("…".as_bytes());
             out.extend_from_slice(before.as_bytes());
@@ -39,20 +39,20 @@ pub fn abridge(line: &[u8], keep: usize, out: &mut Vec<u8>) {
 
 /// A string in a line.
 struct Text {
-    /// Where its closing quote stands.
+    /// The offset of the closing quote.
     end: usize,
-    /// Where it may be cut, if it is long and sound.
+    /// The offset to cut at, if the string is long and valid.
     cut: Option<usize>,
-    /// How many line breaks stand behind the cut.
+    /// The number of line breaks after the cut.
     breaks: usize,
-    /// Whether it ends with one.
+    /// Whether the string ends with a line break.
     ends_line: bool,
 }
 
 impl Text {
-    /// The string that begins at `start`; `None` if it does not end.
+    /// Scans the string whose text begins at `start`; returns `None` if it is not terminated.
     fn of(line: &[u8], start: usize, keep: usize) -> Option<Self> {
-        // What a machine put between tags is told by what stands in them.
+        // Text between tags is generated, and its content is needed to classify it.
         let limit = start + if line.get(start) == Some(&b'<') { keep.max(TAGGED) } else { keep };
         let (mut at, mut cut, mut breaks, mut sound) = (start, None, 0, true);
         let mut ends_line = false;
@@ -79,7 +79,7 @@ impl Text {
                     matches!(line[at..at + 2], [b'd' | b'D', b'8' | b'9' | b'a' | b'A' | b'b' | b'B']);
                 sound &= first || !is_second(&line[at..at + 2]);
                 at += 4;
-                // Halves of a pair stay together; half of one that stands alone is odd.
+                // Surrogate pairs are not split; an unpaired surrogate makes the string invalid.
                 if first {
                     let pair = line
                         .get(at..at + 6)
@@ -92,18 +92,18 @@ impl Text {
     }
 }
 
-/// Whether the digits of an escape make it the second half of a pair.
+/// Returns whether the hex digits of an escape are those of a low surrogate.
 fn is_second(digits: &[u8]) -> bool {
     matches!(digits, [b'd' | b'D', b'c'..=b'f' | b'C'..=b'F', ..])
 }
 
-/// So much is kept of a text that begins with a tag.
+/// The number of bytes to keep of a string that begins with a tag.
 const TAGGED: usize = 2 << 10;
 
-/// A cut must save more than what is put in its place.
+/// The minimum number of bytes to cut, so that the replacement is shorter.
 const SAVES: usize = 32;
 
-/// The start of the character at `at`, but not before `from`.
+/// Returns the start of the character at `at`, but no offset before `from`.
 fn char_start(line: &[u8], mut at: usize, from: usize) -> usize {
     while at > from && line[at] & 0xc0 == 0x80 {
         at -= 1;
@@ -111,11 +111,13 @@ fn char_start(line: &[u8], mut at: usize, from: usize) -> usize {
     at
 }
 
-/// Whether the rest of a string may go unsaid: it is text, without control characters, and holds none of the marks
-/// by which an editor's context is told from a prompt.
+/// Returns whether the rest of a string may be cut.
+///
+/// It must be valid UTF-8 without control characters, and must not contain the tags that distinguish an
+/// editor's context from a prompt.
 fn is_plain(rest: &[u8]) -> bool {
     static MARK: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("<ide_"));
-    // Without an early exit, so that the compiler makes vectors of it.
+    // Without an early exit the compiler can vectorize the loop.
     let controls = rest.iter().fold(false, |found, byte| found | (*byte < 0x20));
     !controls && simdutf8::basic::from_utf8(rest).is_ok() && MARK.find(rest).is_none()
 }
@@ -169,7 +171,7 @@ mod tests {
     }
 
     proptest! {
-        /// An abridged line is sound if the line is, and has the same members.
+        /// An abridged line is valid if and only if the line is, and has the same members.
         #[test]
         fn soundness_is_kept(
             text in r#"(\PC|\\n|\\"|\\\\|\\u00e9|\\ud83d\\ude00|\\ud83d|\\q|\t|"){0,120}"#,

@@ -1,20 +1,20 @@
-//! What a sub-agent was started for. Here, because both the disk and the log tell of it.
+//! The purpose of a sub-agent. Defined in this crate because both file names and log lines reveal it.
 
-/// What a sub-agent was started for.
+/// The purpose of a sub-agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AgentKind {
-    /// A task that the model gave away.
+    /// A task that the model delegated.
     Task,
     /// A step of a workflow.
     Workflow,
     /// Writing the summary of a compaction.
     Compaction,
-    /// A question asked beside the conversation.
+    /// A question that is not part of the conversation.
     SideQuestion,
 }
 
 impl AgentKind {
-    /// Its name in our JSON.
+    /// Returns the name used in our JSON output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Task => "task",
@@ -24,7 +24,7 @@ impl AgentKind {
         }
     }
 
-    /// What an agent's id tells, and whether its file lies in the folder of a workflow.
+    /// Derives the kind from the id of the agent and from whether its file is in the folder of a workflow.
     pub fn of(id: &str, in_workflow: bool) -> Self {
         if id.starts_with("acompact-") {
             Self::Compaction

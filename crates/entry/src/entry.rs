@@ -1,4 +1,4 @@
-//! One line of a log, exactly as it was written, and where it stands.
+//! One line of a log: its exact bytes, its position and its parsed form.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,11 +12,11 @@ use crate::lens::{Envelope, Lens, Message, Object, ToolUseResult};
 use crate::lines::Line;
 use crate::timestamp::{self, Millis};
 
-/// One line of a session log, exactly as it was written.
+/// One line of a session log, byte for byte.
 ///
-/// The bytes are the truth; every accessor is a lens that reads them on demand and returns `None`
-/// when the line has no such field, or has it in a shape we do not know. A line that is not JSON
-/// at all is still an `Entry`: it has bytes and a position, and no lens finds anything in it.
+/// Every accessor is a lens that reads the stored bytes on demand. It returns `None` when the line has no
+/// such field, or when the field has an unexpected type. A line that is not JSON is also an `Entry`: it has
+/// bytes and a position, and all its accessors return `None`.
 ///
 /// Two entries are equal when their bytes are equal.
 #[derive(Clone)]
@@ -29,13 +29,13 @@ pub struct Entry {
     at: Position,
 }
 
-/// The bytes, and the text that the lenses read.
+/// The bytes of a line, and the text that the lenses read.
 #[derive(Clone)]
 enum Raw {
     Text(Box<str>),
-    /// A stretch of lines, and where in it this one begins and ends.
+    /// A range of a text that several entries share: its start and end offset.
     Shared(Arc<String>, (u32, u32)),
-    /// Bytes that are no UTF-8, and the same with U+FFFD for what is none.
+    /// Bytes that are not valid UTF-8, and the same bytes decoded with U+FFFD for the invalid sequences.
     Bytes(Box<[u8]>, Box<str>),
 }
 
@@ -48,12 +48,12 @@ impl Raw {
     }
 }
 
-/// Where a line stands in its file.
+/// The position of a line in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
-    /// Counted from 1, as people do.
+    /// The line number, counted from 1.
     pub line_no: u64,
-    /// Counted from the start of the file.
+    /// The offset in bytes from the start of the file.
     pub byte_offset: u64,
 }
 
@@ -62,32 +62,32 @@ impl Position {
     pub const START: Self = Self { line_no: 1, byte_offset: 0 };
 }
 
-/// What follows the bytes of an entry in its file.
+/// The separator that follows the bytes of an entry in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// A newline.
     Newline,
-    /// Nothing: the file ends here, or another object is glued to this one.
+    /// Nothing: the file ends here, or another object follows on the same line.
     None,
 }
 
-/// Whether an entry has its line for itself.
+/// Whether an entry shares its line with other entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Glue {
-    /// It has.
+    /// The entry is the only one on its line.
     Alone,
-    /// Something is glued behind it.
+    /// The first of several entries on one line.
     First,
-    /// It is glued behind something.
+    /// A later entry of a line with several entries.
     Behind,
 }
 
-/// A line as long as this makes readers slow; ten times what real sessions hold.
+/// The length from which a line is reported as huge; ten times the longest line of real sessions.
 const HUGE_LINE: usize = 20 << 20;
 
-/// Turns a line into entries: one, or several where objects are glued together.
+/// Parses a line into entries: one, or several if the line contains concatenated objects.
 ///
-/// The entries' bytes and endings, one after the other, are the line's.
+/// The bytes and endings of the entries, concatenated, are exactly the line.
 pub fn parse_line(line: &Line<'_>, mut sink: impl FnMut(Entry, Vec<Finding>)) {
     let (entry, findings) = Entry::parse_at(line.bytes, line.ending, line.at);
     let pieces = if entry.kind == Kind::Bad { glued_pieces(line.bytes) } else { Vec::new() };
@@ -104,15 +104,17 @@ pub fn parse_line(line: &Line<'_>, mut sink: impl FnMut(Entry, Vec<Finding>)) {
             let message = format!("{count} things stand on one line; Claude Code reads only the first");
             findings.insert(0, Finding::new(Code::BrokenLine, at, message));
         } else {
-            // One finding says it for the whole line.
+            // One finding per line is enough.
             findings.retain(|finding| finding.code != Code::BrokenLine);
         }
         sink(entry, findings);
     }
 }
 
-/// Cuts `{…}{…}` into its objects; a rest that is none is a piece too. Nothing if it does not begin with an object,
-/// unless a whole record follows a torn line.
+/// Splits `{…}{…}` into its objects. Trailing bytes that are not an object form a last piece.
+///
+/// Returns an empty list if the line does not begin with an object, unless a complete record follows a torn
+/// line.
 fn glued_pieces(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     let mut pieces = Vec::new();
     let Ok(text) = std::str::from_utf8(bytes) else { return pieces };
@@ -137,8 +139,9 @@ fn glued_pieces(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     }
 }
 
-/// Where a record, such as a title, begins at the end of a torn line: a program that appends it may not have closed
-/// the line before.
+/// Returns the offset of a complete record, such as a title, at the end of a torn line.
+///
+/// A program that appends a record may not have terminated an incomplete last line first.
 fn record_at_end(text: &str) -> Option<usize> {
     const START: &str = "{\"type\":";
     let start = text.rfind(START).filter(|start| *start > 0)?;
@@ -153,12 +156,12 @@ fn record_at_end(text: &str) -> Option<usize> {
 }
 
 impl Entry {
-    /// Parses one line, given without its newline. Total: any bytes make an entry.
+    /// Parses one line, given without its newline. Never fails: any bytes make an entry.
     pub fn parse(bytes: &[u8]) -> (Self, Vec<Finding>) {
         Self::parse_at(bytes, Ending::Newline, Position::START)
     }
 
-    /// Parses the line that stands at `at`.
+    /// Parses the line at position `at`, given without its newline.
     pub fn parse_at(bytes: &[u8], ending: Ending, at: Position) -> (Self, Vec<Finding>) {
         let mut findings = Vec::new();
         let raw = match simdutf8::basic::from_utf8(bytes) {
@@ -173,7 +176,7 @@ impl Entry {
         (entry, findings)
     }
 
-    /// Parses the line that stands at `at` in its file and at `range` in a stretch of lines.
+    /// Parses the line at `range` of a shared text, which is at position `at` of its file.
     pub(crate) fn share(
         text: &Arc<String>,
         range: (u32, u32),
@@ -187,8 +190,9 @@ impl Entry {
         (entry, findings)
     }
 
-    /// An object inside the line as an entry of its own. It stands where the line stands, and shares its memory where that
-    /// is shared already.
+    /// Parses an object inside the line as a separate entry with the position of the line.
+    ///
+    /// If the text of the line is shared, the new entry shares it too; otherwise the object is copied.
     pub fn inside(&self, object: Json<'_>) -> (Self, Vec<Finding>) {
         let (text, raw) = (self.text(), object.raw());
         let start = (raw.as_ptr() as usize).checked_sub(text.as_ptr() as usize);
@@ -202,7 +206,7 @@ impl Entry {
         }
     }
 
-    /// Finds the members of the object and what is odd about the text.
+    /// Indexes the object, sets the kind, and reports anything unusual about the text.
     fn look(&mut self, findings: &mut Vec<Finding>) {
         let at = self.at;
         let text = self.raw.text();
@@ -251,7 +255,7 @@ impl Entry {
         }
     }
 
-    /// The bytes as they stand in the file, without the newline.
+    /// Returns the bytes of the line as written, without the newline.
     pub fn as_bytes(&self) -> &[u8] {
         match &self.raw {
             Raw::Bytes(bytes, _) => bytes,
@@ -259,12 +263,14 @@ impl Entry {
         }
     }
 
-    /// The line as text; what is no UTF-8 is U+FFFD.
+    /// Returns the line as text, with U+FFFD for invalid UTF-8.
     pub fn text(&self) -> &str {
         self.raw.text()
     }
 
-    /// The line as [`text`](Self::text) to keep, and where it stands in that. It is copied only where it is not shared already.
+    /// Returns a shared text that contains the line's [`text`](Self::text), and the range of the line in it.
+    ///
+    /// Copies the line only if it is not part of a shared text yet.
     pub fn shared_text(&self) -> (Arc<String>, Range<usize>) {
         match &self.raw {
             Raw::Shared(text, (start, end)) => (Arc::clone(text), *start as usize..*end as usize),
@@ -272,37 +278,37 @@ impl Entry {
         }
     }
 
-    /// What follows the bytes in the file.
+    /// Returns the separator that follows the bytes in the file.
     pub fn ending(&self) -> Ending {
         self.ending
     }
 
-    /// Where the line stands.
+    /// Returns the position of the line in its file.
     pub fn at(&self) -> Position {
         self.at
     }
 
-    /// What the line says it is.
+    /// Returns the kind of the line, from its `type`.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Whether this object shares its line with something else, before or behind it.
+    /// Returns whether this object shares its line with another object or with other bytes.
     pub fn is_glued(&self) -> bool {
         self.glue != Glue::Alone
     }
 
-    /// Whether something stands before this on its line. We read on; Claude Code does not.
+    /// Returns whether other bytes precede this object on its line. Claude Code does not read such objects.
     pub fn is_glued_behind(&self) -> bool {
         self.glue == Glue::Behind
     }
 
-    /// The `type` as written.
+    /// Returns the `type` as written.
     pub fn type_name(&self) -> Option<std::borrow::Cow<'_, str>> {
         self.get("type")?.as_str()
     }
 
-    /// The whole object.
+    /// Returns the whole object, or `None` if the line is not one.
     pub fn object(&self) -> Option<Object<'_>> {
         let text = self.text();
         let first = match self.kind {
@@ -313,52 +319,52 @@ impl Entry {
         Some(Object::indexed(Json::trusted(text.get(first..end)?), self.index.top(text)))
     }
 
-    /// The members of the object, in order; none if the line is no object.
+    /// Returns the members of the object in order; none if the line is not an object.
     pub fn members(&self) -> impl Iterator<Item = (json::Key<'_>, Json<'_>)> {
         self.index.top(self.text()).iter()
     }
 
-    /// The value of a top-level key.
+    /// Returns the value of a top-level key; the last one if the key occurs twice.
     pub fn get(&self, key: &str) -> Option<Json<'_>> {
         self.index.top(self.text()).get(key)
     }
 
-    /// Looks at the line through a lens: `entry.lens::<CompactBoundary>()`.
+    /// Reads the line through a lens: `entry.lens::<CompactBoundary>()`.
     pub fn lens<'a, L: Lens<'a>>(&'a self) -> Option<L> {
         self.object().map(L::over)
     }
 
-    /// The fields that conversation lines have in common.
+    /// Returns the lens over the fields that all conversation lines share.
     pub fn envelope(&self) -> Option<Envelope<'_>> {
         self.lens()
     }
 
-    /// The line's own id.
+    /// Returns the `uuid` of the line.
     pub fn uuid(&self) -> Option<std::borrow::Cow<'_, str>> {
         self.get("uuid")?.as_str()
     }
 
-    /// The id of the line that this one continues, as written.
+    /// Returns the `parentUuid` as written: the id of the line that this one continues.
     pub fn parent_uuid(&self) -> Option<std::borrow::Cow<'_, str>> {
         self.get("parentUuid")?.as_str()
     }
 
-    /// The session that the line says it belongs to.
+    /// Returns the `sessionId` of the line.
     pub fn session_id(&self) -> Option<std::borrow::Cow<'_, str>> {
         self.get("sessionId")?.as_str()
     }
 
-    /// When the line was made.
+    /// Returns the timestamp of the line.
     pub fn timestamp(&self) -> Option<Millis> {
         timestamp::parse(&self.get("timestamp")?.as_str()?)
     }
 
-    /// Whether a top-level key is `true`.
+    /// Returns whether a top-level key is `true`.
     pub fn flag(&self, key: &str) -> bool {
         self.get(key).and_then(Json::as_bool).unwrap_or(false)
     }
 
-    /// The message of a `user` or `assistant` line.
+    /// Returns the message of a `user` or `assistant` line.
     pub fn message(&self) -> Option<Message<'_>> {
         let json = self.get("message").filter(|json| json.is_object())?;
         Some(Message::over(match self.index.message(self.text()) {
@@ -367,7 +373,7 @@ impl Entry {
         }))
     }
 
-    /// What the tool returned, as data for display.
+    /// Returns the structured result of a tool (`toolUseResult`), which Claude Code keeps for display.
     pub fn tool_use_result(&self) -> Option<ToolUseResult<'_>> {
         self.get("toolUseResult").map(ToolUseResult::new)
     }
@@ -387,13 +393,13 @@ impl fmt::Debug for Entry {
     }
 }
 
-/// What the line says it is.
+/// Returns the kind for the `type` of the line.
 fn kind_of(index: &Index, text: &str) -> Kind {
     let name = index.top(text).get("type").and_then(Json::as_str);
     name.map_or(Kind::Untyped, |name| Kind::named(&name))
 }
 
-/// The finding for a line that is no object, as plain as can be said.
+/// Builds the finding for a line that is not an object, with the most specific message available.
 fn broken(body: &str, at: Position, message: String) -> Finding {
     let line = body.trim();
     if line.starts_with("//") {

@@ -1,23 +1,23 @@
-//! Something odd about a line or a session: where, what, how bad, and what would mend it.
+//! Findings: problems of a line or a session, with code, severity, position and suggested repair.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use crate::Position;
 
-/// How much a finding matters.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
-    /// Worth knowing; nothing is lost by it.
+    /// Informational; no data is lost.
     Note,
-    /// Something is missing or would be lost on resume.
+    /// Data is missing, or would be lost on resume.
     Warning,
-    /// The line or session cannot be used as it is.
+    /// The line or session is not usable.
     Error,
 }
 
 impl Severity {
-    /// The word for it.
+    /// Returns the name used in output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Note => "note",
@@ -29,7 +29,7 @@ impl Severity {
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $id:literal $name:literal $severity:ident $repair:literal),* $(,)?) => {
-        /// What is wrong, as a code that stays the same between releases.
+        /// The kind of problem, as a code that is stable across releases.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Code {
@@ -50,12 +50,12 @@ macro_rules! codes {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// How bad such a finding is unless its maker knows better.
+            /// Returns the default severity of such a finding.
             pub fn severity(self) -> Severity {
                 match self { $(Self::$variant => Severity::$severity,)* }
             }
 
-            /// What would mend it.
+            /// Returns the suggested repair.
             pub fn repair(self) -> &'static str {
                 match self { $(Self::$variant => $repair,)* }
             }
@@ -68,61 +68,61 @@ codes! {
     OrphanCall = "F01" "orphan-call" Warning "add an error result that says it was interrupted, or drop the call",
     /// A tool result without a call.
     OrphanResult = "F02" "orphan-result" Warning "drop the result",
-    /// A parent that stands nowhere in the file.
+    /// A parent that is not in the file.
     DanglingParent = "F03" "dangling-parent" Warning "relink to the line before",
-    /// A parent that is written only later.
+    /// A parent that is written only later in the file.
     LateParent = "F04" "late-parent" Note "relink past it to the nearest earlier conversation line",
-    /// The conversation goes on below a line that compaction had closed.
+    /// The conversation continues from a line that compaction had replaced.
     StaleTip = "F05" "stale-tip" Warning "relink to the summary of the newest compaction",
-    /// A prompt hangs below an API error while the retry that succeeded hangs beside it.
+    /// A prompt is a child of an API error instead of the retry that succeeded.
     LostRetry = "F06" "lost-retry" Warning "relink the prompt to the end of the reply",
-    /// A uuid that two lines carry.
+    /// A uuid that two lines share.
     DuplicateUuid = "F07" "duplicate-uuid" Warning "drop the copy, or give it a uuid of its own",
     /// Two processes wrote to the session at the same time.
     ForkedWriters = "F08" "forked-writers" Warning "choose a branch, or split the session",
-    /// A line that is no JSON object, or holds more than one.
+    /// A line that is not a JSON object, or contains more than one.
     BrokenLine = "F09" "broken-line" Warning "set the line aside; glued objects go on lines of their own",
-    /// A thinking block whose text is gone while its signature stayed.
+    /// A thinking block with a signature but without text.
     HollowThinking = "F10" "hollow-thinking" Warning "remove the block",
     /// A thinking block without a signature.
     BadSignature = "F11" "bad-signature" Warning "remove the block",
-    /// Half of a surrogate pair, which is no text.
+    /// Half of a surrogate pair, which is not valid text.
     LoneSurrogate = "F12" "lone-surrogate" Warning "replace it with U+FFFD",
-    /// An image larger than the API takes.
+    /// An image larger than the API accepts.
     LargeImage = "F13" "large-image" Warning "scale it down, or replace it with text",
     /// A message without content, or an empty text block.
     EmptyContent = "F14" "empty-content" Warning "drop the block; drop the line and relink if nothing is left",
-    /// A line so long that readers choke on it.
+    /// A line so long that readers become slow or fail.
     HugeLine = "F15" "huge-line" Warning "trim `toolUseResult`; drop progress",
-    /// `sessions-index.json` does not tell what is there.
+    /// `sessions-index.json` does not match the session files.
     StaleIndex = "F16" "stale-index" Warning "delete the index; it is made anew",
     /// The first line hides the session from the picker.
     HiddenFromPicker = "F17" "hidden-from-picker" Warning "move the line behind the first prompt",
-    /// The folder's name does not fit the working directory in the lines.
+    /// The name of the folder does not match the working directory in the lines.
     FolderMismatch = "F18" "folder-mismatch" Warning "move the session to the folder of its working directory",
     /// The working directory changes within the file.
     MovedCwd = "F19" "moved-cwd" Note "nothing to mend",
-    /// A backup that a snapshot names is gone.
+    /// A backup that a snapshot refers to is missing.
     HistoryGap = "F20" "history-gap" Warning "nothing brings the backup back; rewinding to it will not work",
-    /// Side data of a session that is gone.
+    /// Side data of a session that no longer exists.
     OrphanSideData = "F21" "orphan-side-data" Warning "delete it",
-    /// Claude Code is about to delete the session.
+    /// Claude Code will soon delete the session.
     Retention = "F22" "retention" Note "raise `cleanupPeriodDays`, or copy the session",
     /// The session ends in an API error.
     ErrorTail = "F23" "error-tail" Note "drop the error lines at the end",
-    /// Claude Code's own configuration is torn.
+    /// A configuration file of Claude Code is truncated.
     TornConfig = "F24" "torn-config" Warning "restore it from a backup beside it",
-    /// A conversation line without timestamp or uuid.
+    /// A conversation line without a timestamp or a uuid.
     MissingField = "F25" "missing-field" Warning "fill it in",
     /// A secret in plain text.
     Secret = "F26" "secret" Warning "redact it",
-    /// Parents that lead in a circle.
+    /// Parents that form a cycle.
     Cycle = "F27" "cycle" Error "relink the first of them to the line before",
-    /// Bytes that do not belong in a log: a mark at the start, NUL, text that is no UTF-8, carriage returns.
+    /// Bytes that do not belong in a log: a byte order mark, NUL, invalid UTF-8, carriage returns.
     OddBytes = "F28" "odd-bytes" Warning "rewrite the line as plain UTF-8",
-    /// A key that an object has twice.
+    /// A key that occurs twice in an object.
     DuplicateKey = "F29" "duplicate-key" Warning "keep the last one",
-    /// Values nested deeper than most readers follow.
+    /// Values nested deeper than most parsers support.
     DeepNesting = "F30" "deep-nesting" Warning "set the line aside",
 }
 
@@ -132,26 +132,26 @@ impl fmt::Display for Code {
     }
 }
 
-/// Something odd, and where it stands.
+/// A problem of a line or a session, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What is wrong.
+    /// The kind of problem.
     pub code: Code,
-    /// How much it matters here.
+    /// The severity in this case.
     pub severity: Severity,
-    /// The line it was found on, if it is about a line.
+    /// The position of the line, if the finding concerns one line.
     pub at: Option<Position>,
-    /// One sentence, lower case, without a full stop.
+    /// The description: one sentence, lower case, without a full stop.
     pub message: Cow<'static, str>,
 }
 
 impl Finding {
-    /// A finding about the line at `at`, as bad as its code usually is.
+    /// Creates a finding about the line at `at`, with the default severity of its code.
     pub fn new(code: Code, at: Position, message: impl Into<Cow<'static, str>>) -> Self {
         Self { code, severity: code.severity(), at: Some(at), message: message.into() }
     }
 
-    /// The same finding, no more than worth knowing.
+    /// Returns the finding with its severity lowered to a note.
     #[must_use]
     pub fn as_note(mut self) -> Self {
         self.severity = Severity::Note;

@@ -1,7 +1,7 @@
-//! Where things stand in a line: its members, those of its message, and those of the message's blocks.
+//! Offsets of the members of a line, of its message, and of the message's content blocks.
 //!
-//! The walk that checks a line goes over every byte anyway. What it passes on the way to the content
-//! blocks is noted here, eight bytes a member, so that no lens has to walk there again.
+//! The parser that validates a line visits every byte anyway. It records the offsets of those members here,
+//! eight bytes each, so that lenses need not scan the line again.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::json::{self, Json, Key, Refusal, Walker};
 
-/// Where a member stands in the text: the opening quote of its key, and its value's first byte.
+/// The offsets of a member: the opening quote of its key, and the first byte of its value.
 #[derive(Clone, Copy, Debug)]
 struct Field {
     key: u32,
@@ -20,28 +20,30 @@ struct Field {
 /// The index of a line that is an object.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
-    /// The members of the line, then those of its message, then its blocks: for each block a field
-    /// with its start and end, and behind it the block's members.
+    /// The members of the line, then those of its message, then its blocks. Each block is one field with the
+    /// start and end of the block, followed by the members of the block.
     fields: Box<[Field]>,
-    /// How many of them are the line's own.
+    /// The number of members of the line itself.
     top: u32,
-    /// Where the message ends, and how many fields it has; nothing if it is not indexed.
+    /// The end of the message and the number of its members; `None` if the message is not indexed.
     message: Option<(u32, u32)>,
-    /// Whether a key may be written with escapes, or with white space behind it; hardly any is.
+    /// Whether any key may contain escapes or be followed by white space, which is rare.
     odd: bool,
 }
 
-/// What was seen while walking over a line.
+/// Properties of a line that the parser observed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
-    /// How deep values are nested.
+    /// The nesting depth of the deepest value.
     pub(crate) deepest: usize,
-    /// Whether halves of surrogate pairs may stand in it.
+    /// Whether the line may contain escaped surrogates.
     pub(crate) surrogates: bool,
 }
 
 impl Index {
-    /// Walks over the object that begins at `start` and ends with the text; or says why it is none.
+    /// Indexes the object that begins at `start` and extends to the end of the text.
+    ///
+    /// Returns an error message if the text is not a JSON object.
     pub(crate) fn of(text: &str, start: usize) -> Result<(Self, Seen), String> {
         let mut builder = Builder {
             start,
@@ -59,7 +61,7 @@ impl Index {
         Ok((builder.finish(walker.odd_key), seen))
     }
 
-    /// The same by serde_json, which has the last word on what our walker refuses.
+    /// Indexes the object with serde_json, which decides about any text that our parser rejects.
     fn by_serde(text: &str, start: usize) -> Result<(Self, Seen), String> {
         let whole: &RawValue = serde_json::from_str(&text[start..]).map_err(|error| error.to_string())?;
         let json = Json::trusted(whole.get());
@@ -77,13 +79,13 @@ impl Index {
         Ok((index, Seen { deepest: 1, surrogates: true }))
     }
 
-    /// The members of the line.
+    /// Returns the members of the line.
     pub(crate) fn top<'a>(&'a self, text: &'a str) -> Fields<'a> {
         let fields = &self.fields[..self.top as usize];
         Fields { text, end: text.len(), fields, odd: self.odd }
     }
 
-    /// The members of the line's message, and its blocks.
+    /// Returns the members of the line's message, and its blocks.
     pub(crate) fn message<'a>(&'a self, text: &'a str) -> Option<(Fields<'a>, Blocks<'a>)> {
         let (end, count) = self.message?;
         let rest = &self.fields[self.top as usize..];
@@ -92,12 +94,12 @@ impl Index {
         Some((Fields { text, end: end as usize, fields, odd }, Blocks { text, fields: blocks, odd }))
     }
 
-    /// A key that the line has twice.
+    /// Returns a key that occurs more than once at the top level of the line.
     pub(crate) fn doubled_key<'a>(&'a self, text: &'a str) -> Option<Cow<'a, str>> {
         let top = self.top(text);
         let mut seen = [0u64; 16];
         for (i, field) in top.fields.iter().enumerate() {
-            // Keys that look alike from afar are few: only those are compared.
+            // Few keys share a hash: only those are compared.
             let key = top.key(field)?;
             let mark = mark(key.raw().as_bytes());
             let (word, bit) = (&mut seen[mark / 64 % 16], 1 << (mark % 64));
@@ -114,7 +116,7 @@ impl Index {
     }
 }
 
-/// A number below 1024 that is the same for equal keys, and mostly another for others.
+/// A hash of a key, below 1024.
 fn mark(key: &[u8]) -> usize {
     let [Some(first), Some(last), Some(middle)] = [key.first(), key.last(), key.get(key.len() / 2)] else {
         return 0;
@@ -123,7 +125,7 @@ fn mark(key: &[u8]) -> usize {
     (word.wrapping_mul(0x9e37_79b9) >> 22) as usize
 }
 
-/// A list that needs no memory of its own while it is short.
+/// A vector with inline storage for the first `N` elements.
 struct Short<const N: usize> {
     first: [Field; N],
     count: usize,
@@ -155,13 +157,13 @@ impl<const N: usize> Short<N> {
         }
     }
 
-    /// The two parts of the list, one behind the other.
+    /// Returns the inline and the allocated part of the vector.
     fn parts(&self) -> [&[Field]; 2] {
         [&self.first[..self.count.min(N)], &self.rest]
     }
 }
 
-/// An index in the making.
+/// An index under construction.
 struct Builder {
     start: usize,
     top: Short<32>,
@@ -172,7 +174,7 @@ struct Builder {
 
 impl Builder {
     fn at(&self, pos: usize) -> u32 {
-        // Longer texts are refused before they come here.
+        // Texts of 4 GiB or more were rejected by the caller.
         (self.start + pos) as u32
     }
 
@@ -189,7 +191,7 @@ impl Builder {
     }
 
     fn message(&mut self, walker: &mut Walker<'_>) -> Result<(), Refusal> {
-        // Of two messages the last one counts.
+        // If the line has two messages, the last one counts.
         self.message.clear();
         self.blocks.clear();
         walker.object(|walker, key| {
@@ -234,25 +236,25 @@ impl Builder {
     }
 }
 
-/// The members of one object, by where they stand.
+/// The indexed members of one object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields<'a> {
     text: &'a str,
-    /// Where the object ends.
+    /// The offset of the object's end.
     end: usize,
     fields: &'a [Field],
     odd: bool,
 }
 
 impl<'a> Fields<'a> {
-    /// The value of `key`; of two, the last.
+    /// Returns the value of `key`; the last one if the key occurs twice.
     pub(crate) fn get(self, key: &str) -> Option<Json<'a>> {
         if self.odd {
             let i = self.fields.iter().rposition(|field| self.key(field).is_some_and(|name| name.is(key)))?;
             return self.value(i);
         }
         let bytes = self.text.as_bytes();
-        // Two quotes and a colon stand between a key and its value, so most keys are told apart by length.
+        // Exactly two quotes and a colon separate a key from its value, so the length rules out most keys.
         let span = key.len() as u32 + 3;
         let is_it = |field: &Field| {
             let start = field.key as usize + 1;
@@ -265,7 +267,7 @@ impl<'a> Fields<'a> {
     #[inline(always)]
     fn key(self, field: &Field) -> Option<Key<'a>> {
         let written = self.text.get(field.key as usize + 1..field.value as usize)?;
-        // Between a key and its value there is no quote but the one that ends the key.
+        // The only quote between a key and its value is the one that closes the key.
         let end = match self.odd {
             true => written.bytes().rposition(|byte| byte == b'"')?,
             false => written.len().checked_sub(2)?,
@@ -273,7 +275,7 @@ impl<'a> Fields<'a> {
         Some(Key::new(&written[..end]))
     }
 
-    /// A value ends where the comma before the next key stands, or the closing brace.
+    /// Returns the `i`th value, which ends at the comma before the next key or at the closing brace.
     fn value(self, i: usize) -> Option<Json<'a>> {
         let start = self.fields.get(i)?.value as usize;
         let (limit, close) = match self.fields.get(i + 1) {
@@ -283,20 +285,20 @@ impl<'a> Fields<'a> {
         let mut end = limit.checked_sub(1)?;
         let bytes = self.text.as_bytes();
         if bytes.get(end) != Some(&close) || bytes[end - 1] <= b' ' {
-            // White space stands around.
+            // There is white space around the separator.
             let written = bytes.get(start..limit)?;
             end = start + written[..memrchr(close, written)?].trim_ascii_end().len();
         }
         Some(Json::trusted(self.text.get(start..end)?))
     }
 
-    /// The members in order.
+    /// Returns the members in order.
     pub(crate) fn iter(self) -> impl Iterator<Item = (Key<'a>, Json<'a>)> {
         (0..self.fields.len()).filter_map(move |i| Some((self.key(&self.fields[i])?, self.value(i)?)))
     }
 }
 
-/// The blocks of a message, by where they stand.
+/// The indexed content blocks of a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Blocks<'a> {
     text: &'a str,

@@ -1,7 +1,7 @@
-//! JSON as it stands in a line: a slice of text that is known to be valid, read on demand.
+//! JSON values as slices of valid text, read on demand.
 //!
-//! [`check`] decides once whether a text is JSON. After that a [`Json`] is two words wide and copies
-//! nothing: looking into an object walks its text, and a string is decoded only when somebody asks.
+//! [`check`] validates a text once. After that a [`Json`] is only a string slice and copies nothing: a lookup
+//! in an object scans its text, and strings are decoded on request.
 
 mod marks;
 mod walker;
@@ -16,10 +16,10 @@ use self::marks::Backslashes;
 pub use self::walker::check;
 pub(crate) use self::walker::{Refusal, Walker};
 
-/// One JSON value, as the text it was written as.
+/// One JSON value, as written.
 ///
-/// The text is valid JSON: values are made only from text that [`check`] accepted. Every method is
-/// total all the same, and answers `None` when the value is of another kind than the one asked for.
+/// The text is valid JSON: values are created only from validated text. Even so, no method panics. A method
+/// returns `None` if the value has another kind than requested.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Json<'a>(&'a str);
 
@@ -36,7 +36,7 @@ pub enum JsonKind {
 }
 
 impl JsonKind {
-    /// The word for it.
+    /// Returns the name of the kind.
     pub fn name(self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -53,24 +53,24 @@ impl<'a> Json<'a> {
     /// The value `null`.
     pub const NULL: Self = Self("null");
 
-    /// Parses a whole text as one JSON value; `None` if it is not JSON.
+    /// Parses a whole text as one JSON value; returns `None` if it is not JSON.
     pub fn parse(text: &'a str) -> Option<Self> {
         let mut walker = Walker::new(text);
         walker.whole().ok()?;
         Some(Self(text.trim_matches(WHITE_SPACE)))
     }
 
-    /// Takes a slice of a text that was checked before.
+    /// Wraps a slice of text that was validated before.
     pub(crate) fn trusted(text: &'a str) -> Self {
         Self(text)
     }
 
-    /// The value's text, without surrounding white space.
+    /// Returns the text of the value, without surrounding white space.
     pub fn raw(self) -> &'a str {
         self.0
     }
 
-    /// What kind of value it is.
+    /// Returns the kind of the value, from its first byte.
     pub fn kind(self) -> JsonKind {
         match self.0.as_bytes().first() {
             Some(b'"') => JsonKind::String,
@@ -82,17 +82,17 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// Whether it is `null`.
+    /// Returns whether the value is `null`.
     pub fn is_null(self) -> bool {
         self.kind() == JsonKind::Null
     }
 
-    /// Whether it is an object.
+    /// Returns whether the value is an object.
     pub fn is_object(self) -> bool {
         self.kind() == JsonKind::Object
     }
 
-    /// The boolean, if it is one.
+    /// Returns the boolean, if the value is one.
     pub fn as_bool(self) -> Option<bool> {
         match self.0 {
             "true" => Some(true),
@@ -101,36 +101,36 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The number as an unsigned integer, if it is one.
+    /// Returns the number as an unsigned integer, if it is one that fits.
     pub fn as_u64(self) -> Option<u64> {
         self.0.parse().ok()
     }
 
-    /// The number, if it is one.
+    /// Returns the number, if the value is one.
     pub fn as_f64(self) -> Option<f64> {
         (self.kind() == JsonKind::Number).then(|| self.0.parse().ok()).flatten()
     }
 
-    /// The string, decoded; borrowed where nothing was escaped.
+    /// Returns the decoded string, borrowed if it contains no escapes.
     ///
-    /// Half of a surrogate pair cannot be text: it comes back as U+FFFD.
+    /// An unpaired surrogate is decoded as U+FFFD.
     pub fn as_str(self) -> Option<Cow<'a, str>> {
         Some(decode(self.quoted()?))
     }
 
-    /// Whether this is the string `text`, without decoding it if that can be seen from afar.
+    /// Returns whether the value is the string `text`. Decodes only if the string contains escapes.
     pub fn is_str(self, text: &str) -> bool {
         self.quoted().is_some_and(|inner| {
             inner == text || (inner.len() > text.len() && is_escaped(inner) && decode(inner) == text)
         })
     }
 
-    /// What stands between the quotes of a string, escapes and all.
+    /// Returns the text between the quotes of a string, with its escapes.
     pub fn quoted(self) -> Option<&'a str> {
         self.0.strip_prefix('"')?.strip_suffix('"')
     }
 
-    /// The value of `key`. Of a key that is written twice the last one counts, as in JavaScript.
+    /// Returns the value of `key`. The last one counts if the key occurs twice, as in JavaScript.
     pub fn get(self, key: &str) -> Option<Self> {
         let bytes = self.0.as_bytes();
         let mut found = None;
@@ -144,16 +144,16 @@ impl<'a> Json<'a> {
         if walked.is_some() {
             return found.and_then(|(start, end)| self.0.get(start..end)).map(Self);
         }
-        // No object, or one with a key that has escapes.
+        // Not an object, or an object with an escaped key.
         self.members().filter(|(name, _)| name.is(key)).last().map(|(_, value)| value)
     }
 
-    /// The members of an object, in order; nothing for other kinds.
+    /// Returns the members of an object in order; none for other kinds.
     pub fn members(self) -> Members<'a> {
         Members { text: self.0, pos: if self.is_object() { 1 } else { self.0.len() } }
     }
 
-    /// The items of an array, in order; nothing for other kinds.
+    /// Returns the items of an array in order; none for other kinds.
     pub fn items(self) -> Items<'a> {
         Items { text: self.0, pos: if self.kind() == JsonKind::Array { 1 } else { self.0.len() } }
     }
@@ -165,7 +165,7 @@ impl fmt::Debug for Json<'_> {
     }
 }
 
-/// The name of a member, as written.
+/// The key of a member, as written.
 #[derive(Clone, Copy, Debug)]
 pub struct Key<'a>(&'a str);
 
@@ -174,24 +174,24 @@ impl<'a> Key<'a> {
         Self(inner)
     }
 
-    /// The name as written, escapes and all.
+    /// Returns the key as written, with its escapes.
     pub fn raw(self) -> &'a str {
         self.0
     }
 
-    /// Whether this is the name `name`.
+    /// Returns whether the decoded key is `name`.
     pub fn is(self, name: &str) -> bool {
-        // Decoding makes a name shorter, never longer.
+        // Decoding never makes a key longer.
         self.0 == name || (self.0.len() > name.len() && is_escaped(self.0) && decode(self.0) == name)
     }
 
-    /// The name, decoded.
+    /// Returns the decoded key.
     pub fn name(self) -> Cow<'a, str> {
         decode(self.0)
     }
 }
 
-/// Walks over the members of an object.
+/// An iterator over the members of an object.
 #[derive(Clone)]
 pub struct Members<'a> {
     text: &'a str,
@@ -214,7 +214,7 @@ impl<'a> Iterator for Members<'a> {
     }
 }
 
-/// Walks over the items of an array.
+/// An iterator over the items of an array.
 #[derive(Clone)]
 pub struct Items<'a> {
     text: &'a str,
@@ -233,7 +233,7 @@ impl<'a> Iterator for Items<'a> {
     }
 }
 
-/// The start of the next item of a container, or `None` at its end.
+/// Returns the offset of the next item of a container, or `None` at its end.
 fn next_item(bytes: &[u8], pos: usize) -> Option<usize> {
     let mut at = skip_white(bytes, pos);
     if bytes.get(at) == Some(&b',') {
@@ -249,14 +249,14 @@ pub(crate) const WHITE_SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
 
 #[inline(always)]
 pub(crate) fn skip_white(bytes: &[u8], mut pos: usize) -> usize {
-    // Claude Code writes none, so this is nearly always one comparison.
+    // Claude Code writes no white space, so this is nearly always one comparison.
     while bytes.get(pos).is_some_and(|&byte| byte <= b' ' && matches!(byte, b' ' | b'\t' | b'\n' | b'\r')) {
         pos += 1;
     }
     pos
 }
 
-/// The end of the value that starts at `pos`, in text that is known to be valid. Always moves on.
+/// Returns the end of the value that starts at `pos` of valid text. The result is always greater than `pos`.
 pub(crate) fn skip_value(bytes: &[u8], pos: usize) -> usize {
     match bytes.get(pos) {
         Some(b'"') => skip_string(bytes, pos),
@@ -274,10 +274,10 @@ pub(crate) fn skip_value(bytes: &[u8], pos: usize) -> usize {
     }
 }
 
-/// Steps over the members of the object at `start`, in text that is trusted to be valid, and returns its end.
+/// Visits the members of the object at `start` of text that is assumed to be valid, and returns its end.
 ///
-/// `member` is told each key and where its value begins, and answers where the value ends. `None` comes back
-/// for what is no object, and where a key has escapes.
+/// `member` receives each key and the offset of its value, and returns the end of the value. Returns `None`
+/// if the value is not an object, if a key contains escapes, or if `member` returns `None`.
 #[inline(always)]
 pub(crate) fn step_over<'a>(
     bytes: &'a [u8],
@@ -310,7 +310,7 @@ pub(crate) fn step_over<'a>(
     }
 }
 
-/// The end of the string that starts at `pos`, its closing quote included.
+/// Returns the end of the string that starts at `pos`, after its closing quote.
 fn skip_string(bytes: &[u8], pos: usize) -> usize {
     const FEW: usize = 3;
     let mut at = pos + 1;
@@ -321,14 +321,14 @@ fn skip_string(bytes: &[u8], pos: usize) -> usize {
         }
         at = hit + 2;
     }
-    // Where something is escaped, much is: in code every line ends with it.
+    // A string with some escapes usually has many: in code every line ends with one.
     if at < bytes.len() { marks::end_of_string(bytes, at) } else { bytes.len() }
 }
 
-/// The next quote or backslash from `at` on.
+/// Returns the offset of the next quote or backslash at or after `at`.
 ///
-/// Keys and ids are short, and in prose and code an escape is never far: the next bytes are looked at here, sixteen at a
-/// time with vectors that need no asking for; only a long stretch without either is worth a call to `memchr`.
+/// Keys and ids are short, and prose and code contain frequent escapes. So the next 48 bytes are searched
+/// inline, 16 at a time with the vectors that every CPU of the target has. Only longer runs call `memchr`.
 #[inline(always)]
 pub(crate) fn find_special(bytes: &[u8], mut at: usize) -> Option<usize> {
     for _ in 0..3 {
@@ -345,13 +345,13 @@ pub(crate) fn find_special(bytes: &[u8], mut at: usize) -> Option<usize> {
     memchr2(b'"', b'\\', bytes.get(at..)?).map(|hit| at + hit)
 }
 
-/// Decodes what stands between the quotes of a valid string.
+/// Decodes the text between the quotes of a valid string.
 pub fn decode(inner: &str) -> Cow<'_, str> {
     let bytes = inner.as_bytes();
     if memchr(b'\\', bytes).is_none() {
         return Cow::Borrowed(inner);
     }
-    // What is decoded is never longer than what was written.
+    // Decoded text is never longer than the input.
     let mut out = Vec::with_capacity(bytes.len() + STEP);
     let mut from = 0;
     let mut backslashes = Backslashes::new();
@@ -359,7 +359,7 @@ pub fn decode(inner: &str) -> Cow<'_, str> {
     while start < bytes.len() {
         let (places, looked_at) = backslashes.find(&bytes[start..]);
         for at in places.iter().map(|&place| start + usize::from(place)) {
-            // A backslash that is escaped itself is done with already.
+            // This backslash was consumed by the previous escape.
             if at < from {
                 continue;
             }
@@ -380,10 +380,11 @@ pub fn decode(inner: &str) -> Cow<'_, str> {
     Cow::Owned(text_of(out))
 }
 
-/// So many bytes are copied at a time.
+/// The number of bytes that `copy` copies at once.
 const STEP: usize = 64;
 
-/// Copies the first `n` bytes. Most pieces are short, and quickly copied as one step, of which the rest is dropped again.
+/// Appends the first `n` bytes of `from`. Most runs are short: copying a fixed 64 bytes and truncating is
+/// faster.
 #[inline(always)]
 fn copy(from: &[u8], n: usize, to: &mut Vec<u8>) {
     match from.first_chunk::<STEP>() {
@@ -396,24 +397,24 @@ fn copy(from: &[u8], n: usize, to: &mut Vec<u8>) {
     }
 }
 
-/// Whether anything is escaped in what stands between the quotes of a string. For short strings.
+/// Returns whether the text of a string contains escapes. Meant for short strings.
 pub(crate) fn is_escaped(inner: &str) -> bool {
     inner.bytes().fold(false, |any, byte| any | (byte == b'\\'))
 }
 
-/// Bytes that are known to be text, as text.
+/// Converts bytes that are valid UTF-8 to a string.
 fn text_of(bytes: Vec<u8>) -> String {
     if bytes.is_ascii() {
         return String::from_utf8(bytes).unwrap_or_default();
     }
-    // The quick check gives only a view, but with a copy it is still quicker than the other.
+    // simdutf8 validates only borrowed bytes, but with a copy it is still faster than `from_utf8`.
     match simdutf8::basic::from_utf8(&bytes) {
         Ok(text) => text.to_owned(),
         Err(_) => String::from_utf8_lossy(&bytes).into_owned(),
     }
 }
 
-/// The byte that an escape of one letter stands for; zero for what is no such escape.
+/// The character of each single-letter escape; zero for other bytes.
 const PLAIN_ESCAPE: [u8; 256] = {
     let mut table = [0; 256];
     let pairs = b"\"\"\\\\//b\x08f\x0cn\nr\rt\t";
@@ -425,7 +426,7 @@ const PLAIN_ESCAPE: [u8; 256] = {
     table
 };
 
-/// The character of the escape at `at`, and where the text goes on.
+/// Decodes the escape at `at`; returns its character and the offset after it.
 fn decode_escape(bytes: &[u8], at: usize) -> (char, usize) {
     let plain = |ch| (ch, at + 2);
     match bytes.get(at + 1) {
@@ -455,10 +456,10 @@ fn hex4(bytes: &[u8], at: usize) -> u32 {
     digits.iter().fold(0, |sum, &digit| sum << 4 | char::from(digit).to_digit(16).unwrap_or(0))
 }
 
-/// Whether the text holds an escaped half of a surrogate pair without its other half.
+/// Returns whether the text contains an escaped surrogate without its other half.
 pub fn has_lone_surrogate(text: &str) -> bool {
     let bytes = text.as_bytes();
-    // A cheap look first: nearly no line has any escape of that range.
+    // A quick check first: hardly any line has an escape of that range.
     if memchr::memmem::find(bytes, b"\\ud").is_none() && memchr::memmem::find(bytes, b"\\uD").is_none() {
         return false;
     }
@@ -486,7 +487,7 @@ pub fn has_lone_surrogate(text: &str) -> bool {
     false
 }
 
-/// The same JSON text, with U+FFFD for every half of a surrogate pair that stands alone.
+/// Replaces every unpaired surrogate of a JSON text by U+FFFD.
 pub fn mend_surrogates(text: &str) -> Cow<'_, str> {
     if !has_lone_surrogate(text) {
         return Cow::Borrowed(text);
@@ -509,7 +510,7 @@ pub fn mend_surrogates(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// How deep a reader with a fixed limit (ours would be serde_json's) can follow.
+/// The nesting depth that parsers with a fixed limit support, such as serde_json.
 pub const DEPTH_LIMIT: usize = 128;
 
 #[cfg(test)]

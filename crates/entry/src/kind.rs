@@ -1,27 +1,27 @@
-//! What a line says it is.
+//! The kinds of lines.
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $variant:ident = $name:literal),* $(,)?) => {
-        /// The type of a line. Types of next week's Claude Code are [`Kind::Unknown`], and no error.
+        /// The kind of a line. A `type` of a future Claude Code is [`Kind::Unknown`], not an error.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Kind {
             $($(#[$doc])* $variant,)*
-            /// An object with a type that no lens knows.
+            /// An object with an unknown type.
             Unknown,
             /// An object without a type.
             Untyped,
-            /// A line with nothing on it but white space.
+            /// A line that is empty or contains only white space.
             Blank,
-            /// A line that is no JSON object.
+            /// A line that is not a JSON object.
             Bad,
         }
 
         impl Kind {
-            /// Every type with a name of its own.
+            /// Every kind that has a `type` name.
             pub const NAMED: &'static [Self] = &[$(Self::$variant),*];
 
-            /// The kind of lines whose `type` is `name`.
+            /// Returns the kind of lines with this `type`.
             pub fn named(name: &str) -> Self {
                 match name {
                     $($name => Self::$variant,)*
@@ -29,7 +29,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// The `type` that such lines carry; `None` for the kinds that are ours.
+            /// Returns the `type` of such lines; `None` for the kinds that the format does not name.
             pub fn name(self) -> Option<&'static str> {
                 match self {
                     $(Self::$variant => Some($name),)*
@@ -41,31 +41,31 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// A prompt, a tool result, or text that Claude Code put in the user's mouth.
+    /// A prompt, a tool result, or text that Claude Code added in the role of the user.
     User = "user",
-    /// A block (rarely several) of a reply of the model.
+    /// One block, rarely several, of a reply of the model.
     Assistant = "assistant",
-    /// An event: compaction, hook summary, API error, local command …
+    /// An event: compaction, hook summary, API error, local command and others.
     System = "system",
-    /// What a tool, hook or agent reported while it ran (up to 2.1.81).
+    /// A progress report of a tool, hook or agent (up to 2.1.81).
     Progress = "progress",
     /// Context that was attached to the conversation (from 2.1.92).
     Attachment = "attachment",
     /// A title for a conversation, written by old versions.
     Summary = "summary",
-    /// Which backups hold the files as they were at a prompt.
+    /// The backups of files at the time of a prompt.
     FileHistorySnapshot = "file-history-snapshot",
-    /// One file's backup, added to a snapshot (from 2.1.220).
+    /// The backup of one more file for a snapshot (from 2.1.220).
     FileHistoryDelta = "file-history-delta",
     /// A prompt that was queued, or taken from the queue.
     QueueOperation = "queue-operation",
     /// The last prompt and the current leaf.
     LastPrompt = "last-prompt",
-    /// A title that a person gave.
+    /// A title that the user set.
     CustomTitle = "custom-title",
-    /// A title that a model gave.
+    /// A title that a model generated.
     AiTitle = "ai-title",
-    /// A label that a person gave.
+    /// A label that the user set.
     Tag = "tag",
     /// The name of the agent that runs the session.
     AgentName = "agent-name",
@@ -77,27 +77,27 @@ kinds! {
     Mode = "mode",
     /// The permission mode.
     PermissionMode = "permission-mode",
-    /// A pull request that came out of the session.
+    /// A pull request that was created in the session.
     PrLink = "pr-link",
     /// An artifact that was published.
     FrameLink = "frame-link",
-    /// Texts that stand for contents that were moved out.
+    /// Placeholders for content that was moved out of the log.
     ContentReplacement = "content-replacement",
-    /// Claude Code's own account of tokens and money.
+    /// Claude Code's own totals of tokens and cost.
     CostState = "cost-state",
-    /// Names of the tools that were used so far.
+    /// Names of the tools used so far.
     ToolsUsed = "tools-used",
-    /// Bookkeeping of Claude Code.
+    /// Internal bookkeeping of Claude Code.
     AtisLatch = "atis-latch",
-    /// A bridge to a session elsewhere.
+    /// A link to a session on another machine.
     BridgeSession = "bridge-session",
-    /// Entries that are to be left out of the history.
+    /// Entries to be excluded from the history.
     HistorySuppression = "history-suppression",
-    /// A request as it was sent, by reference.
+    /// A request to the API, with its parts by reference.
     ApiRequest = "api-request",
     /// The system prompt and tools of requests.
     ApiRequestShape = "api-request-shape",
-    /// A message as it was sent in a request.
+    /// A message of a request to the API.
     ApiRequestBlob = "api-request-blob",
     /// The session was moved to another working directory (from 2.1.220).
     Relocated = "relocated",

@@ -1,8 +1,8 @@
 //! One line of a Claude Code session log: its exact bytes, and typed lenses over them.
 //!
-//! [`Lines`] cuts a stream into lines, [`parse_line`] turns a line into [`Entry`] values ([`Stretches`] do
-//! both, for those who keep them), and the lenses in [`lens`] read what an entry says. Nothing here fails on odd input: what cannot be read
-//! is kept as it is and named by a [`Finding`].
+//! [`Lines`] splits a stream into lines and [`parse_line`] turns a line into [`Entry`] values. [`Stretches`]
+//! do both for callers that keep the entries. The lenses in [`lens`] read the fields of an entry. No function
+//! here fails on malformed input: an unreadable line keeps its bytes and is reported as a [`Finding`].
 //!
 //! ```
 //! use threadline_entry::{Entry, Kind};

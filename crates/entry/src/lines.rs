@@ -1,4 +1,4 @@
-//! Lines from a stream, read in large pieces into one buffer that is used again and again.
+//! Reads lines from a stream in large chunks into one reused buffer.
 
 use std::io::{self, Read};
 
@@ -6,7 +6,7 @@ use memchr::{memchr, memmem, memrchr};
 
 use crate::entry::{Ending, Position};
 
-/// How much is read at a time.
+/// The number of bytes to read at a time.
 const CHUNK: usize = 1 << 18;
 
 /// One line, without its newline.
@@ -16,46 +16,46 @@ pub struct Line<'b> {
     pub bytes: &'b [u8],
     /// Whether a newline follows.
     pub ending: Ending,
-    /// Where the line stands.
+    /// The position of the line in its file.
     pub at: Position,
 }
 
-/// Cuts a stream into lines.
+/// Splits a stream into lines.
 ///
-/// Memory stays at one chunk, whatever the size of the file; only a line that is longer than a chunk
-/// makes the buffer grow, and it shrinks again afterwards.
+/// Memory stays at about one chunk, whatever the size of the file. Only a line longer than a chunk makes the
+/// buffer grow, and the buffer shrinks again afterwards.
 pub struct Lines<R> {
     reader: R,
     buffer: Vec<u8>,
-    /// Bytes before this are done with.
+    /// The bytes before this offset have been consumed.
     start: usize,
-    /// Bytes before this have been read.
+    /// The bytes before this offset have been read.
     end: usize,
     at: Position,
     ended: bool,
     /// Whether positions count lines.
     counting: bool,
-    /// Longer lines than this are left out.
+    /// The length from which lines are skipped.
     longest: usize,
     left_out: Vec<LeftOut>,
 }
 
-/// A line that was left out because it is too long.
+/// A line that was skipped because it is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Where it stands.
+    /// The position of the line in its file.
     pub at: Position,
-    /// How many bytes it has, its newline not counted.
+    /// The length in bytes, without the newline.
     pub length: u64,
 }
 
 impl<R: Read> Lines<R> {
-    /// Lines from the start of a file.
+    /// Reads from the start of a file.
     pub fn new(reader: R) -> Self {
         Self::from(reader, Position::START)
     }
 
-    /// Lines from the middle of a file: the reader stands at `at`, where a line begins.
+    /// Reads from the middle of a file: `reader` is positioned at `at`, where a line begins.
     pub fn from(reader: R, at: Position) -> Self {
         Self {
             reader,
@@ -70,42 +70,46 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Leaves out lines of `longest` bytes or more, so that memory has a limit whatever is in the file: no more than
-    /// twice that. [`Lines::left_out`] names them.
+    /// Skips lines of `longest` bytes or more, which limits the memory used to about twice that.
+    ///
+    /// A line that one read brings into the buffer completely is returned even if it is longer.
+    /// [`Lines::left_out`] returns the skipped lines.
     #[must_use]
     pub fn leaving_out_longer_than(mut self, longest: usize) -> Self {
         self.longest = longest;
         self
     }
 
-    /// The lines that were left out so far.
+    /// Returns the lines that were skipped so far.
     pub fn left_out(&self) -> &[LeftOut] {
         &self.left_out
     }
 
-    /// The same, in a buffer that served another file before; [`Lines::into_buffer`] gives it back.
+    /// Reuses the buffer of a previous file; [`Lines::into_buffer`] returns it.
     #[must_use]
     pub fn with_buffer(mut self, buffer: Vec<u8>) -> Self {
         self.buffer = buffer;
         self
     }
 
-    /// The buffer, for the next file.
+    /// Returns the buffer, to be reused for the next file.
     pub fn into_buffer(self) -> Vec<u8> {
         self.buffer
     }
 
-    /// Leaves `line_no` at where it is from now on: a scan that needs offsets alone is quicker.
+    /// Stops counting lines, which makes scans faster that only need offsets.
+    ///
+    /// `line_no` keeps its current value from now on.
     pub fn stop_numbering(&mut self) {
         self.counting = false;
     }
 
-    /// Where the next line begins.
+    /// Returns the position of the next line.
     pub fn at(&self) -> Position {
         self.at
     }
 
-    /// The next line, or `None` at the end of the stream.
+    /// Returns the next line, or `None` at the end of the stream.
     #[expect(clippy::should_implement_trait, reason = "a line borrows the buffer, which no Iterator can say")]
     pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         let newline = self.find_newline(memchr)?;
@@ -121,7 +125,9 @@ impl<R: Read> Lines<R> {
         Ok(Some(Line { bytes: &self.buffer[from..stop], ending, at }))
     }
 
-    /// Reads on until what is there holds a newline, and tells where: the one that `find` finds. None at the end of the stream.
+    /// Reads until the buffer contains a newline, and returns the offset of the one that `find` selects.
+    ///
+    /// Returns `None` at the end of the stream.
     #[inline]
     fn find_newline(&mut self, find: impl Fn(u8, &[u8]) -> Option<usize>) -> io::Result<Option<usize>> {
         let mut searched = self.start;
@@ -142,7 +148,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// The next stretch of whole lines, as large as the buffer holds.
+    /// Returns the next block of whole lines, as many as the buffer contains.
     pub fn next_block(&mut self) -> io::Result<Option<Block<'_>>> {
         let newline = self.find_newline(memrchr)?;
         if self.start == self.end {
@@ -158,7 +164,7 @@ impl<R: Read> Lines<R> {
         Ok(Some(Block { bytes: &self.buffer[from..stop], at }))
     }
 
-    /// Reads to the end of the pending line, and keeps nothing of it.
+    /// Reads to the end of the pending line and discards it.
     #[cold]
     fn leave_out(&mut self) -> io::Result<()> {
         let at = self.at;
@@ -184,7 +190,7 @@ impl<R: Read> Lines<R> {
         Ok(())
     }
 
-    /// Reads more behind what is pending; `false` at the end of the stream.
+    /// Reads more bytes after the pending ones; returns `false` at the end of the stream.
     fn fill(&mut self) -> io::Result<bool> {
         if self.ended {
             return Ok(false);
@@ -197,7 +203,7 @@ impl<R: Read> Lines<R> {
             self.buffer.truncate(CHUNK);
             self.buffer.shrink_to(CHUNK);
         }
-        // Room for a chunk, or for as much as is pending again, so that a huge line costs no more than twice itself.
+        // Room for a chunk, or for as much again as is pending: a huge line needs at most twice its length.
         if self.buffer.len() < pending + CHUNK / 2 {
             let most = self.longest.saturating_add(CHUNK).max(pending + CHUNK);
             self.buffer.resize((pending + pending.max(CHUNK)).min(most), 0);
@@ -220,19 +226,20 @@ impl<R: Read> Lines<R> {
     }
 }
 
-/// A stretch of whole lines; the last one may lack its newline at the end of the file.
+/// A block of whole lines. The last line of a file may lack its newline.
 #[derive(Clone, Copy, Debug)]
 pub struct Block<'b> {
-    /// The bytes, newlines and all.
+    /// The bytes, including newlines.
     pub bytes: &'b [u8],
-    /// Where the first line stands.
+    /// The position of the first line.
     pub at: Position,
 }
 
 impl<'b> Block<'b> {
-    /// The lines that hold `needle`, each once, and where the needle stands in them.
+    /// Returns each line that contains `needle` once, with the offset of the first match in the line.
     ///
-    /// The search runs over the whole block, so that lines without a hit are never looked at one by one.
+    /// The search runs over the whole block, so that lines without a match are not visited individually. The
+    /// line number of every returned line is that of the block's first line.
     pub fn hits<'n>(
         self,
         needle: &'n memmem::Finder<'_>,
@@ -258,7 +265,7 @@ mod tests {
 
     use super::*;
 
-    /// A reader that hands out bytes in pieces of odd sizes.
+    /// A reader that returns a few bytes at a time, in varying numbers.
     struct Dribble<'a>(&'a [u8], usize);
 
     impl Read for Dribble<'_> {

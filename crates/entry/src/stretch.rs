@@ -1,7 +1,7 @@
-//! Stretches of whole lines, each in memory of its own, which the entries on them share.
+//! Chunks of whole lines. Each chunk is one allocation, which its entries share.
 //!
-//! [`Lines`](crate::Lines) is for those who look at a line and let it go. A session keeps its lines: read in
-//! stretches, they need no memory but the one that the file was read into.
+//! [`Lines`](crate::Lines) is for callers that process a line and drop it. A session keeps its lines: read in
+//! chunks, they need no memory besides the buffer that the file was read into.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use crate::finding::Finding;
 use crate::kind::Kind;
 use crate::lines::Line;
 
-/// How much is read at a time.
+/// The number of bytes to read at a time.
 const CHUNK: usize = 1 << 20;
 
-/// Cuts a stream into stretches of whole lines.
+/// Splits a stream into chunks of whole lines.
 pub struct Stretches<R> {
     reader: R,
-    /// The beginning of a line whose end was not read yet.
+    /// The beginning of a line that has not been read completely.
     rest: Vec<u8>,
     at: Position,
 }
 
-/// Some whole lines; the last one may lack its newline at the end of the file.
+/// A chunk of whole lines. The last line of a file may lack its newline.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Stretch {
     bytes: Vec<u8>,
@@ -33,24 +33,24 @@ pub struct Stretch {
 }
 
 impl<R: Read> Stretches<R> {
-    /// Stretches from the start of a file.
+    /// Reads from the start of a file.
     pub fn new(reader: R) -> Self {
         Self::from(reader, Position::START)
     }
 
-    /// Stretches from the middle of a file: the reader stands at `at`, where a line begins.
+    /// Reads from the middle of a file: `reader` is positioned at `at`, where a line begins.
     pub fn from(reader: R, at: Position) -> Self {
         Self { reader, rest: Vec::new(), at }
     }
 
-    /// The next stretch, or `None` at the end of the stream.
+    /// Returns the next chunk, or `None` at the end of the stream.
     #[expect(clippy::should_implement_trait, reason = "it is read like `Lines`")]
     pub fn next(&mut self) -> io::Result<Option<Stretch>> {
         let mut bytes = Vec::with_capacity(self.rest.len() + CHUNK);
         bytes.append(&mut self.rest);
         loop {
             let before = bytes.len();
-            // A huge line costs no more than twice itself.
+            // Doubling limits the buffer to twice the length of a huge line.
             let more = CHUNK.max(before) as u64;
             if self.reader.by_ref().take(more).read_to_end(&mut bytes)? == 0 {
                 break;
@@ -71,12 +71,12 @@ impl<R: Read> Stretches<R> {
 }
 
 impl Stretch {
-    /// The lines, in order.
+    /// Returns the lines in order.
     pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
         lines(&self.bytes, self.at.unwrap_or(Position::START))
     }
 
-    /// Turns the lines into entries, as [`parse_line`] does. They share the stretch's memory.
+    /// Parses the lines into entries as [`parse_line`] does. The entries share the memory of the chunk.
     pub fn parse(self, mut sink: impl FnMut(Entry, Vec<Finding>)) {
         let at = self.at.unwrap_or(Position::START);
         match String::from_utf8(self.bytes) {
@@ -92,10 +92,11 @@ impl Stretch {
         }
     }
 
-    /// Turns the lines into entries with their long texts cut, as [`abridge`] does. They share memory that holds what is
-    /// left, and stand where the lines stand.
+    /// Parses the lines into entries with long strings truncated by [`abridge`].
+    ///
+    /// The entries share one buffer of truncated lines, and have the positions of the original lines.
     pub fn parse_abridged(&self, keep: usize, mut sink: impl FnMut(Entry, Vec<Finding>)) {
-        // What is not written to costs nothing, and is given back.
+        // Pages that are never written cost nothing, and `shrink_to_fit` returns them.
         let mut short = Vec::with_capacity(self.bytes.len());
         let ends: Vec<usize> = self
             .lines()
@@ -123,12 +124,12 @@ impl Stretch {
     }
 }
 
-/// Makes an entry of a line that begins at `start` in a text and is shorter than that can be.
+/// Makes an entry of the line at offset `start` of `text`. The caller ensures that offsets fit `u32`.
 fn share(text: &Arc<String>, start: usize, line: &Line<'_>, sink: &mut impl FnMut(Entry, Vec<Finding>)) {
     let range = (start as u32, (start + line.bytes.len()) as u32);
     let (entry, findings) = Entry::share(text, range, line.ending, line.at);
     match entry.kind() {
-        // Perhaps several objects stand on the line.
+        // The line may contain several objects.
         Kind::Bad => parse_line(line, sink),
         _ => sink(entry, findings),
     }
@@ -198,7 +199,7 @@ mod tests {
             assert_eq!((inner.text(), inner.at(), inner.kind()), (message.raw(), around.at(), Kind::User));
             assert_eq!((inner.uuid().as_deref(), findings.len()), (Some("织机"), 0));
         }
-        // One that stands elsewhere is read all the same.
+        // An object of another line is parsed too.
         let (other, _) = found[0].inside(found[2].get("data").unwrap());
         assert_eq!(other.text(), found[0].get("data").unwrap().raw());
     }
@@ -246,7 +247,7 @@ mod tests {
         ], 0..30)) {
             let bytes = bytes.concat();
             prop_assert_eq!(by_stretches(&bytes), by_lines(&bytes));
-            // There is nothing to cut.
+            // No string is long enough to be truncated.
             let mut uncut = Vec::new();
             let mut stretches = Stretches::new(&bytes[..]);
             while let Some(stretch) = stretches.next().unwrap() {

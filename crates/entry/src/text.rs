@@ -1,7 +1,7 @@
-//! Every string of a line, whatever it stands under: for those who must see all that was said.
+//! Visits every string of a line, whatever key it is stored under.
 //!
-//! A lens asks for what it knows. What is said in a session stands in more places than anybody knows: copies in
-//! progress lines, results for display, attachments of versions to come. [`texts`] goes through all of them.
+//! A lens reads only the fields it defines. The text of a session is also stored in many other places: copies
+//! in progress lines, results for display, attachments of future versions. [`texts`] visits all of them.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -11,41 +11,42 @@ use crate::json::{decode, find_special, skip_white};
 /// One string of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text<'a> {
-    /// What stands between the quotes, escapes and all.
+    /// The text between the quotes, with its escapes.
     pub inner: &'a str,
-    /// Where that stands in the line.
+    /// The range of `inner` in the line.
     pub range: Range<usize>,
-    /// What it is to the format.
+    /// The role of the string in the format.
     pub role: TextRole,
-    /// The key that it stands under, as written; that of the array if it is an item of one. Empty at the top.
+    /// The key of the value, as written; for an item of an array, the key of the array. Empty at the top
+    /// level.
     pub key: &'a str,
-    /// Where the innermost object begins that holds it.
+    /// The offset of the innermost object that contains the string.
     pub object: Option<usize>,
-    /// Where the array begins that this object is an item of.
+    /// The offset of the array that has this object as an item.
     pub array: Option<usize>,
 }
 
 impl<'a> Text<'a> {
-    /// The text, decoded; borrowed where nothing was escaped.
+    /// Returns the decoded text, borrowed if it contains no escapes.
     pub fn decoded(&self) -> Cow<'a, str> {
         decode(self.inner)
     }
 }
 
-/// What a string is to the format.
+/// The role of a string in the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextRole {
-    /// Something that a person, a model or a tool said.
+    /// Text written by a person, a model or a tool.
     Said,
     /// The key of a member.
     Key,
-    /// A name that lines know each other by, or a word of the format.
+    /// An identifier, or a keyword of the format.
     Id,
-    /// What must stay as it is to the byte, and says nothing to people: signatures, sealed thoughts, images.
+    /// Opaque data that must not change and is not readable: signatures, encrypted thinking, images.
     Sealed,
 }
 
-/// Keys of words and ids.
+/// Keys of identifiers and keywords.
 const IDS: &[&str] = &[
     "type",
     "subtype",
@@ -84,21 +85,23 @@ const IDS: &[&str] = &[
     "operation",
 ];
 
-/// Keys of what is sealed.
+/// Keys of opaque data.
 const SEALED: &[&str] = &["signature", "data", "base64", "encrypted_content"];
 
-/// From this length on a string of base 64 under such a key is sealed.
+/// The minimum length of a base64 string under such a key to be opaque data.
 const SEALED_LENGTH: usize = 40;
 
 struct Frame<'a> {
     start: usize,
     is_object: bool,
-    /// The key of the member that the scan is in, and for an array the key that it stands under.
+    /// The key of the current member; for an array, the key that the array is stored under.
     key: &'a str,
     wants_key: bool,
 }
 
-/// Goes through every string of a JSON text, in order. The text is known to be JSON; of what is not, something comes back.
+/// Calls `visit` for every string of a JSON text, in order.
+///
+/// The text must be valid JSON. For other text the visited strings are unspecified, but nothing panics.
 pub fn texts<'a>(line: &'a str, mut visit: impl FnMut(Text<'a>)) {
     let bytes = line.as_bytes();
     let mut frames: Vec<Frame<'a>> = Vec::new();
@@ -147,7 +150,8 @@ pub fn texts<'a>(line: &'a str, mut visit: impl FnMut(Text<'a>)) {
     }
 }
 
-/// Where the string ends whose text begins at `start`: at its closing quote, or with the line.
+/// Returns the offset of the closing quote of the string whose text begins at `start`, or the end of the
+/// line.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     while let Some(hit) = find_special(bytes, at) {
@@ -159,7 +163,7 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// Whether the innermost object is one of the format's own: the line, its message, or a block of that.
+/// Returns whether the innermost container is defined by the format: the line, its message, or a block of it.
 fn is_frame(frames: &[Frame<'_>]) -> bool {
     match frames {
         [_] => true,
@@ -182,7 +186,7 @@ fn role(key: &str, inner: &str, in_frame: bool) -> TextRole {
     }
 }
 
-/// Whether a string has the form of an id wherever it stands: a uuid, or one with a prefix of the API's.
+/// Returns whether a string has the form of an id: a UUID, or an id with a prefix of the API.
 fn is_id(inner: &str) -> bool {
     let is_uuid = || {
         inner.len() == 36

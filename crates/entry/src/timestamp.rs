@@ -1,15 +1,16 @@
-//! Moments as the log writes them.
+//! Timestamps as the log writes them.
 
-/// Milliseconds since 1970, in UTC.
+/// Milliseconds since the Unix epoch.
 pub type Millis = i64;
 
-/// Reads `2026-02-18T02:00:41.425Z`; `None` for what names no moment.
+/// Parses a timestamp such as `2026-02-18T02:00:41.425Z`; returns `None` if it is not valid.
 pub(crate) fn parse(text: &str) -> Option<Millis> {
     parse_usual(text.as_bytes())
         .or_else(|| text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond))
 }
 
-/// Reads the one form that Claude Code writes; `None` for all others, and for what is no such day or time.
+/// Parses the one form that Claude Code writes; returns `None` for other forms and for invalid dates and
+/// times.
 fn parse_usual(text: &[u8]) -> Option<Millis> {
     const FORM: &[u8; 24] = b"0000-00-00T00:00:00.000Z";
     let text: &[u8; 24] = text.try_into().ok()?;
@@ -29,11 +30,11 @@ fn parse_usual(text: &[u8]) -> Option<Millis> {
         1..=12 => 31,
         _ => 0,
     };
-    // A leap second, and the end of time, are for others to judge.
+    // Leap seconds, and the last year that jiff supports, are left to jiff.
     if year == 9999 || !(1..=in_month).contains(&day) || hour > 23 || minute > 59 || second > 59 {
         return None;
     }
-    // Days since 1970, with years that begin in March, so that the leap day is the last of its year.
+    // Days since 1970. Years begin in March here, which makes the leap day the last day of its year.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let leaps = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
     let days = 365 * year + leaps + (153 * month + 2) / 5 + day - 1 - 719_468;

@@ -1,116 +1,117 @@
-//! Trails: lines that are built alike, read along the way that one of them was read before.
+//! A cache of line layouts, to read values of lines with the same structure without parsing keys.
 //!
-//! The lines of a log have the same keys in the same order, again and again. So what stands between the values of a line
-//! is remembered, and compared with the next line as it is: where all of it is there, the values between are those that
-//! a walk from key to key would find, and no key had to be looked at. Values that are the same in line after line, such as
-//! the session's id, are compared along with what stands around them.
+//! The lines of a log have the same keys in the same order again and again. So the text between the values of
+//! a line is stored and compared with the next line. If all of it matches, the values in between are those
+//! that a scan from key to key would find. Values that rarely change from line to line, such as the session
+//! id, are compared as part of that text.
 
 use crate::json::{self, Json};
 use crate::walk::jump;
 
-/// Reads a few values of line after line, at any depth.
+/// Reads values at given paths, at any depth, from one line after another.
 pub struct Trails<const N: usize> {
     paths: [&'static [&'static str]; N],
     required: &'static [usize],
-    /// The one that was gone last comes first.
+    /// The cached layouts. The one that matched last is first.
     known: Vec<Way>,
-    /// How many short ways there have been.
+    /// The number of fast paths built so far, used to number them.
     n_short: u32,
 }
 
-/// So many ways are remembered; a log hardly has more.
+/// The maximum number of cached layouts; a log hardly has more.
 const MOST: usize = 4;
 
-/// Nothing deeper than this is asked for.
+/// The maximum number of keys in a path.
 const DEEPEST: usize = 8;
 
-/// A longer way than this is not worth remembering.
+/// The maximum number of bytes of a layout worth caching.
 const LONGEST: usize = 1 << 13;
 
-/// A longer value than this is taken for one that changes.
+/// The maximum length of a value to be treated as stable.
 const LONGEST_STEADY: usize = 1 << 8;
 
-/// What changes more often than this in a log is not compared any more.
+/// The number of changes in one log after which a value is no longer treated as stable.
 const SELDOM: u8 = 2;
 
-/// A way through lines that are built alike.
+/// The layout of lines with the same structure.
 struct Way {
-    /// From value to value.
+    /// The layout with every value as a variable part.
     trail: Trail,
-    /// Which values are the same in line after line, a bit for each of the first.
+    /// The values that are the same in line after line, as a bitmask of the first 64.
     steady: u64,
-    /// What they are, one after the other, and where each ends.
+    /// The stable values, concatenated, and the end of each.
     values: Vec<u8>,
     ends: Vec<usize>,
-    /// How often each changed in this log.
+    /// How often each value changed in this log.
     changes: [u8; 64],
-    /// From one value that changes to the next; known from the second line on.
+    /// The layout with stable values as literal text; built when the second line matches.
     short: Option<Short>,
 }
 
-/// A way from one value that changes to the next.
+/// A layout in which only the values that change are variable parts.
 struct Short {
     trail: Trail,
-    /// The paths whose values are on the way from one to the next, or not on it at all. No other short way of the same trails
-    /// has this number.
+    /// The paths whose values are part of the literal text, or missing, and the number of this fast path. The
+    /// number is unique within the `Trails`.
     same: Same,
 }
 
 struct Trail {
     steps: Vec<Step>,
-    /// What the steps step over, one after the other.
+    /// The literal text of all steps, concatenated.
     between: Vec<u8>,
 }
 
-/// From one value to the next.
+/// A literal text and the value after it.
 struct Step {
-    /// How much stands before the value.
+    /// The length of the literal text before the value.
     length: usize,
-    /// The values within it that were asked for: their numbers, and where they stand.
+    /// The requested values inside the literal text: their paths, and their spans relative to it.
     passed: Vec<(usize, Span)>,
     value: Value,
 }
 
-/// What is to be done with a value.
+/// The treatment of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Value {
-    /// It is the one that was asked for by this number.
+    /// The value of the path with this number.
     Wanted(usize),
-    /// It is stepped over.
+    /// A value that is skipped.
     Other,
-    /// The same, but if it is an object there is something wanted in it.
+    /// A skipped value that was not an object. If it is one, it may contain requested values.
     Closed,
-    /// It is the content of the message, which is jumped over.
+    /// The content of the message, which is jumped over.
     Content,
-    /// There is none: the line ends.
+    /// No value: the end of the line.
     End,
 }
 
-/// Where a value begins and ends. A short form, since many of them are handed on for every line; no value begins a line.
+/// The start and end of a value, in 32 bits because many are passed around per line. No value starts at
+/// offset 0.
 type Span = (u32, u32);
 
 const NOWHERE: Span = (0, 0);
 
-/// A place in a line, whose length is known to fit.
+/// Converts an offset; the length of the line was checked to fit.
 fn place(at: usize) -> u32 {
     at as u32
 }
 
-/// The values of a line that were asked for.
+/// The requested values of a line.
 pub struct Trailed<'a, const N: usize> {
     spans: [Span; N],
-    /// The line up to the content of its message, and from there on.
+    /// The text of the line before the content of its message, and the text after it.
     before: &'a str,
     behind: &'a str,
     behind_from: usize,
     same: Same,
 }
 
-/// Which values are the same in every line that was read along a way, a bit for each path, and the number of the way.
+/// The paths whose values are the same in every line that matches a fast path, as a bitmask, and its number.
 type Same = (u64, u32);
 
 impl<'a, const N: usize> Trailed<'a, N> {
-    /// The value of the path by this number, if the line has one.
+    /// Returns the value of the path with this number, if the line has one.
     pub fn get(&self, path: usize) -> Option<Json<'a>> {
         let span = self.spans.get(path).filter(|span| **span != NOWHERE)?;
         let (start, end) = (span.0 as usize, span.1 as usize);
@@ -121,31 +122,37 @@ impl<'a, const N: usize> Trailed<'a, N> {
         Some(Json::trusted(text))
     }
 
-    /// A number that other lines of the same trails have, too, if their values of `paths`, a bit for each, are the same as
-    /// here, or missing as here. `None` where it is not known whether others are the same.
+    /// Returns a number that identifies the values of `paths`, given as a bitmask.
+    ///
+    /// Lines read through the same `Trails` with the same number have the same values there, or lack the same
+    /// ones. Returns `None` if it is not known whether the values equal those of other lines.
     pub fn alike_in(&self, paths: u64) -> Option<u32> {
         (self.same.0 & paths == paths).then_some(self.same.1)
     }
 }
 
 impl<const N: usize> Trails<N> {
-    /// Values are asked for by their keys, from the line's own inwards; those by the `required` numbers must be there.
+    /// Creates a cache that reads the values at `paths`, each a list of keys from the top level inwards.
+    ///
+    /// A line without the values of the paths in `required` is not read.
     pub fn new(paths: [&'static [&'static str]; N], required: &'static [usize]) -> Self {
         Self { paths, required, known: Vec::new(), n_short: 0 }
     }
 
-    /// Goes on with another log, in which other values may be the same in line after line.
+    /// Starts another log, in which other values may be stable.
     pub fn begin_log(&mut self) {
         for way in &mut self.known {
             way.changes = [0; 64];
         }
     }
 
-    /// The values of a line, in which a key of the message, the next one behind its content, stands at `hit`.
+    /// Reads the values of a line. `hit` is the offset of a key of the message, the next one after its
+    /// content.
     ///
-    /// For a line that is JSON this is exact, where it comes back at all: `None` says that the line must be read in another
-    /// way. That is so for whatever is not as plain as Claude Code writes it: no content before the hit, a wanted key
-    /// twice or with escapes, a required value that is missing. What is stepped over is not checked.
+    /// The result is exact for a line that is valid JSON. Returns `None` if the line must be read in another
+    /// way: if there is no content before the hit, if a requested key occurs twice or has escapes, if a
+    /// required value is missing, or if the syntax is not the plain form of Claude Code. Skipped values are
+    /// not validated.
     pub fn read<'a>(&mut self, line: &'a [u8], hit: usize) -> Option<Trailed<'a, N>> {
         u32::try_from(line.len()).ok()?;
         let mut spans = [NOWHERE; N];
@@ -195,12 +202,12 @@ fn trailed<const N: usize>(
     Some(Trailed { spans, before, behind, behind_from: to, same })
 }
 
-/// A value of a line; nothing if the line ends before it does.
+/// Returns the text of a value; empty if the span is outside the line.
 fn text_at(line: &[u8], (start, end): Span) -> &[u8] {
     line.get(start as usize..end as usize).unwrap_or_default()
 }
 
-/// Whether a value may be the same in line after line: numbers are counts, and hardly are.
+/// Returns whether a value may be stable. Numbers are counts, which nearly always change.
 fn may_be_steady(text: &[u8]) -> bool {
     text.len() <= LONGEST_STEADY && !matches!(text, [b'0'..=b'9' | b'-', ..])
 }
@@ -219,7 +226,7 @@ impl Way {
         way
     }
 
-    /// Takes the steady values of this line for those of the lines to come.
+    /// Stores the stable values of this line to compare the next lines with.
     fn learn(&mut self, line: &[u8], values: &[Span]) {
         self.values.clear();
         self.ends.clear();
@@ -231,7 +238,7 @@ impl Way {
         }
     }
 
-    /// The steady value by this number.
+    /// Returns the `i`th value if it is stable, and an empty slice otherwise.
     fn value(&self, i: usize) -> &[u8] {
         let start = i.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.values[start..self.ends[i]]
@@ -241,8 +248,10 @@ impl Way {
         i < 64 && self.steady >> i & 1 == 1
     }
 
-    /// Goes this way, and learns what changes. Returns where the content stands, and what is the same in all lines that go the
-    /// short way; `None` if the line is built otherwise.
+    /// Reads a line of this layout, and tracks which values change.
+    ///
+    /// Returns the span of the content, and the values that are the same in all lines of the fast path.
+    /// Returns `None` if the line has another layout.
     #[inline(always)]
     fn follow<const N: usize>(
         &mut self,
@@ -274,7 +283,7 @@ impl Way {
             let text = text_at(line, *value);
             if self.is_steady(i) && text != self.value(i) {
                 self.changes[i] += 1;
-                // What is another in the very next line is another in all of them.
+                // A value that differs in the very next line differs in most of them.
                 if self.short.is_none() || self.changes[i] > SELDOM || !may_be_steady(text) {
                     self.steady &= !(1 << i);
                 }
@@ -286,7 +295,7 @@ impl Way {
         Some((jumped, (0, 0)))
     }
 
-    /// The same way, with the steady values as part of what stands between.
+    /// Builds the fast path: the same layout, with the stable values as part of the literal text.
     fn shortened(&self, number: u32) -> Short {
         let mut short = Trail { steps: Vec::new(), between: Vec::new() };
         let mut same = u64::MAX;
@@ -317,7 +326,10 @@ impl Way {
 }
 
 impl Trail {
-    /// Goes from value to value, notes those that were asked for, and tells `each` where they stand.
+    /// Matches a line against the layout, stores the spans of requested values, and calls `each` for every
+    /// value.
+    ///
+    /// Returns the span of the content, or `None` if the line has another layout.
     #[inline]
     fn follow<const N: usize>(
         &self,
@@ -359,7 +371,7 @@ impl Trail {
     }
 }
 
-/// Whether two texts of one length are the same. Most are a key or two long: too short for a call.
+/// Compares two texts of equal length. Most are one or two keys long, too short for a call to `memcmp`.
 #[inline(always)]
 fn same(a: &[u8], b: &[u8]) -> bool {
     match a.len() {
@@ -372,7 +384,7 @@ fn same(a: &[u8], b: &[u8]) -> bool {
     }
 }
 
-/// The same, piece by piece. Neither is shorter than a piece; the last one may lie over the one before.
+/// Compares in pieces of `N` bytes, of which the last may overlap the previous one. Needs at least `N` bytes.
 #[inline(always)]
 fn same_by<const N: usize>(a: &[u8], b: &[u8], word: impl Fn(&[u8; N]) -> u128) -> bool {
     let (Some((_, a_last)), Some((_, b_last))) = (a.split_last_chunk::<N>(), b.split_last_chunk::<N>())
@@ -383,24 +395,24 @@ fn same_by<const N: usize>(a: &[u8], b: &[u8], word: impl Fn(&[u8; N]) -> u128) 
     pieces.fold(word(a_last) ^ word(b_last), |differ, (a, b)| differ | (word(a) ^ word(b))) == 0
 }
 
-/// Goes through a line from key to key, and remembers the way.
+/// Scans a line from key to key and records its layout.
 struct Scout<'l, 'p, const N: usize> {
     line: &'l [u8],
     hit: usize,
     paths: &'p [&'static [&'static str]; N],
     spans: [Span; N],
-    /// By depth, the paths whose key there was met already, a bit for each.
+    /// By depth, a bitmask of the paths whose key was found there already.
     met: [u64; DEEPEST],
     trail: Trail,
-    /// Where each value stands.
+    /// The span of each value.
     values: Vec<Span>,
-    /// Where the last value ended.
+    /// The end of the last value.
     at: usize,
     jumped: Option<Span>,
 }
 
 impl<const N: usize> Scout<'_, '_, N> {
-    /// Goes through the whole line. Returns where its content stands.
+    /// Scans the whole line and returns the span of its content.
     fn explore(&mut self) -> Option<Span> {
         const { assert!(N <= 64, "a path has a bit") };
         let end = self.object(0, 0, u64::MAX >> (64 - N), false)?;
@@ -411,7 +423,7 @@ impl<const N: usize> Scout<'_, '_, N> {
         self.jumped
     }
 
-    /// Goes through an object that `paths` lead into, `depth` keys deep.
+    /// Scans an object that is `depth` keys deep and on the way of `paths`; returns its end.
     fn object(&mut self, start: usize, depth: usize, paths: u64, is_message: bool) -> Option<usize> {
         let line = self.line;
         json::step_over(line, start, |key, at| self.member(key, at, depth, paths, is_message))
@@ -429,7 +441,7 @@ impl<const N: usize> Scout<'_, '_, N> {
         let own =
             (0..N).filter(|path| paths >> path & 1 == 1 && fits(*path)).fold(0, |all, path| all | 1 << path);
         let wanted = (0..N).find(|path| own >> path & 1 == 1 && self.paths[*path].len() == depth + 1);
-        // Of a key that is written twice the last one counts, with all that is in it.
+        // If a key occurs twice the last one counts, with all its contents.
         if own & *self.met.get(depth)? != 0 {
             return None;
         }
@@ -463,7 +475,7 @@ impl<const N: usize> Scout<'_, '_, N> {
         Some(end)
     }
 
-    /// Remembers what stands before a value.
+    /// Records the literal text before a value.
     fn step(&mut self, start: usize, value: Value) -> Option<()> {
         let between = self.line.get(self.at..start)?;
         self.trail.between.extend(between);

@@ -1,14 +1,14 @@
-//! Picks a few values out of a line without making an entry of it.
+//! Reads a few values of a line without parsing it into an entry.
 
 use memchr::memchr_iter;
 
 use crate::json::{self, Json, Walker};
 
-/// The values of `keys` at the top level of `line`; `None` if the line is no JSON object.
+/// Returns the values of `keys` at the top level of `line`; `None` if the line is not a JSON object.
 ///
-/// The line is checked as strictly as [`Entry::parse`](crate::Entry::parse) does, but nothing is kept:
-/// this is for loops that see every line of a home and want little of each. Of a key that is written
-/// twice the last one counts.
+/// The line is validated as strictly as by [`Entry::parse`](crate::Entry::parse), but nothing is stored: this
+/// is for loops over every line of a home that need few values of each. The last value counts if a key occurs
+/// twice.
 pub fn pick<'a, const N: usize>(line: &'a [u8], keys: [&str; N]) -> Option<[Option<Json<'a>>; N]> {
     let text = simdutf8::basic::from_utf8(line).ok()?;
     let start = json::skip_white(line, 0);
@@ -32,15 +32,15 @@ pub fn pick<'a, const N: usize>(line: &'a [u8], keys: [&str; N]) -> Option<[Opti
     Some(found.map(|value| value.map(|(from, to)| Json::trusted(&body[from..to]))))
 }
 
-/// The values that [`skim`] found: of the line's keys, and of its message's.
+/// The values that [`skim`] returns: those of the line's keys, and those of its message's keys.
 pub type Skimmed<'a, const N: usize, const M: usize> = ([Option<Json<'a>>; N], [Option<Json<'a>>; M]);
 
-/// The values of `keys` at the top level of `line`, and of `message_keys` in its message.
+/// Returns the values of `keys` at the top level of `line`, and of `message_keys` in its message.
 ///
-/// For a line that is JSON this is exact: of a key that is written twice the last one counts, and so does
-/// the last of two messages. What is stepped over is not checked, though, which makes this several times as
-/// quick as [`pick`]: of a line that is broken somewhere inside, values may come back all the same. Whatever
-/// looks odd on the way is left to [`pick`], so that a line that is no object at all is `None`.
+/// The result is exact for a line that is valid JSON: if a key or the message occurs twice, the last one
+/// counts. Skipped values are not validated, which makes this several times faster than [`pick`]: a line that
+/// is invalid somewhere inside may still return values. Lines with unusual syntax are passed to [`pick`], so
+/// that a line that is not an object returns `None`.
 pub fn skim<'a, const N: usize, const M: usize>(
     line: &'a [u8],
     keys: [&str; N],
@@ -49,25 +49,25 @@ pub fn skim<'a, const N: usize, const M: usize>(
     skim_quickly(line, None, &keys, &message_keys).or_else(|| skim_strictly(line, keys, message_keys))
 }
 
-/// The same, quicker still, for a line in which the quoted name of one of `message_keys` stands at `hit`.
+/// A faster [`skim`] for a line that contains the quoted name of one of `message_keys` at offset `hit`.
 ///
-/// Most of a message is its content, and what is wanted stands before or behind it: so the content is jumped
-/// over, from its beginning to the hit. That the hit is a key of the message, and not something that looks the
-/// same deeper inside or in another object, is made sure of: where it is not, and where a key of the message is not
-/// found, this is [`skim`]. The one difference is that of a key that the message has twice either may count.
+/// Most of a message is its content, and the requested values are before or after it. So this function jumps
+/// from the start of the content to the hit. It verifies that the hit is a key of the message, and not the
+/// same text deeper inside or in another object. If it is not, or if one of `message_keys` is not found, it
+/// calls [`skim`]. The only difference: if the message has a key twice, either value may be returned.
 pub fn skim_around<'a, const N: usize, const M: usize>(
     line: &'a [u8],
     hit: usize,
     keys: [&str; N],
     message_keys: [&str; M],
 ) -> Option<Skimmed<'a, N, M>> {
-    // Nothing of the line itself is jumped over, so what was not found there is not there.
+    // Top-level keys are never jumped over, so those that were not found do not exist.
     let whole = |(_, in_message): &Skimmed<'a, N, M>| in_message.iter().all(Option::is_some);
     let jumped = skim_quickly(line, Some(hit), &keys, &message_keys).filter(whole);
     jumped.or_else(|| skim(line, keys, message_keys))
 }
 
-/// Steps over the line without checking it; `None` for whatever is not as plain as Claude Code writes it.
+/// Skims the line without validation; returns `None` for any syntax other than the plain form of Claude Code.
 #[inline(always)]
 fn skim_quickly<'a, const N: usize, const M: usize>(
     line: &'a [u8],
@@ -110,23 +110,23 @@ fn skim_quickly<'a, const N: usize, const M: usize>(
     Some((text.values(found)?, text.values(in_message)?))
 }
 
-/// The line as text, as far as it is known to be.
+/// The validated parts of a line.
 enum Text<'a> {
-    /// What stands before the content, and what stands behind it, from here on.
+    /// The text before the content, the text after it, and the offset at which the latter begins.
     Around(&'a str, &'a str, usize),
-    /// Each value must be looked at by itself.
+    /// Nothing is validated yet: each value must be validated separately.
     Unknown(&'a [u8]),
 }
 
 impl<'a> Text<'a> {
-    /// Looks at once at all that is left of a line if its content is jumped over; `None` if it is no text.
+    /// Validates all of the line except the skipped content; returns `None` if that is not UTF-8.
     fn of(line: &'a [u8], jumped: Option<Span>) -> Option<Self> {
         let Some((from, to)) = jumped else { return Some(Self::Unknown(line)) };
         let text = |bytes| simdutf8::basic::from_utf8(bytes).ok();
         Some(Self::Around(text(&line[..from])?, text(&line[to..])?, to))
     }
 
-    /// The values that stand at `found`; `None` if one of them is no text.
+    /// Returns the values at the spans `found`; `None` if one of them is not UTF-8.
     fn values<const N: usize>(&self, found: [Option<Span>; N]) -> Option<[Option<Json<'a>>; N]> {
         let mut values = [None; N];
         for (value, span) in values.iter_mut().zip(found) {
@@ -143,13 +143,14 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Jumps from the content of a message to the comma before `hit`, if the message may still be open there.
+/// Returns the offset of the comma before `hit` if the message that contains `content` may still be open
+/// there.
 ///
-/// The caller goes on from there as if inside the message, and finds the end of the line after two closing
-/// braces if and only if the hit is a key two objects deep. What is left to rule out is that the message ended
-/// on the way and the hit is in the value of a later key of the line. Then somewhere a brace is followed by a
-/// comma and a key, and, stepping on from there, by a value with the hit inside. Braces in strings may be
-/// taken for such an end, but never the other way round.
+/// The caller continues there as if inside the message. It reaches the end of the line after two closing
+/// braces if and only if the hit is a key two objects deep. What remains to be excluded is that the message
+/// ended before the hit, and the hit is inside the value of a later key of the line. In that case some brace
+/// is followed by a comma and a key, and the members from there on lead to a value that contains the hit.
+/// Braces in strings may be mistaken for such an end, but no end is missed.
 pub(crate) fn jump(line: &[u8], content: usize, hit: usize) -> Option<usize> {
     let before = line.get(content..hit)?.trim_ascii_end();
     let comma = content + before.len().checked_sub(1)?;
@@ -160,7 +161,7 @@ pub(crate) fn jump(line: &[u8], content: usize, hit: usize) -> Option<usize> {
     braces.all(|brace| !leads_into(line, brace, hit)).then_some(comma)
 }
 
-/// Whether `hit` is, or may be, inside one of the members that follow the object which ends with `brace`.
+/// Returns whether `hit` is or may be inside one of the members that follow the object closed by `brace`.
 fn leads_into(line: &[u8], brace: usize, hit: usize) -> bool {
     let Some(mut at) = next_key(line, brace + 1) else { return false };
     while at != hit {
@@ -177,24 +178,24 @@ fn leads_into(line: &[u8], brace: usize, hit: usize) -> bool {
         }
         at = match next_key(line, end) {
             Some(next) => next,
-            // The object around them ends before the hit, so it is not the line itself.
+            // The enclosing object ends before the hit, so it is not the line itself.
             None => return !matches!(line.get(json::skip_white(line, end)), Some(b'}' | b']')),
         };
     }
     false
 }
 
-/// Where a key begins behind a comma.
+/// Returns the offset of the key after a comma at `at`, if there is one.
 fn next_key(line: &[u8], at: usize) -> Option<usize> {
     let comma = json::skip_white(line, at);
     let key = json::skip_white(line, comma + 1);
     (line.get(comma) == Some(&b',') && line.get(key) == Some(&b'"')).then_some(key)
 }
 
-/// Where a value begins and ends.
+/// The start and end offset of a value.
 type Span = (usize, usize);
 
-/// Notes a value if its key is asked for.
+/// Stores the span of a value if its key is one of `keys`.
 #[inline(always)]
 fn note(found: &mut [Option<Span>], keys: &[&str], key: &[u8], value: Span) {
     if let Some(i) = keys.iter().position(|want| want.as_bytes() == key) {
@@ -202,7 +203,7 @@ fn note(found: &mut [Option<Span>], keys: &[&str], key: &[u8], value: Span) {
     }
 }
 
-/// The same as [`skim`] says, with every byte checked.
+/// Does the same as [`skim`], but validates every byte.
 #[cold]
 fn skim_strictly<'a, const N: usize, const M: usize>(
     line: &'a [u8],
@@ -214,7 +215,7 @@ fn skim_strictly<'a, const N: usize, const M: usize>(
     Some((found, message_keys.map(|key| message?.get(key))))
 }
 
-/// Which of `keys` an escaped key spells; nearly always the key has no escape at all.
+/// Returns the index of the key in `keys` that the escaped key at `key` decodes to. Keys rarely have escapes.
 fn escaped(body: &str, key: usize, keys: &[&str]) -> Option<usize> {
     let end = json::skip_value(body.as_bytes(), key) - 1;
     let name = &body[key + 1..end];
@@ -276,7 +277,7 @@ mod tests {
         assert!(skim(b"{\"a\":\"\xff\"}", ["a"], []).is_none());
     }
 
-    /// What serde_json finds under the same keys.
+    /// Returns the values that serde_json finds under the same keys.
     fn reference(line: &[u8], keys: &[&str], message_keys: &[&str]) -> Option<Vec<Option<Value>>> {
         let line: serde_json::Map<String, Value> = serde_json::from_slice(line).ok()?;
         let message = line.get("message");
@@ -285,7 +286,7 @@ mod tests {
         Some(top.chain(inner).collect())
     }
 
-    /// A line that is JSON, skimmed, says what serde_json says.
+    /// Checks that skimming a valid line returns the same values as serde_json.
     fn agrees(line: &[u8]) -> Result<(), TestCaseError> {
         let (keys, inner) = (["type", "uuid", "message"], ["id", "model", "usage", "content"]);
         let expected = reference(line, &keys, &inner);
@@ -307,7 +308,7 @@ mod tests {
         Ok(())
     }
 
-    /// From wherever `"usage"` stands in the line, the same is found.
+    /// Checks that `skim_around` returns the same values for every occurrence of `"usage"` as `skim`.
     fn agrees_around(line: &[u8]) -> Result<(), TestCaseError> {
         let (keys, inner) = (["type"], ["id", "usage"]);
         let (top, message) = skim(line, ["type", "message"], inner).unwrap();
@@ -359,7 +360,7 @@ mod tests {
         }
     }
 
-    /// An object of the names that matter here, some with escapes, some twice, with or without white space.
+    /// An object with the relevant keys, some escaped, some duplicated, with and without white space.
     fn any_object(value: impl Strategy<Value = String> + Clone) -> impl Strategy<Value = String> + Clone {
         let name = prop::sample::select(vec![
             "message",

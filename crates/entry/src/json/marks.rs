@@ -1,14 +1,15 @@
-//! Marks: where the quotes and backslashes of a text stand, a bit for a byte.
+//! Bitmasks of the quotes and backslashes of a text, one bit per byte.
 //!
-//! Most of a line is strings, and most of the work is to find where each ends. A bit for every quote makes that a
-//! matter of counting zeros. The marks are made with the widest vectors that the machine has, which is found out at
-//! run time; a plain way, for machines without, makes the same. There is no `unsafe` here: `fearless_simd` has it.
+//! Most of a line is strings, and most of the work is to find their ends. With a bit for every quote, that is
+//! a matter of counting zeros. The masks are computed with the widest vectors of the CPU, selected at run
+//! time; a portable fallback computes the same masks. There is no `unsafe` code here: `fearless_simd`
+//! contains it.
 
 use fearless_simd::{Level, Simd, SimdBase, SimdMask, dispatch, u8x64};
 
-/// Where the quotes and backslashes of up to 1024 bytes stand: a bit for a byte, 64 to a word.
+/// The quotes and backslashes of up to 1024 bytes: one bit per byte, 64 per word.
 ///
-/// Many words are made at a time, since each takes a while but none waits for another.
+/// Many words are computed at a time because they are independent, and their latencies overlap.
 #[derive(Default)]
 struct Marks {
     quotes: [u64; Self::WORDS],
@@ -19,8 +20,9 @@ struct Marks {
 impl Marks {
     const WORDS: usize = 16;
 
-    /// Marks the first bytes of `text`, as many as there is room for, by means of `marks`. Returns how many, and whether a
-    /// control character is among them.
+    /// Fills the masks for the first bytes of `text`, as many as fit, by calling `marks` for each block.
+    ///
+    /// Returns the number of bytes, and whether they contain a control character.
     #[inline(always)]
     fn fill_by(&mut self, text: &[u8], marks: impl Fn(&[u8; 64]) -> BlockMarks) -> (usize, bool) {
         let text = &text[..text.len().min(Self::WORDS * 64)];
@@ -35,23 +37,23 @@ impl Marks {
     }
 }
 
-/// Where the backslashes of a text stand, up to 512 bytes of it at a time.
+/// The offsets of the backslashes of a text, for up to 512 bytes at a time.
 pub(super) struct Backslashes {
-    /// As many of them as there are backslashes; some of the rest is written to as well.
+    /// The offsets. Elements after the last offset may be overwritten as well.
     places: [u16; Self::MOST + Self::AT_ONCE],
 }
 
 impl Backslashes {
     const MOST: usize = 512;
 
-    /// So many places are written at a time, whether there are as many or not: that is quicker than to ask.
+    /// The number of offsets written at once. Writing a fixed number is faster than checking for the end.
     const AT_ONCE: usize = 4;
 
     pub(super) fn new() -> Self {
         Self { places: [0; _] }
     }
 
-    /// Where the backslashes of the first bytes stand, and how many bytes were looked at.
+    /// Returns the offsets of the backslashes in the first bytes, and the number of bytes searched.
     pub(super) fn find(&mut self, text: &[u8]) -> (&[u16], usize) {
         let text = &text[..text.len().min(Self::MOST)];
         let count = match vectors() {
@@ -82,7 +84,7 @@ impl Backslashes {
     }
 }
 
-/// The text in blocks of 64 bytes, the last one filled up with spaces.
+/// Splits the text into blocks of 64 bytes, with the last one padded with spaces.
 #[inline(always)]
 fn blocks(text: &[u8]) -> impl Iterator<Item = [u8; 64]> {
     let (blocks, rest) = text.as_chunks::<64>();
@@ -91,17 +93,17 @@ fn blocks(text: &[u8]) -> impl Iterator<Item = [u8; 64]> {
     blocks.iter().copied().chain((!rest.is_empty()).then_some(last))
 }
 
-/// The marks of 64 bytes: the first byte's bit is the lowest.
+/// The bitmasks of 64 bytes; the lowest bit is the first byte.
 struct BlockMarks {
     quotes: u64,
     backslashes: u64,
-    /// Letters that stand for themselves or, behind a backslash, for an escape: not all of them, but the most frequent.
+    /// Letters that may follow a backslash: the most frequent ones, not all of them.
     letters: u64,
-    /// Not zero if there is a control character.
+    /// Not zero if the block contains a control character.
     controls: u64,
 }
 
-/// The vectors to work with; `None` where the plain way is as good.
+/// Returns the vector instructions to use; `None` if the fallback is as fast.
 #[inline(always)]
 fn vectors() -> Option<Level> {
     #[cfg(test)]
@@ -111,7 +113,7 @@ fn vectors() -> Option<Level> {
     Some(Level::new()).filter(|level| !level.is_fallback())
 }
 
-/// The marks of a block, by vectors.
+/// Computes the masks of a block with vectors.
 #[inline(always)]
 fn block_marks<S: Simd>(simd: S, block: &[u8; 64]) -> BlockMarks {
     let bytes = u8x64::from_slice(simd, block);
@@ -123,28 +125,28 @@ fn block_marks<S: Simd>(simd: S, block: &[u8; 64]) -> BlockMarks {
     }
 }
 
-/// The same without. Written so that the compiler may make vectors of it, such as it knows everywhere.
+/// Computes the masks of a block without explicit vectors, in a form that the compiler can vectorize.
 fn plain_marks(block: &[u8; 64]) -> BlockMarks {
     let (quotes, backslashes) = marks(block);
     BlockMarks { quotes, backslashes, letters: 0, controls: u64::from(has_control(block)) }
 }
 
-/// Whether there is a control character. Without an early exit, so that the compiler makes vectors of it.
+/// Returns whether the block contains a control character. Without an early exit, so that it is vectorized.
 #[inline(always)]
 fn has_control(block: &[u8; 64]) -> bool {
     block.iter().fold(false, |any, &byte| any | (byte < 0x20))
 }
 
-/// Where the quotes and the backslashes of 64 bytes stand: the first byte's bit is the lowest.
+/// Returns the masks of the quotes and the backslashes of 64 bytes; the lowest bit is the first byte.
 #[inline(always)]
 fn marks(block: &[u8; 64]) -> (u64, u64) {
     const EVEN: u64 = 0x00ff_00ff_00ff_00ff;
-    // Written so that the compiler makes vectors of it, from here to the end.
+    // The whole function is written so that the compiler vectorizes it.
     let mut marks = [0u8; 64];
     for (mark, &byte) in marks.iter_mut().zip(block) {
         *mark = u8::from(byte == b'"') | u8::from(byte == b'\\') << 1;
     }
-    // Two bits a byte are in use, so four words fit into one; then bytes of bits become bits of bytes.
+    // Each byte uses two bits, so four words fit into one; the transposition then collects equal bits.
     let (words, _) = marks.as_chunks::<8>();
     let word = |i: usize| u64::from_le_bytes(words[i]);
     let low = transpose(word(0) | word(2) << 2 | word(4) << 4 | word(6) << 6);
@@ -152,7 +154,7 @@ fn marks(block: &[u8; 64]) -> (u64, u64) {
     ((low & EVEN) | (high & EVEN) << 8, (low >> 8 & EVEN) | (high & !EVEN))
 }
 
-/// Swaps rows and columns of eight bytes of eight bits.
+/// Transposes a matrix of eight by eight bits.
 #[inline(always)]
 fn transpose(mut word: u64) -> u64 {
     for (shift, mask) in [(7, 0x00aa_00aa_00aa_00aa), (14, 0x0000_cccc_0000_cccc), (28, 0xf0f0_f0f0)] {
@@ -162,28 +164,28 @@ fn transpose(mut word: u64) -> u64 {
     word
 }
 
-/// The quotes of a text that begin and end strings, from left to right.
+/// The quotes of a text that open and close strings, from left to right.
 ///
-/// With marks for all quotes, finding the end of a string is a matter of counting zeros, however long it
-/// is and whatever is escaped in it. Escapes are checked on the way. Outside of strings a backslash is no
-/// JSON, and what comes behind it may be told wrong.
+/// With a mask of all quotes, finding the end of a string is a matter of counting zeros, whatever its length
+/// and its escapes. Escapes are validated at the same time. A backslash outside of strings is invalid JSON,
+/// and the quotes after it may be wrong.
 pub(super) struct Quotes<'a> {
     bytes: &'a [u8],
-    /// The quotes of the current word that were not handed out yet, and where that word's bytes begin.
+    /// The remaining quotes of the current word, and the offset of the first byte of that word.
     left: u64,
     block: usize,
-    /// The words of quotes ahead, escaped ones left out: those of `next..end` are still to come.
+    /// The words of unescaped quotes; those in `next..end` are still to be read.
     marks: Marks,
     next: usize,
     end: usize,
-    /// Where the marked bytes begin, and where they end.
+    /// The range of bytes that `marks` describes.
     marked: std::ops::Range<usize>,
-    /// Whether the first byte behind the marked ones is escaped.
+    /// Whether the first byte after the marked range is escaped.
     carry: u64,
-    /// Whether a control character or a bad escape stands in what was marked so far: then each string
-    /// must be looked at by itself.
+    /// Whether the text marked so far contains a control character or an invalid escape. If so, each string
+    /// must be validated separately.
     pub(super) odd: bool,
-    /// Whether an escape was met that may be half of a surrogate pair.
+    /// Whether an escape was found that may be a surrogate.
     pub(super) surrogates: bool,
 }
 
@@ -203,7 +205,7 @@ impl<'a> Quotes<'a> {
         }
     }
 
-    /// Where the next quote stands.
+    /// Returns the offset of the next quote.
     #[inline(always)]
     fn pop(&mut self) -> Option<usize> {
         while self.left == 0 {
@@ -219,20 +221,21 @@ impl<'a> Quotes<'a> {
         Some(at)
     }
 
-    /// Where the string ends whose opening quote stands at `start`.
+    /// Returns the offset of the closing quote of the string that opens at `start`.
     #[inline(always)]
     pub(super) fn pop_two(&mut self, start: usize) -> Option<usize> {
         let first = self.left;
         let second = first & first.wrapping_sub(1);
         if second != 0 && self.block + first.trailing_zeros() as usize == start {
-            // Both stand in the current word.
+            // Both quotes are in the current word.
             self.left = second & (second - 1);
             return Some(self.block + second.trailing_zeros() as usize);
         }
         if self.pop()? == start { self.pop() } else { None }
     }
 
-    /// Whether a backslash stands between `start` and the quote before `end` that was handed out last.
+    /// Returns whether there is a backslash between `start` and the quote at `end - 1`, which `pop` returned
+    /// last.
     #[inline(always)]
     pub(super) fn is_escaped(&self, start: usize, end: usize) -> bool {
         let word = self.next - 1;
@@ -243,7 +246,7 @@ impl<'a> Quotes<'a> {
         self.marks.backslashes[word % Marks::WORDS] & span != 0
     }
 
-    /// Marks what comes next; `false` at the end of the text.
+    /// Computes the marks of the next bytes; returns `false` at the end of the text.
     #[inline(never)]
     fn mark(&mut self) -> bool {
         match vectors() {
@@ -267,7 +270,7 @@ impl<'a> Quotes<'a> {
         self.end > 0
     }
 
-    /// Leaves out the quotes that are escaped, and looks at the other escapes.
+    /// Removes escaped quotes from the marks, and validates the other escapes.
     #[inline(always)]
     fn leave_out_escaped(&mut self, start: usize) {
         let mut others = [0; Marks::WORDS];
@@ -275,7 +278,7 @@ impl<'a> Quotes<'a> {
         let marks = self.marks.quotes.iter_mut().zip(&self.marks.backslashes).zip(&self.marks.letters);
         for (((quotes, backslashes), letters), others) in marks.zip(&mut others).take(self.end) {
             let escaped = escaped(*backslashes, &mut carry);
-            // These may always be escaped; the others need a look.
+            // These bytes may always be escaped; the others must be checked.
             *others = escaped & !(*quotes | *backslashes | *letters);
             *quotes &= !escaped;
         }
@@ -297,7 +300,7 @@ impl<'a> Quotes<'a> {
     }
 }
 
-/// The end of the object or array that begins at `start`, in text that is known to be valid.
+/// Returns the end of the object or array that begins at `start` of valid text.
 pub(super) fn end_of_container(bytes: &[u8], start: usize) -> usize {
     match vectors() {
         Some(level) => dispatch!(level, simd => end_by(bytes, start, |block| bracket_marks(simd, block))),
@@ -305,7 +308,9 @@ pub(super) fn end_of_container(bytes: &[u8], start: usize) -> usize {
     }
 }
 
-/// Behind the quote that ends the string which goes on at `start`, where nothing is escaped; the end of the text if there is none.
+/// Returns the offset after the quote that closes a string, searching from `start` inside it.
+///
+/// The byte at `start` must not be escaped. Returns the length of the text if there is no such quote.
 pub(super) fn end_of_string(bytes: &[u8], start: usize) -> usize {
     match vectors() {
         Some(level) => {
@@ -315,7 +320,7 @@ pub(super) fn end_of_string(bytes: &[u8], start: usize) -> usize {
     }
 }
 
-/// Where quotes and backslashes stand in 64 bytes.
+/// Computes the masks of the quotes and backslashes of 64 bytes with vectors.
 #[inline(always)]
 fn quote_marks<S: Simd>(simd: S, block: &[u8; 64]) -> (u64, u64) {
     let bytes = u8x64::from_slice(simd, block);
@@ -337,7 +342,7 @@ fn end_of_string_by(bytes: &[u8], start: usize, marks: impl Fn(&[u8; 64]) -> (u6
     bytes.len()
 }
 
-/// Where brackets, quotes and backslashes stand in 64 bytes.
+/// The masks of the brackets, quotes and backslashes of 64 bytes.
 struct BracketMarks {
     opening: u64,
     closing: u64,
@@ -348,7 +353,7 @@ struct BracketMarks {
 #[inline(always)]
 fn bracket_marks<S: Simd>(simd: S, block: &[u8; 64]) -> BracketMarks {
     let bytes = u8x64::from_slice(simd, block);
-    // One bit is all that `[` and `{` differ by, and `]` and `}`.
+    // `[` and `{` differ by a single bit, and so do `]` and `}`.
     let folded = bytes | 0x20;
     BracketMarks {
         opening: folded.simd_eq(b'{').to_bitmask(),
@@ -374,7 +379,7 @@ fn end_by(bytes: &[u8], start: usize, marks: impl Fn(&[u8; 64]) -> BracketMarks)
         if backslashes | carry != 0 {
             quotes &= !escaped(backslashes, &mut carry);
         }
-        // From each quote on all bits change, so that they are set within strings.
+        // A prefix XOR: each quote inverts all bits from there on, so that bits inside strings are set.
         let mut inside = quotes;
         for shift in [1, 2, 4, 8, 16, 32] {
             inside ^= inside << shift;
@@ -400,7 +405,7 @@ fn end_by(bytes: &[u8], start: usize, marks: impl Fn(&[u8; 64]) -> BracketMarks)
     bytes.len()
 }
 
-/// The places of the bits that are set.
+/// Returns the indices of the bits that are set.
 #[inline(always)]
 fn each_bit(words: &[u64]) -> impl Iterator<Item = usize> {
     words.iter().enumerate().flat_map(|(i, &word)| {
@@ -418,11 +423,12 @@ fn is_short_escape(bytes: &[u8], at: usize) -> bool {
     bytes.get(at).is_some_and(|&byte| SHORT_ESCAPE[usize::from(byte)])
 }
 
-/// The bytes that stand behind a backslash which is not escaped itself.
+/// Returns the mask of the escaped bytes: those that follow an unescaped backslash.
 ///
-/// In a run of backslashes every second one counts, beginning with the first. Adding a run's first bit to
-/// the run carries through to the bit behind it, which tells odd runs from even ones; `carry` is whether the
-/// word's first byte is escaped, and then the next word's. This is how simdjson does it.
+/// In a run of backslashes every second one escapes, beginning with the first. Adding the first bit of a run
+/// to the run carries into the bit after it, which distinguishes odd runs from even ones. `carry` is whether
+/// the first byte of the word is escaped, and is updated for the next word. The algorithm is that of
+/// simdjson.
 #[inline(always)]
 fn escaped(backslashes: u64, carry: &mut u64) -> u64 {
     const EVEN: u64 = 0x5555_5555_5555_5555;
@@ -430,14 +436,15 @@ fn escaped(backslashes: u64, carry: &mut u64) -> u64 {
     let behind = fresh << 1 | *carry;
     let odd_starts = fresh & !EVEN & !behind;
     let from_even = odd_starts.wrapping_add(fresh);
-    // Told from the last run alone, so that no word waits for the one before.
+    // Computed from the last run alone, so that words do not depend on each other.
     if backslashes != u64::MAX {
         *carry = u64::from(backslashes.leading_ones() % 2);
     }
     (EVEN ^ (from_even << 1)) & behind
 }
 
-/// The bytes that may follow a backslash by themselves. A table, since nothing is asked more often.
+/// The bytes that form an escape with a backslash alone. A table, because this lookup is the most frequent
+/// one.
 pub(super) const SHORT_ESCAPE: [bool; 256] = {
     let mut table = [false; 256];
     let bytes = b"\"\\/bfnrt";
@@ -469,7 +476,8 @@ pub(super) mod tests {
         CHOSEN.get()
     }
 
-    /// Runs a test in the plain way, with the vectors that every such machine has, and with the widest that this one has.
+    /// Runs a test three times: without vectors, with those of every CPU of the target, and with the widest
+    /// available.
     pub(in crate::json) fn in_each_way<T>(mut test: impl FnMut() -> T) -> [T; 3] {
         [None, Some(Level::baseline()), Some(Level::new())].map(|way| {
             CHOSEN.set(Some(way));
@@ -494,7 +502,7 @@ pub(super) mod tests {
         }
     }
 
-    /// The quotes that stand behind an even number of backslashes, found one byte at a time.
+    /// The quotes after an even number of backslashes, found one byte at a time.
     fn plainly(bytes: &[u8]) -> Vec<usize> {
         let mut quotes = Vec::new();
         let mut at = 0;
@@ -530,7 +538,7 @@ pub(super) mod tests {
         bytes.len()
     }
 
-    /// JSON with long strings full of brackets, quotes and backslashes.
+    /// JSON with long strings that contain brackets, quotes and backslashes.
     fn any_container() -> impl Strategy<Value = String> {
         let pieces = prop::sample::select(vec![
             "a",
@@ -578,7 +586,7 @@ pub(super) mod tests {
             let expected = end_plainly(text.as_bytes(), before.len());
             prop_assert_eq!(expected, text.len() - behind.len());
             prop_assert_eq!(in_each_way(|| end_of_container(text.as_bytes(), before.len())), [expected; 3]);
-            // What is torn has no end, and nothing else happens.
+            // A truncated container ends with the text.
             for cut in before.len() + 1..expected {
                 let torn = &text.as_bytes()[..cut];
                 prop_assert_eq!(in_each_way(|| end_of_container(torn, before.len())), [cut; 3]);

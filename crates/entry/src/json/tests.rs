@@ -1,4 +1,4 @@
-//! The walker and the lenses against serde_json.
+//! Tests of the walker and the lenses against serde_json.
 
 use proptest::prelude::*;
 use serde_json::value::RawValue;
@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::marks::tests::in_each_way;
 use super::*;
 
-/// What serde_json says of the same text.
+/// Returns whether serde_json accepts the text.
 fn reference(text: &str) -> bool {
     serde_json::from_str::<&RawValue>(text).is_ok()
 }
@@ -110,7 +110,7 @@ fn any_json() -> impl Strategy<Value = serde_json::Value> {
     })
 }
 
-/// The same value, rebuilt through our lenses.
+/// Converts a value to a serde_json value by means of our accessors.
 fn rebuild(json: Json<'_>) -> serde_json::Value {
     match json.kind() {
         JsonKind::Array => json.items().map(rebuild).collect(),
@@ -163,7 +163,7 @@ proptest! {
     }
 }
 
-/// What long strings are made of, as it is written.
+/// The pieces that long strings are built from, with escapes.
 const PIECES: &[&str] = &[
     "a",
     "the warp and the weft ",

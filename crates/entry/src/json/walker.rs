@@ -1,14 +1,14 @@
-//! The walker: decides whether a text is JSON, and shows the way through it.
+//! A validating JSON parser that reports positions and builds no values.
 
 use super::marks::{Quotes, SHORT_ESCAPE, all_hex};
 use super::skip_white;
 
-/// The containers a walker is in: a bit for each, set for an object, the innermost lowest.
+/// The open containers: one bit each, set for an object; the innermost is the lowest bit.
 #[derive(Default)]
 struct Nesting {
     bits: u64,
     depth: usize,
-    /// The outer containers, 64 to a word.
+    /// The outer containers, 64 per word.
     outer: Vec<u64>,
 }
 
@@ -39,20 +39,21 @@ impl Nesting {
     }
 }
 
-/// A strict reader of JSON that only looks: it builds nothing, and refuses whatever it doubts.
+/// A strict JSON parser that only validates: it builds nothing and rejects any text it does not accept as
+/// JSON.
 ///
-/// It knows the whole grammar, follows any depth, and stops at the first byte that does not fit.
+/// It supports the whole grammar at any depth, and stops at the first invalid byte.
 pub(crate) struct Walker<'a> {
     bytes: &'a [u8],
     pos: usize,
     quotes: Quotes<'a>,
     open: Nesting,
     pub(crate) deepest: usize,
-    /// Whether a key was met that has escapes, or white space between it and its value.
+    /// Whether any key contains escapes, or is separated from its value by white space.
     pub(crate) odd_key: bool,
 }
 
-/// The walker met something that it does not take for JSON.
+/// The error for text that the walker rejects, with its offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) pos: usize,
@@ -65,7 +66,7 @@ impl<'a> Walker<'a> {
         Self { bytes, pos: 0, quotes, open, deepest: 0, odd_key: false }
     }
 
-    /// Whether halves of surrogate pairs may stand in the text.
+    /// Returns whether the text may contain escaped surrogates.
     pub(crate) fn surrogates(&self) -> bool {
         self.quotes.surrogates
     }
@@ -88,7 +89,7 @@ impl<'a> Walker<'a> {
         self.pos = skip_white(self.bytes, self.pos);
     }
 
-    /// One value and nothing else.
+    /// Parses one value, with nothing but white space around it.
     pub(crate) fn whole(&mut self) -> Result<(), Refusal> {
         self.white();
         self.value()?;
@@ -96,7 +97,7 @@ impl<'a> Walker<'a> {
         if self.pos == self.bytes.len() { Ok(()) } else { self.refuse() }
     }
 
-    /// One object. `member` is told where each member's key stands, and must walk over its value.
+    /// Parses one object. `member` receives the offset of each key, and must parse the value.
     pub(crate) fn object(
         &mut self,
         mut member: impl FnMut(&mut Self, usize) -> Result<(), Refusal>,
@@ -108,7 +109,7 @@ impl<'a> Walker<'a> {
         })
     }
 
-    /// One array. `item` must walk over each item.
+    /// Parses one array. `item` must parse each item.
     pub(crate) fn array(
         &mut self,
         item: impl FnMut(&mut Self) -> Result<(), Refusal>,
@@ -148,13 +149,13 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Whether the key that stands at `key` is written as `name`.
+    /// Returns whether the key at offset `key` is written as `name`, without escapes.
     pub(crate) fn key_is(&self, key: usize, name: &str) -> bool {
         let text = &self.bytes[key + 1..];
         text.len() > name.len() && text[name.len()] == b'"' && text.starts_with(name.as_bytes())
     }
 
-    /// A key and its colon, up to the start of the value.
+    /// Parses a key and its colon, up to the start of the value.
     #[inline(always)]
     fn key(&mut self) -> Result<(), Refusal> {
         let start = self.pos;
@@ -173,11 +174,11 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    /// One value of any kind. A loop with its own stack, so that depth costs no stack of ours.
+    /// Parses one value of any kind. Iterative, so that nesting does not use the call stack.
     pub(crate) fn value(&mut self) -> Result<(), Refusal> {
         let floor = self.open.depth;
         loop {
-            // Here a value must begin.
+            // A value must begin here.
             match self.peek() {
                 Some(b'"') => self.string()?,
                 Some(b'{') => {
@@ -206,7 +207,7 @@ impl<'a> Walker<'a> {
                 Some(b'n') => self.word(b"null")?,
                 _ => self.number()?,
             }
-            // Here a value has ended: close what ends with it.
+            // A value has ended: close the containers that end after it.
             loop {
                 if self.open.depth == floor {
                     return Ok(());
@@ -245,7 +246,7 @@ impl<'a> Walker<'a> {
         self.refuse()
     }
 
-    /// One string.
+    /// Parses one string.
     #[inline(always)]
     fn string(&mut self) -> Result<(), Refusal> {
         let Some(end) = self.quotes.pop_two(self.pos) else { return self.refuse() };
@@ -256,7 +257,8 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    /// Looks at each byte of the string that begins here, since something odd stands somewhere.
+    /// Validates each byte of the string that begins here, because the marked text contains something
+    /// invalid.
     #[cold]
     fn look_at_string(&mut self, end: usize) -> Result<(), Refusal> {
         let mut at = self.pos + 1;
@@ -306,7 +308,7 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// Whether `text` is one JSON value, by our own walker.
+/// Returns whether `text` is one valid JSON value.
 pub fn check(text: &str) -> bool {
     Walker::new(text).whole().is_ok()
 }

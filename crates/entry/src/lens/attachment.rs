@@ -11,13 +11,14 @@ lens! {
         /// A string for hooks and listings; an object for files.
         content: Mixed<'a, AttachedContent<'a>> = "content",
 
-        /// `file`, `edited_text_file`, `nested_memory`, `directory`, `compact_file_reference` …
+        /// `file`, `edited_text_file`, `nested_memory`, `directory`, `compact_file_reference` and others.
         filename: Cow<'a, str> = "filename",
         path: Cow<'a, str> = "path",
         display_path: Cow<'a, str> = "displayPath",
         snippet: Cow<'a, str> = "snippet",
 
-        /// `hook_success`, `hook_additional_context`, `hook_system_message`, `hook_non_blocking_error` …
+        /// `hook_success`, `hook_additional_context`, `hook_system_message`, `hook_non_blocking_error` and
+        /// others.
         hook_event: Cow<'a, str> = "hookEvent",
         hook_name: Cow<'a, str> = "hookName",
         tool_use_id: Cow<'a, str> = "toolUseID",
@@ -30,7 +31,7 @@ lens! {
         /// `hook_stopped_continuation`.
         message: Cow<'a, str> = "message",
 
-        /// `queued_command`: a prompt typed while the model was at work.
+        /// `queued_command`: a prompt that was typed while the model was working.
         prompt: Mixed<'a, Block<'a>> = "prompt",
         command_mode: Cow<'a, str> = "commandMode",
         origin: Origin<'a> = "origin",
@@ -86,7 +87,8 @@ lens! {
         new_date: Cow<'a, str> = "newDate",
         date: Cow<'a, str> = "date",
 
-        /// `environment`, `model`, `instructions`, `session_context`, `prompt_snapshot`, `remote_session_change`.
+        /// `environment`, `model`, `instructions`, `session_context`, `prompt_snapshot`,
+        /// `remote_session_change`.
         snapshot: EnvironmentSnapshot<'a> = "snapshot",
         changes: List<'a, EnvironmentChange<'a>> = "changes",
         identity: ModelIdentity<'a> = "identity",
@@ -121,7 +123,7 @@ lens! {
         turn_count: u64 = "turnCount",
         exit_committed: bool = "exitCommitted",
 
-        /// `structured_output`: the answer, in the shape that was asked for.
+        /// `structured_output`: the answer, in the requested schema.
         data: Open<'a> = "data",
 
         /// `deferred_tools_record`.
@@ -133,7 +135,7 @@ lens! {
         available_command_count: u64 = "availableCommandCount",
     }
 
-    /// The objects under `content`: a file that was read, a memory file, a task or a todo.
+    /// Objects under `content`: a file that was read, a memory file, a task or a to-do item.
     AttachedContent {
         kind: Cow<'a, str> = "type",
         file: ReadFile<'a> = "file",
@@ -155,20 +157,20 @@ lens! {
         priority: Cow<'a, str> = "priority",
     }
 
-    /// Why a hook stopped the model.
+    /// Why a hook blocked the model.
     BlockingError {
         blocking_error: Cow<'a, str> = "blockingError",
         command: Cow<'a, str> = "command",
     }
 
-    /// What a background task used.
+    /// The resources that a background task used.
     TaskUsage {
         duration_ms: f64 = "durationMs",
         tool_uses: u64 = "toolUses",
         total_tokens: u64 = "totalTokens",
     }
 
-    /// Where a session runs.
+    /// The environment of a session.
     EnvironmentSnapshot {
         working_directory: Cow<'a, str> = "workingDirectory",
         additional_working_directories: List<'a, Cow<'a, str>> = "additionalWorkingDirectories",
@@ -179,7 +181,7 @@ lens! {
         shell: Cow<'a, str> = "shell",
     }
 
-    /// Facts about a session's folder.
+    /// Information about the folder of a session.
     SessionContext {
         git_status: Json<'a> = "gitStatus",
     }
@@ -191,7 +193,7 @@ lens! {
         to: Json<'a> = "to",
     }
 
-    /// The model that a session uses.
+    /// The model of a session.
     ModelIdentity {
         model_id: Cow<'a, str> = "modelId",
         marketing_name: Cow<'a, str> = "marketingName",
@@ -207,12 +209,12 @@ lens! {
         parent: Cow<'a, str> = "parent",
     }
 
-    /// How the copy of a file is shown to the model.
+    /// How the copy of a file is presented to the model.
     SavedCopyFraming {
         enveloped: bool = "enveloped",
     }
 
-    /// A tool that is loaded when it is asked for.
+    /// A tool that is loaded on demand.
     DeferredTool {
         name: Cow<'a, str> = "name",
         description: Cow<'a, str> = "description",
@@ -221,7 +223,7 @@ lens! {
     }
 }
 
-/// The attachment types that we know.
+/// The known attachment types.
 pub const ATTACHMENT_TYPES: &[&str] = &[
     "agent_listing_delta",
     "auto_mode",

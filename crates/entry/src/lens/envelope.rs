@@ -1,19 +1,19 @@
-//! The fields of conversation lines: what all of them share, and what each kind adds.
+//! The fields of conversation lines: the common ones, and those of each kind.
 
 use std::borrow::Cow;
 
 use super::{AttachmentBody, Content, Json, List, Message, Moment, ProgressBody, Todo, ToolUseResult, lens};
 
 lens! {
-    /// What `user`, `assistant`, `system`, `progress` and `attachment` lines have in common.
+    /// The fields that `user`, `assistant`, `system`, `progress` and `attachment` lines share.
     Envelope {
         kind: Cow<'a, str> = "type",
         uuid: Cow<'a, str> = "uuid",
         parent_uuid: Cow<'a, str> = "parentUuid",
-        /// What a line continues in the reader's eyes, across a compaction.
+        /// The parent from a reader's point of view, across a compaction.
         logical_parent_uuid: Cow<'a, str> = "logicalParentUuid",
         session_id: Cow<'a, str> = "sessionId",
-        /// The same again, as some lines of 2.1.325 write it.
+        /// A second copy of `sessionId`, written by some lines of 2.1.325.
         session_id_too: Cow<'a, str> = "session_id",
         timestamp: Moment = "timestamp",
         is_sidechain: bool = "isSidechain",
@@ -23,7 +23,7 @@ lens! {
         cwd: Cow<'a, str> = "cwd",
         version: Cow<'a, str> = "version",
         git_branch: Cow<'a, str> = "gitBranch",
-        /// The name that a plan file would get.
+        /// The name that a plan file of the session would have.
         slug: Cow<'a, str> = "slug",
         /// The sub-agent that wrote the line.
         agent_id: Cow<'a, str> = "agentId",
@@ -34,19 +34,19 @@ lens! {
         forked_from: ForkedFrom<'a> = "forkedFrom",
     }
 
-    /// Where a copied line came from.
+    /// The origin of a copied line.
     ForkedFrom {
         session_id: Cow<'a, str> = "sessionId",
         message_uuid: Cow<'a, str> = "messageUuid",
     }
 
-    /// What `user` lines add.
+    /// The additional fields of `user` lines.
     User {
         message: Message<'a> = "message",
         tool_use_result: ToolUseResult<'a> = "toolUseResult",
-        /// The line that holds the call this result answers.
+        /// The line with the tool call that this result answers.
         source_tool_assistant_uuid: Cow<'a, str> = "sourceToolAssistantUUID",
-        /// The call that made Claude Code write this text (a skill).
+        /// The tool call that made Claude Code add this text (a skill).
         source_tool_use_id: Cow<'a, str> = "sourceToolUseID",
         permission_mode: Cow<'a, str> = "permissionMode",
         permission_decision: PermissionDecision<'a> = "permissionDecision",
@@ -69,22 +69,22 @@ lens! {
         mcp_call_not_read_only: bool = "mcpCallNotReadOnly",
         classifier_meta_lines: Cow<'a, str> = "classifierMetaLines",
         tool_denial_kind: Cow<'a, str> = "toolDenialKind",
-        /// The reply that the person stopped.
+        /// The reply that the user interrupted.
         interrupted_message_id: Cow<'a, str> = "interruptedMessageId",
-        /// The reply that a model refused to finish.
+        /// The reply that a model refused to complete.
         refused_message_id: Cow<'a, str> = "refusedMessageId",
         queue_skip_attachments: bool = "queueSkipAttachments",
         queue_transcript_only: bool = "queueTranscriptOnly",
         sandboxed: Json<'a> = "sandboxed",
     }
 
-    /// Claude Code's own count of prompts and turns, from 1.
+    /// Claude Code's own numbering of prompts and turns, from 1.
     TurnPosition {
         prompt_index: u64 = "promptIndex",
         turn_index: u64 = "turnIndex",
     }
 
-    /// How a permission was granted or refused.
+    /// How a permission was granted or denied.
     PermissionDecision {
         decision: Cow<'a, str> = "decision",
         reason_type: Cow<'a, str> = "reasonType",
@@ -94,20 +94,20 @@ lens! {
         rule_source: Cow<'a, str> = "ruleSource",
     }
 
-    /// A summary of a part of the conversation.
+    /// Details of a summary of part of the conversation.
     SummarizeMetadata {
         direction: Cow<'a, str> = "direction",
         messages_summarized: u64 = "messagesSummarized",
     }
 
-    /// Who caused a prompt: `human`, `task-notification` …
+    /// The cause of a prompt, such as `human` or `task-notification`.
     Origin {
         kind: Cow<'a, str> = "kind",
         producer: Cow<'a, str> = "producer",
         run_id: Cow<'a, str> = "runId",
     }
 
-    /// How much the model was asked to think.
+    /// The requested amount of thinking.
     ThinkingMetadata {
         max_thinking_tokens: u64 = "maxThinkingTokens",
         level: Cow<'a, str> = "level",
@@ -115,19 +115,19 @@ lens! {
         triggers: List<'a, ThinkingTrigger<'a>> = "triggers",
     }
 
-    /// A word in a prompt that asks the model to think.
+    /// A keyword in a prompt that requests thinking.
     ThinkingTrigger {
         start: u64 = "start",
         end: u64 = "end",
         text: Cow<'a, str> = "text",
     }
 
-    /// What `assistant` lines add.
+    /// The additional fields of `assistant` lines.
     Assistant {
         message: Message<'a> = "message",
         request_id: Cow<'a, str> = "requestId",
         is_api_error_message: bool = "isApiErrorMessage",
-        /// `rate_limit`, `invalid_request`, `authentication_failed`, `unknown` …
+        /// Such as `rate_limit`, `invalid_request`, `authentication_failed` or `unknown`.
         error: Json<'a> = "error",
         api_error_status: u64 = "apiErrorStatus",
         api_error: Cow<'a, str> = "apiError",
@@ -136,7 +136,7 @@ lens! {
         is_aborted_mid_stream: bool = "isAbortedMidStream",
         failed_response_had_no_tool_call: bool = "failedResponseHadNoToolCall",
         server_classifier_request: Json<'a> = "serverClassifierRequest",
-        /// Lines of an earlier try of the same reply.
+        /// Lines of a previous attempt at the same reply.
         supersedes_uuids: List<'a, Cow<'a, str>> = "supersedesUuids",
         effort: Cow<'a, str> = "effort",
         per_turn_effort: Json<'a> = "perTurnEffort",
@@ -155,24 +155,24 @@ lens! {
         tool_input_stream_ms: Json<'a> = "toolInputStreamMs",
     }
 
-    /// What `progress` lines add.
+    /// The additional fields of `progress` lines.
     Progress {
         data: ProgressBody<'a> = "data",
         tool_use_id: Cow<'a, str> = "toolUseID",
         parent_tool_use_id: Cow<'a, str> = "parentToolUseID",
     }
 
-    /// What `attachment` lines add.
+    /// The additional fields of `attachment` lines.
     AttachmentLine {
         attachment: AttachmentBody<'a> = "attachment",
-        /// What the model saw of it (from 2.1.2xx).
+        /// The attachment as sent to the model (from 2.1.2xx).
         rendered: List<'a, Rendered<'a>> = "rendered",
         rendered_in_human_turn: List<'a, Rendered<'a>> = "renderedInHumanTurn",
         rendered_role: Cow<'a, str> = "renderedRole",
         rendered_beside_tool_result: Json<'a> = "renderedBesideToolResult",
     }
 
-    /// A text of an attachment as it is sent.
+    /// A text of an attachment as sent to the model.
     Rendered {
         content: Content<'a> = "content",
     }

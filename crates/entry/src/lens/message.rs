@@ -1,4 +1,4 @@
-//! Messages as the API has them: role, content blocks, usage.
+//! Messages as defined by the API: role, content blocks, usage.
 
 use std::borrow::Cow;
 
@@ -24,14 +24,14 @@ lens! {
         diagnostics: Diagnostics<'a> = "diagnostics",
     }
 
-    /// Why a reply ended, in more words.
+    /// Details of why a reply ended.
     StopDetails {
         kind: Cow<'a, str> = "type",
         category: Cow<'a, str> = "category",
         explanation: Cow<'a, str> = "explanation",
     }
 
-    /// The container that code ran in.
+    /// The container in which code ran.
     Container {
         id: Cow<'a, str> = "id",
         expires_at: Cow<'a, str> = "expires_at",
@@ -50,7 +50,7 @@ lens! {
         cleared_thinking_turns: u64 = "cleared_thinking_turns",
     }
 
-    /// The API's remarks on a request.
+    /// Diagnostics of the API about a request.
     Diagnostics {
         cache_miss_reason: CacheMissReason<'a> = "cache_miss_reason",
     }
@@ -67,31 +67,31 @@ lens! {
         output_tokens: u64 = "output_tokens",
         cache_creation_input_tokens: u64 = "cache_creation_input_tokens",
         cache_read_input_tokens: u64 = "cache_read_input_tokens",
-        /// The cache writes by how long they are kept.
+        /// The cache writes by lifetime.
         cache_creation: CacheCreation<'a> = "cache_creation",
         server_tool_use: ServerToolUse<'a> = "server_tool_use",
         service_tier: Cow<'a, str> = "service_tier",
         inference_geo: Cow<'a, str> = "inference_geo",
         speed: Cow<'a, str> = "speed",
-        /// The same figures for each step on the server; never to be added to the others.
+        /// The same counts for each step on the server; never add them to the totals.
         iterations: List<'a, Iteration<'a>> = "iterations",
         output_tokens_details: OutputTokensDetails<'a> = "output_tokens_details",
         fallback_credit: Json<'a> = "fallback_credit",
     }
 
-    /// Cache writes by how long they are kept.
+    /// Cache writes by lifetime.
     CacheCreation {
         ephemeral_5m_input_tokens: u64 = "ephemeral_5m_input_tokens",
         ephemeral_1h_input_tokens: u64 = "ephemeral_1h_input_tokens",
     }
 
-    /// Tools that ran on the server.
+    /// Calls of tools that ran on the server.
     ServerToolUse {
         web_search_requests: u64 = "web_search_requests",
         web_fetch_requests: u64 = "web_fetch_requests",
     }
 
-    /// What the output was spent on.
+    /// The output tokens by purpose.
     OutputTokensDetails {
         thinking_tokens: u64 = "thinking_tokens",
     }
@@ -113,7 +113,7 @@ lens! {
         text: Cow<'a, str> = "text",
         thinking: Cow<'a, str> = "thinking",
         signature: Cow<'a, str> = "signature",
-        /// Of `redacted_thinking`.
+        /// For `redacted_thinking`.
         data: Cow<'a, str> = "data",
         id: Cow<'a, str> = "id",
         name: Cow<'a, str> = "name",
@@ -126,18 +126,18 @@ lens! {
         title: Cow<'a, str> = "title",
         context: Json<'a> = "context",
         citations: Mixed<'a, Citation<'a>> = "citations",
-        /// Of `tool_reference`.
+        /// For `tool_reference`.
         tool_name: Cow<'a, str> = "tool_name",
-        /// Of `fallback`: the models before and after.
+        /// For `fallback`: the models before and after.
         from: Mixed<'a, FallbackModel<'a>> = "from",
         to: Mixed<'a, FallbackModel<'a>> = "to",
         cache_control: CacheControl<'a> = "cache_control",
         server_name: Cow<'a, str> = "server_name",
-        /// Of search results.
+        /// For search results.
         url: Cow<'a, str> = "url",
         page_age: Json<'a> = "page_age",
         encrypted_content: Cow<'a, str> = "encrypted_content",
-        /// Of `resource` and `resource_link`, from MCP servers.
+        /// For `resource` and `resource_link`, from MCP servers.
         resource: Resource<'a> = "resource",
         uri: Cow<'a, str> = "uri",
         mime_type: Cow<'a, str> = "mimeType",
@@ -146,13 +146,13 @@ lens! {
         meta: Open<'a> = "_meta",
     }
 
-    /// Who made a call: the model itself, or code that it wrote.
+    /// The origin of a tool call: the model itself, or code that it wrote.
     Caller {
         kind: Cow<'a, str> = "type",
         tool_id: Cow<'a, str> = "tool_id",
     }
 
-    /// A place that a text is taken from.
+    /// The source that a text cites.
     Citation {
         kind: Cow<'a, str> = "type",
         cited_text: Cow<'a, str> = "cited_text",
@@ -172,12 +172,12 @@ lens! {
         search_result_index: u64 = "search_result_index",
     }
 
-    /// A model that refused, or that answered in its place.
+    /// The model that refused, or the model that replaced it.
     FallbackModel {
         model: Cow<'a, str> = "model",
     }
 
-    /// A mark up to which a request is cached.
+    /// A marker up to which a request is cached.
     CacheControl {
         kind: Cow<'a, str> = "type",
         ttl: Cow<'a, str> = "ttl",
@@ -205,7 +205,7 @@ lens! {
     }
 }
 
-/// The block types that we know.
+/// The known block types.
 pub const BLOCK_TYPES: &[&str] = &[
     "text",
     "thinking",
@@ -236,22 +236,22 @@ pub const BLOCK_TYPES: &[&str] = &[
 #[derive(Clone, Copy, Debug)]
 pub struct Content<'a> {
     json: Json<'a>,
-    /// Where the blocks stand, if that is known.
+    /// The indexed blocks, if the content is that of an indexed message.
     blocks: Option<Blocks<'a>>,
 }
 
 impl<'a> Content<'a> {
-    /// The content as it stands.
+    /// Returns the content as JSON.
     pub fn json(self) -> Json<'a> {
         self.json
     }
 
-    /// The string, where the content is one.
+    /// Returns the string, if the content is one.
     pub fn as_str(self) -> Option<Cow<'a, str>> {
         self.json.as_str()
     }
 
-    /// The blocks, where the content is a list.
+    /// Returns the blocks, if the content is a list.
     pub fn blocks(self) -> impl Iterator<Item = Block<'a>> {
         let known = self.blocks.into_iter().flatten();
         let known = known.filter(|(json, _)| json.is_object());
@@ -260,7 +260,7 @@ impl<'a> Content<'a> {
         known.chain(found.into_iter().flatten())
     }
 
-    /// All text in it, one block below the other.
+    /// Returns the text of the content: the string, or the text blocks separated by line breaks.
     pub fn text(self) -> Cow<'a, str> {
         if let Some(text) = self.as_str() {
             return text;
@@ -294,7 +294,7 @@ impl<'a> FromJson<'a> for Content<'a> {
     }
 
     fn drift(json: Json<'_>, drift: &mut Drift<'_>) {
-        // The results of some tools of the API are one block and no list.
+        // The results of some API tools are a single block instead of a list.
         let one = json.is_object().then_some(json);
         for item in one.into_iter().chain(json.items()) {
             match item.get("type").and_then(Json::as_str) {
@@ -309,14 +309,14 @@ impl<'a> FromJson<'a> for Content<'a> {
 }
 
 impl Block<'_> {
-    /// Whether the block is of this type.
+    /// Returns whether the block has this type.
     pub fn is(self, kind: &str) -> bool {
         self.object().get("type").is_some_and(|json| json.is_str(kind))
     }
 }
 
 impl<'a> Message<'a> {
-    /// The blocks of the content; none where it is a string.
+    /// Returns the blocks of the content; none if the content is a string.
     pub fn blocks(self) -> impl Iterator<Item = Block<'a>> {
         self.content().into_iter().flat_map(Content::blocks)
     }

@@ -1,8 +1,8 @@
-//! Typed lenses: what each kind of line says, read from its bytes when asked.
+//! Typed lenses: the known fields of each kind of line, read from its bytes on demand.
 //!
-//! A lens is an object seen as a set of known fields. It owns nothing and checks nothing in advance:
-//! a field that is missing, or of another kind than expected, is `None`. The tables in this folder
-//! are the one place that knows the names of the format, so [`drift`] can tell what they do not know.
+//! A lens is a view of an object as a set of known fields. It owns nothing and validates nothing in advance:
+//! a field that is missing or has an unexpected type is `None`. The tables in this folder are the only code
+//! that names the keys of the format, so [`drift`] can report all other keys.
 
 mod attachment;
 mod envelope;
@@ -29,7 +29,7 @@ use crate::kind::Kind;
 use crate::timestamp::{self, Millis};
 use crate::{Entry, Items};
 
-/// The names under which a line refers to others by their uuids, at any depth outside of messages.
+/// The keys under which a line refers to lines by uuid, at any depth outside of messages.
 pub const REFERENCES: &[&str] = &[
     "uuid",
     "parentUuid",
@@ -49,7 +49,7 @@ pub const REFERENCES: &[&str] = &[
     "source_uuid",
 ];
 
-/// An object to look at. A line and its message know where their members stand.
+/// An object to read fields from. The members of a line, its message and its blocks are indexed.
 #[derive(Clone, Copy, Debug)]
 pub struct Object<'a> {
     json: Json<'a>,
@@ -58,27 +58,27 @@ pub struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// An object inside a line.
+    /// Wraps an object inside a line.
     pub fn new(json: Json<'a>) -> Self {
         Self { json, fields: None, blocks: None }
     }
 
-    /// An object whose members are known.
+    /// Wraps an object with indexed members.
     pub(crate) fn indexed(json: Json<'a>, fields: Fields<'a>) -> Self {
         Self { json, fields: Some(fields), blocks: None }
     }
 
-    /// A message whose content blocks are known.
+    /// Adds the indexed content blocks of a message.
     pub(crate) fn with_blocks(self, blocks: Blocks<'a>) -> Self {
         Self { blocks: Some(blocks), ..self }
     }
 
-    /// The text of it.
+    /// Returns the object as JSON text.
     pub fn json(self) -> Json<'a> {
         self.json
     }
 
-    /// The value of `key`; `null` counts as missing.
+    /// Returns the value of `key`; `null` counts as missing.
     pub fn get(self, key: &str) -> Option<Json<'a>> {
         let value = match self.fields {
             Some(fields) => fields.get(key),
@@ -90,36 +90,36 @@ impl<'a> Object<'a> {
 
 /// A set of known fields over an object.
 pub trait Lens<'a>: Copy {
-    /// The names of the fields, as the format writes them.
+    /// The keys of the fields, as the format writes them.
     const KEYS: &'static [&'static str];
 
-    /// Looks at `object` through this lens.
+    /// Creates the lens over `object`.
     fn over(object: Object<'a>) -> Self;
 
-    /// The object that is looked at.
+    /// Returns the object that the lens reads.
     fn object(self) -> Object<'a>;
 
-    /// If this lens knows `key`, looks for what is unknown inside its value and answers `true`.
+    /// Returns whether `key` is a field of this lens; if so, reports the unknown keys inside its value.
     fn knows(key: Key<'_>, value: Json<'_>, drift: &mut Drift<'_>) -> bool;
 }
 
-/// A value that a lens can read from a field.
+/// A type that a lens can read from a field.
 pub trait FromJson<'a>: Sized {
-    /// The value as callers get it; for most types the type itself.
+    /// The type that callers get; for most types the type itself.
     type Value;
 
-    /// The value as callers get it.
+    /// Returns the value in the form that callers get.
     fn value(self) -> Self::Value;
 
-    /// The value, if it is of the expected kind.
+    /// Reads the value, if it has the expected kind.
     fn from_json(json: Json<'a>) -> Option<Self>;
 
-    /// The value of a field, if it is there and of the expected kind.
+    /// Reads a field, if it exists and has the expected kind.
     fn from_field(object: Object<'a>, key: &str) -> Option<Self> {
         Self::from_json(object.get(key)?)
     }
 
-    /// Reports the keys inside the value that are unknown: all of them, unless the type says otherwise.
+    /// Reports the unknown keys inside the value: by default all of them.
     fn drift(json: Json<'_>, drift: &mut Drift<'_>) {
         drift.members(json, &[]);
         for item in json.items() {
@@ -176,7 +176,8 @@ impl<'a> FromJson<'a> for bool {
     }
 }
 
-/// A value of any kind. Objects in it have no known keys: see [`Open`] and [`Map`] for those whose keys are data.
+/// A value of any kind. Its objects have no known keys: use [`Open`] and [`Map`] for objects with arbitrary
+/// keys.
 impl<'a> FromJson<'a> for Json<'a> {
     type Value = Self;
 
@@ -189,7 +190,7 @@ impl<'a> FromJson<'a> for Json<'a> {
     }
 }
 
-/// A value whose keys are data and no part of the format, such as the input of a tool or a schema.
+/// A value with arbitrary keys that are not part of the format, such as the input of a tool or a schema.
 #[derive(Clone, Copy, Debug)]
 pub struct Open<'a>(Json<'a>);
 
@@ -207,7 +208,7 @@ impl<'a> FromJson<'a> for Open<'a> {
     fn drift(_json: Json<'_>, _drift: &mut Drift<'_>) {}
 }
 
-/// A value of any kind whose objects, also those in a list, have the fields of the lens `L`.
+/// A value of any kind. Its objects, including those in lists, have the fields of the lens `L`.
 #[derive(Clone, Copy, Debug)]
 pub struct Mixed<'a, L>(Json<'a>, PhantomData<fn() -> L>);
 
@@ -230,7 +231,7 @@ impl<'a, L: FromJson<'a>> FromJson<'a> for Mixed<'a, L> {
     }
 }
 
-/// An object whose keys are data and whose values are all of one kind, such as paths to backups.
+/// An object with arbitrary keys and values of one type, such as paths to backups.
 #[derive(Clone, Copy, Debug)]
 pub struct Map<'a, T>(Json<'a>, PhantomData<fn() -> T>);
 
@@ -252,7 +253,7 @@ impl<'a, T: FromJson<'a>> FromJson<'a> for Map<'a, T> {
     }
 }
 
-/// A moment, read as milliseconds since 1970.
+/// A timestamp, in milliseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(pub Millis);
 
@@ -268,7 +269,7 @@ impl<'a> FromJson<'a> for Moment {
     }
 }
 
-/// An array whose items are read one by one.
+/// An array that is read one item at a time.
 #[derive(Debug)]
 pub struct List<'a, T>(Json<'a>, PhantomData<fn() -> T>);
 
@@ -281,22 +282,22 @@ impl<T> Clone for List<'_, T> {
 impl<T> Copy for List<'_, T> {}
 
 impl<'a, T: FromJson<'a>> List<'a, T> {
-    /// The items that are of the expected kind.
+    /// Returns the items that have the expected kind.
     pub fn iter(self) -> impl Iterator<Item = T> + use<'a, T> {
         self.0.items().filter_map(T::from_json)
     }
 
-    /// The items as they stand.
+    /// Returns all items as JSON values.
     pub fn items(self) -> Items<'a> {
         self.0.items()
     }
 
-    /// How many there are.
+    /// Returns the number of items.
     pub fn len(self) -> usize {
         self.0.items().count()
     }
 
-    /// Whether there is none.
+    /// Returns whether the array is empty.
     pub fn is_empty(self) -> bool {
         self.0.items().next().is_none()
     }
@@ -321,14 +322,14 @@ impl<'a, T: FromJson<'a>> FromJson<'a> for List<'a, T> {
     }
 }
 
-/// Walks through an entry and tells what no lens knows.
+/// Reports the keys of an entry that no lens defines.
 pub struct Drift<'s> {
     path: String,
     sink: &'s mut dyn FnMut(&str),
 }
 
 impl Drift<'_> {
-    /// Runs `inner` one level down.
+    /// Runs `inner` with `name` appended to the path.
     pub(crate) fn at(&mut self, name: &str, inner: impl FnOnce(&mut Self)) {
         let length = self.path.len();
         self.path.push('.');
@@ -337,14 +338,15 @@ impl Drift<'_> {
         self.path.truncate(length);
     }
 
-    /// Reports a name that is unknown here.
+    /// Reports a key that is unknown at the current path.
     pub(crate) fn report(&mut self, name: &str) {
         self.at(name, |drift| (drift.sink)(&drift.path));
     }
 
-    /// Reports the members of `json` that none of `lenses` knows.
+    /// Reports the members of `json` that none of `lenses` defines.
     ///
-    /// Where several know a key, they may read it as different kinds of values: the one that knows most of it counts.
+    /// If several lenses define a key, they may read it as different types: the one with the fewest unknown
+    /// keys counts.
     pub(crate) fn members(&mut self, json: Json<'_>, lenses: &[Knows]) {
         for (key, value) in json.members() {
             let mut fewest: Option<Vec<String>> = None;
@@ -369,19 +371,19 @@ impl Drift<'_> {
     }
 }
 
-/// A lens' [`Lens::knows`].
+/// The [`Lens::knows`] function of a lens.
 pub(crate) type Knows = fn(Key<'_>, Json<'_>, &mut Drift<'_>) -> bool;
 
-/// Calls `sink` with the path of each key in `entry` that no lens knows, such as `user.message.mood`.
+/// Calls `sink` with the path of each key in `entry` that no lens defines, such as `user.message.mood`.
 ///
-/// An entry whose type is unknown has nothing but unknown keys, so it is not looked into.
+/// Entries of unknown type are skipped, because all their keys are unknown.
 pub fn drift(entry: &Entry, sink: &mut dyn FnMut(&str)) {
     let (Some(object), Some(lenses)) = (entry.object(), lenses_of(entry.kind())) else { return };
     let mut drift = Drift { path: entry.kind().name().unwrap_or_default().to_owned(), sink };
     drift.members(object.json(), &lenses);
 }
 
-/// The lenses that together know the lines of a kind.
+/// Returns the lenses that together define the fields of lines of a kind.
 fn lenses_of(kind: Kind) -> Option<Vec<Knows>> {
     let own: &[Knows] = match kind {
         Kind::User => &[User::knows],
@@ -394,7 +396,7 @@ fn lenses_of(kind: Kind) -> Option<Vec<Knows>> {
     Some(own.iter().copied().chain([Envelope::knows as Knows]).collect())
 }
 
-/// Defines lenses: a type, its fields, what each is read as, and the name that the format gives it.
+/// Defines lenses: for each a type, its fields, their types, and their keys in the format.
 macro_rules! lens {
     ($($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty = $key:literal,)* })*) => {$(
         $(#[$meta])*

@@ -1,4 +1,4 @@
-//! `progress` lines: what ran while a tool, hook or agent was at work.
+//! `progress` lines: reports of a running tool, hook or agent.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ lens! {
     ProgressBody {
         kind: Cow<'a, str> = "type",
 
-        /// `bash_progress`: the newest lines of output.
+        /// `bash_progress`: the latest lines of output.
         output: Cow<'a, str> = "output",
         full_output: Cow<'a, str> = "fullOutput",
         elapsed_time_seconds: f64 = "elapsedTimeSeconds",
@@ -24,7 +24,7 @@ lens! {
         hook_name: Cow<'a, str> = "hookName",
         command: Cow<'a, str> = "command",
 
-        /// `agent_progress`: a line of the sub-agent, as it would stand in its own file.
+        /// `agent_progress`: a line of the sub-agent, as written in its own file.
         message: InnerLine<'a> = "message",
         normalized_messages: List<'a, InnerLine<'a>> = "normalizedMessages",
         agent_id: Cow<'a, str> = "agentId",
@@ -47,7 +47,7 @@ lens! {
     }
 }
 
-/// A line inside another, as it would be in a log of its own.
+/// A line nested in another line, with the same fields as in a log.
 #[derive(Clone, Copy, Debug)]
 pub struct InnerLine<'a>(Json<'a>);
 
@@ -71,7 +71,7 @@ impl<'a> FromJson<'a> for InnerLine<'a> {
     }
 }
 
-/// The progress types that we know.
+/// The known progress types.
 pub const PROGRESS_TYPES: &[&str] = &[
     "bash_progress",
     "hook_progress",

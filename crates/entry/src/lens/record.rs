@@ -1,4 +1,4 @@
-//! Lines that are no part of the conversation: titles, queues, snapshots, bookkeeping.
+//! Lines that are not part of the conversation: titles, queues, snapshots, bookkeeping.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use crate::kind::Kind;
 use crate::lens::Lens;
 
 lens! {
-    /// What such lines have in common.
+    /// The fields that all such lines share.
     Record {
         kind: Cow<'a, str> = "type",
         session_id: Cow<'a, str> = "sessionId",
@@ -19,7 +19,7 @@ lens! {
         cwd: Cow<'a, str> = "cwd",
     }
 
-    /// `summary`: a title for the conversation that ends at a leaf, perhaps of another file.
+    /// `summary`: a title for the conversation that ends at a leaf, possibly of another file.
     Summary {
         summary: Cow<'a, str> = "summary",
         leaf_uuid: Cow<'a, str> = "leafUuid",
@@ -32,15 +32,15 @@ lens! {
         is_snapshot_update: bool = "isSnapshotUpdate",
     }
 
-    /// The files as they were at a prompt.
+    /// The files at the time of a prompt.
     Snapshot {
         message_id: Cow<'a, str> = "messageId",
         timestamp: Moment = "timestamp",
-        /// Path to [`Backup`].
+        /// A map from path to [`Backup`].
         tracked_file_backups: Map<'a, Backup<'a>> = "trackedFileBackups",
     }
 
-    /// Where a file's former content is kept; no name if the file did not exist.
+    /// The backup of a file's earlier content; without a name if the file did not exist.
     Backup {
         backup_file_name: Cow<'a, str> = "backupFileName",
         version: u64 = "version",
@@ -61,7 +61,7 @@ lens! {
         /// `enqueue`, `dequeue`, `remove` or `popAll`.
         operation: Cow<'a, str> = "operation",
         content: Mixed<'a, Block<'a>> = "content",
-        /// Why a prompt left the queue, such as `absorbed_mid_turn`.
+        /// Why a prompt was removed from the queue, such as `absorbed_mid_turn`.
         reason: Cow<'a, str> = "reason",
         command_uuid: Cow<'a, str> = "commandUuid",
         delivery_id: Cow<'a, str> = "deliveryId",
@@ -71,7 +71,7 @@ lens! {
     LastPrompt {
         last_prompt: Cow<'a, str> = "lastPrompt",
         leaf_uuid: Cow<'a, str> = "leafUuid",
-        /// Whether the person chose the leaf, by a rewind.
+        /// Whether the user selected the leaf, by a rewind.
         explicit: bool = "explicit",
     }
 
@@ -126,14 +126,14 @@ lens! {
         replacements: List<'a, Replacement<'a>> = "replacements",
     }
 
-    /// A text that stands for a content that was moved out.
+    /// The placeholder for content that was moved out of the log.
     Replacement {
         kind: Cow<'a, str> = "kind",
         tool_use_id: Cow<'a, str> = "toolUseId",
         replacement: Cow<'a, str> = "replacement",
     }
 
-    /// `cost-state`: Claude Code's own account, as it stands so far.
+    /// `cost-state`: Claude Code's own running totals.
     CostState {
         total_cost_usd: f64 = "totalCostUSD",
         total_api_duration: f64 = "totalAPIDuration",
@@ -143,12 +143,12 @@ lens! {
         total_lines_added: u64 = "totalLinesAdded",
         total_lines_removed: u64 = "totalLinesRemoved",
         start_time: f64 = "startTime",
-        /// Model to [`ModelUsage`].
+        /// A map from model to [`ModelUsage`].
         model_usage: Map<'a, ModelUsage<'a>> = "modelUsage",
         has_unknown_model_cost: bool = "hasUnknownModelCost",
     }
 
-    /// What one model cost, in Claude Code's own account.
+    /// The usage and cost of one model, in Claude Code's own totals.
     ModelUsage {
         input_tokens: u64 = "inputTokens",
         output_tokens: u64 = "outputTokens",
@@ -171,7 +171,7 @@ lens! {
         atis: Json<'a> = "atis",
     }
 
-    /// `api-request`: a request by reference to its parts.
+    /// `api-request`: a request, with its parts by reference.
     ApiRequest {
         id: Cow<'a, str> = "id",
         base: Json<'a> = "base",
@@ -201,7 +201,7 @@ lens! {
         relocated_cwd: Cow<'a, str> = "relocatedCwd",
     }
 
-    /// `worktree-state`: the worktree that the session is in; `null` when it leaves it.
+    /// `worktree-state`: the worktree that the session is in; `null` after leaving it.
     WorktreeState {
         worktree_session: WorktreeSession<'a> = "worktreeSession",
     }
@@ -223,7 +223,7 @@ lens! {
     }
 }
 
-/// The lens that knows what lines of a kind add to [`Record`].
+/// Returns the lens for the fields that lines of a kind add to [`Record`].
 pub(crate) fn record_lenses(kind: Kind) -> Option<Knows> {
     Some(match kind {
         Kind::Summary => Summary::knows,

@@ -6,17 +6,17 @@ use super::{Json, Knows, List, Mixed, Open, lens};
 use crate::lens::Lens;
 
 lens! {
-    /// What every `system` line adds.
+    /// The fields that `system` lines of any subtype may have.
     System {
         subtype: Cow<'a, str> = "subtype",
         content: Cow<'a, str> = "content",
         level: Cow<'a, str> = "level",
-        /// Shown to the person and not sent (from 2.1.325).
+        /// Shown to the user but not sent (from 2.1.325).
         is_display_only: bool = "isDisplayOnly",
         retracted_message_uuids: List<'a, Cow<'a, str>> = "retractedMessageUuids",
     }
 
-    /// `local_command`: a command that Claude Code carried out by itself, or its output.
+    /// `local_command`: a command that Claude Code ran itself, or its output.
     LocalCommand {
         command_run: CommandRun<'a> = "commandRun",
         command_outcome: Json<'a> = "commandOutcome",
@@ -29,7 +29,7 @@ lens! {
         args: Cow<'a, str> = "args",
     }
 
-    /// What `/context` reports.
+    /// The report of `/context`.
     ContextUsage {
         model: Cow<'a, str> = "model",
         percentage: f64 = "percentage",
@@ -52,13 +52,13 @@ lens! {
         tokens: u64 = "tokens",
     }
 
-    /// `informational`: a message to the person.
+    /// `informational`: a message to the user.
     Informational {
         prevent_continuation: bool = "preventContinuation",
         prompt_submit_ending: PromptSubmitEnding<'a> = "promptSubmitEnding",
     }
 
-    /// How a prompt ended that was not sent.
+    /// How a prompt that was not sent ended.
     PromptSubmitEnding {
         ending: PromptEnding<'a> = "ending",
         prompt_kept: bool = "promptKept",
@@ -70,12 +70,12 @@ lens! {
         reason: Cow<'a, str> = "reason",
     }
 
-    /// `compact_boundary`: what came before was replaced by a summary.
+    /// `compact_boundary`: the conversation before it was replaced by a summary.
     CompactBoundary {
         compact_metadata: CompactMetadata<'a> = "compactMetadata",
     }
 
-    /// How a compaction went.
+    /// Statistics of a compaction.
     CompactMetadata {
         /// `auto` or `manual`.
         trigger: Cow<'a, str> = "trigger",
@@ -83,7 +83,7 @@ lens! {
         post_tokens: u64 = "postTokens",
         duration_ms: f64 = "durationMs",
         cumulative_dropped_tokens: u64 = "cumulativeDroppedTokens",
-        /// The tail of the conversation that was kept as it was.
+        /// The tail of the conversation that was kept unchanged.
         preserved_segment: PreservedSegment<'a> = "preservedSegment",
         preserved_messages: PreservedMessages<'a> = "preservedMessages",
         messages_summarized: u64 = "messagesSummarized",
@@ -109,7 +109,7 @@ lens! {
         microcompact_metadata: MicrocompactMetadata<'a> = "microcompactMetadata",
     }
 
-    /// What a microcompaction dropped.
+    /// The content that a microcompaction dropped.
     MicrocompactMetadata {
         trigger: Cow<'a, str> = "trigger",
         pre_tokens: u64 = "preTokens",
@@ -118,7 +118,7 @@ lens! {
         cleared_attachment_uuids: List<'a, Cow<'a, str>> = "clearedAttachmentUUIDs",
     }
 
-    /// `turn_duration`: how long a turn took.
+    /// `turn_duration`: the duration of a turn.
     TurnDuration {
         duration_ms: u64 = "durationMs",
         message_count: u64 = "messageCount",
@@ -144,7 +144,7 @@ lens! {
         prompt_text: Cow<'a, str> = "promptText",
     }
 
-    /// `api_error`: a request failed and will be tried again.
+    /// `api_error`: a request that failed and will be retried.
     ApiError {
         error: Mixed<'a, FailedRequest<'a>> = "error",
         cause: Mixed<'a, ErrorCause<'a>> = "cause",
@@ -154,14 +154,14 @@ lens! {
         source: Cow<'a, str> = "source",
     }
 
-    /// A failed request, as the client has it, or as the API answered it.
+    /// A failed request, as reported by the client or by the API.
     FailedRequest {
         kind: Cow<'a, str> = "type",
         status: Json<'a> = "status",
         message: Cow<'a, str> = "message",
         formatted: Cow<'a, str> = "formatted",
         cause: Mixed<'a, ErrorCause<'a>> = "cause",
-        /// The API's own error, which may be inside another.
+        /// The error of the API, which may be nested.
         error: Mixed<'a, FailedRequest<'a>> = "error",
         details: Json<'a> = "details",
         headers: Open<'a> = "headers",
@@ -181,7 +181,7 @@ lens! {
         is_ssl_error: bool = "isSSLError",
     }
 
-    /// The system's error behind a failed request.
+    /// The operating system error that caused a failed request.
     ErrorCause {
         code: Cow<'a, str> = "code",
         errno: Json<'a> = "errno",
@@ -190,7 +190,7 @@ lens! {
         cause: Json<'a> = "cause",
     }
 
-    /// `model_refusal_fallback`: one model refused, another answered.
+    /// `model_refusal_fallback`: one model refused and another replied.
     ModelRefusalFallback {
         direction: Cow<'a, str> = "direction",
         trigger: Cow<'a, str> = "trigger",
@@ -203,7 +203,7 @@ lens! {
     }
 }
 
-/// What `system` lines may hold, whatever their subtype.
+/// The lenses of `system` lines of all subtypes.
 pub(crate) const SYSTEM: &[Knows] = &[
     System::knows,
     LocalCommand::knows,
@@ -216,7 +216,7 @@ pub(crate) const SYSTEM: &[Knows] = &[
     ModelRefusalFallback::knows,
 ];
 
-/// The subtypes that we know.
+/// The known subtypes.
 pub const SYSTEM_SUBTYPES: &[&str] = &[
     "compact_boundary",
     "microcompact_boundary",

@@ -1,11 +1,11 @@
-//! `toolUseResult`: what a tool returned, as data for display. Its shape depends on the tool.
+//! `toolUseResult`: the structured result of a tool, for display. Its fields depend on the tool.
 
 use std::borrow::Cow;
 
 use super::{Drift, FromJson, Json, JsonKind, Knows, List, Map, Mixed, Object, Open, Usage, lens};
 use crate::lens::{Content, Lens};
 
-/// What a tool returned.
+/// The structured result of a tool.
 #[derive(Clone, Copy, Debug)]
 pub struct ToolUseResult<'a>(Json<'a>);
 
@@ -14,22 +14,22 @@ impl<'a> ToolUseResult<'a> {
         Self(json)
     }
 
-    /// The result as it stands.
+    /// Returns the result as JSON.
     pub fn json(self) -> Json<'a> {
         self.0
     }
 
-    /// The text of an error: a string stands here when the call failed or was refused.
+    /// Returns the error message: the result of a failed or denied call is a string.
     pub fn error_text(self) -> Option<Cow<'a, str>> {
         self.0.as_str()
     }
 
-    /// The content blocks of an MCP tool.
+    /// Returns the content blocks of the result of an MCP tool.
     pub fn blocks(self) -> Option<Content<'a>> {
         (self.0.kind() == JsonKind::Array).then(|| Content::from_json(self.0)).flatten()
     }
 
-    /// Looks at the result as that of one tool: `result.of::<BashResult>()`.
+    /// Reads the result through the lens of one tool: `result.of::<BashResult>()`.
     pub fn of<L: Lens<'a>>(self) -> Option<L> {
         self.0.is_object().then(|| L::over(Object::new(self.0)))
     }
@@ -46,7 +46,7 @@ impl<'a> FromJson<'a> for ToolUseResult<'a> {
         Some(Self(json))
     }
 
-    /// The call is on another line, so a key is known if any tool writes it.
+    /// The tool call is on another line, so a key is known if the lens of any tool defines it.
     fn drift(json: Json<'_>, drift: &mut Drift<'_>) {
         match json.kind() {
             JsonKind::Object => drift.members(json, RESULTS),
@@ -56,7 +56,7 @@ impl<'a> FromJson<'a> for ToolUseResult<'a> {
 }
 
 lens! {
-    /// Bash, PowerShell.
+    /// Result of Bash, PowerShell.
     BashResult {
         stdout: Cow<'a, str> = "stdout",
         stderr: Cow<'a, str> = "stderr",
@@ -75,7 +75,7 @@ lens! {
         timed_out_after_ms: Json<'a> = "timedOutAfterMs",
     }
 
-    /// What a command did to a git repository.
+    /// The effect of a command on a git repository.
     GitOperation {
         commit: GitCommit<'a> = "commit",
         push: GitPush<'a> = "push",
@@ -83,7 +83,7 @@ lens! {
         pr: GitPullRequest<'a> = "pr",
     }
 
-    /// A commit that a command made.
+    /// A commit that a command created.
     GitCommit {
         kind: Cow<'a, str> = "kind",
         sha: Cow<'a, str> = "sha",
@@ -95,14 +95,14 @@ lens! {
         branch: Cow<'a, str> = "branch",
     }
 
-    /// A branch that a command made or changed to.
+    /// A branch that a command created or switched to.
     GitBranch {
         action: Cow<'a, str> = "action",
         #[doc = "The branch."]
         reference: Cow<'a, str> = "ref",
     }
 
-    /// A pull request that a command made or changed.
+    /// A pull request that a command created or changed.
     GitPullRequest {
         action: Cow<'a, str> = "action",
         number: u64 = "number",
@@ -112,14 +112,15 @@ lens! {
     /// The changes that a command made to files.
     BashEditDiff {
         files: List<'a, BashEditFile<'a>> = "files",
-        /// How many files changed of which no text is given.
+        /// The number of changed files that are not listed with their text.
         more_files: u64 = "moreFiles",
         changed_files: List<'a, Cow<'a, str>> = "changedFiles",
         skipped_large: Json<'a> = "skippedLarge",
         restricted: Json<'a> = "restricted",
     }
 
-    /// A file that a command changed. Of a file that git tracks, the hunks may be against the last commit.
+    /// A file that a command changed. For a file tracked by git, the hunks may be relative to the last
+    /// commit.
     BashEditFile {
         file_path: Cow<'a, str> = "filePath",
         hunks: List<'a, PatchHunk<'a>> = "hunks",
@@ -127,7 +128,7 @@ lens! {
         deleted: bool = "deleted",
     }
 
-    /// BashOutput.
+    /// Result of BashOutput.
     BashOutputResult {
         command: Cow<'a, str> = "command",
         exit_code: f64 = "exitCode",
@@ -140,7 +141,7 @@ lens! {
         timestamp: Cow<'a, str> = "timestamp",
     }
 
-    /// KillBash, KillShell, TaskStop.
+    /// Result of KillBash, KillShell, TaskStop.
     StopResult {
         message: Cow<'a, str> = "message",
         success: bool = "success",
@@ -150,31 +151,31 @@ lens! {
         command: Cow<'a, str> = "command",
     }
 
-    /// Read.
+    /// Result of Read.
     ReadResult {
         kind: Cow<'a, str> = "type",
         file: ReadFile<'a> = "file",
     }
 
-    /// The file, or the part of it, that was read.
+    /// The file, or part of a file, that was read.
     ReadFile {
         file_path: Cow<'a, str> = "filePath",
         content: Cow<'a, str> = "content",
         num_lines: u64 = "numLines",
         start_line: u64 = "startLine",
         total_lines: u64 = "totalLines",
-        /// Of an image.
+        /// For an image.
         base64: Cow<'a, str> = "base64",
         kind: Cow<'a, str> = "type",
         original_size: u64 = "originalSize",
         dimensions: ImageDimensions<'a> = "dimensions",
-        /// Of a notebook.
+        /// For a notebook.
         cells: List<'a, NotebookCell<'a>> = "cells",
         count: u64 = "count",
         output_dir: Cow<'a, str> = "outputDir",
     }
 
-    /// The size of an image, as it is and as it is shown.
+    /// The original size of an image, and its size as displayed.
     ImageDimensions {
         original_width: u64 = "originalWidth",
         original_height: u64 = "originalHeight",
@@ -189,11 +190,11 @@ lens! {
         language: Cow<'a, str> = "language",
         execution_count: Json<'a> = "execution_count",
         source: Cow<'a, str> = "source",
-        /// In the formats of the notebook's own tools.
+        /// In the formats of the notebook's tools.
         outputs: Open<'a> = "outputs",
     }
 
-    /// Edit.
+    /// Result of Edit.
     EditResult {
         file_path: Cow<'a, str> = "filePath",
         old_string: Cow<'a, str> = "oldString",
@@ -206,7 +207,7 @@ lens! {
         memdir_stamped: bool = "memdirStamped",
     }
 
-    /// MultiEdit.
+    /// Result of MultiEdit.
     MultiEditResult {
         file_path: Cow<'a, str> = "filePath",
         edits: List<'a, TextReplacement<'a>> = "edits",
@@ -222,7 +223,7 @@ lens! {
         replace_all: bool = "replace_all",
     }
 
-    /// Write.
+    /// Result of Write.
     WriteResult {
         /// `create` or `update`.
         kind: Cow<'a, str> = "type",
@@ -243,7 +244,7 @@ lens! {
         lines: List<'a, Cow<'a, str>> = "lines",
     }
 
-    /// NotebookEdit.
+    /// Result of NotebookEdit.
     NotebookEditResult {
         cell_number: Json<'a> = "cell_number",
         cell_id: Cow<'a, str> = "cell_id",
@@ -258,7 +259,7 @@ lens! {
         updated_file: Cow<'a, str> = "updated_file",
     }
 
-    /// Grep.
+    /// Result of Grep.
     GrepResult {
         mode: Cow<'a, str> = "mode",
         filenames: List<'a, Cow<'a, str>> = "filenames",
@@ -272,7 +273,7 @@ lens! {
         applied_offset: u64 = "appliedOffset",
     }
 
-    /// Glob.
+    /// Result of Glob.
     GlobResult {
         filenames: List<'a, Cow<'a, str>> = "filenames",
         num_files: u64 = "numFiles",
@@ -282,7 +283,7 @@ lens! {
         total_matches: u64 = "totalMatches",
     }
 
-    /// Task, Agent.
+    /// Result of Task, Agent.
     AgentResult {
         status: Cow<'a, str> = "status",
         prompt: Cow<'a, str> = "prompt",
@@ -302,7 +303,7 @@ lens! {
         can_continue_agent: bool = "canContinueAgent",
     }
 
-    /// How often a sub-agent called which kind of tool.
+    /// The number of calls of a sub-agent by kind of tool.
     ToolStats {
         bash_count: u64 = "bashCount",
         edit_file_count: u64 = "editFileCount",
@@ -313,7 +314,7 @@ lens! {
         search_count: u64 = "searchCount",
     }
 
-    /// Task, Agent: a teammate was started, which is a session of its own.
+    /// Result of Task, Agent when it started a teammate, which has its own session.
     TeammateResult {
         agent_id: Cow<'a, str> = "agent_id",
         teammate_id: Cow<'a, str> = "teammate_id",
@@ -329,7 +330,7 @@ lens! {
         tmux_window_name: Cow<'a, str> = "tmux_window_name",
     }
 
-    /// TeamCreate, TeamDelete.
+    /// Result of TeamCreate, TeamDelete.
     TeamResult {
         lead_agent_id: Cow<'a, str> = "lead_agent_id",
         team_file_path: Cow<'a, str> = "team_file_path",
@@ -338,7 +339,7 @@ lens! {
         success: bool = "success",
     }
 
-    /// SendMessage.
+    /// Result of SendMessage.
     SendMessageResult {
         message: Cow<'a, str> = "message",
         success: bool = "success",
@@ -350,7 +351,7 @@ lens! {
         revived_agent_id: Cow<'a, str> = "revivedAgentId",
     }
 
-    /// Where a message went.
+    /// The sender and the receiver of a message.
     MessageRouting {
         sender: Cow<'a, str> = "sender",
         sender_color: Cow<'a, str> = "senderColor",
@@ -360,7 +361,7 @@ lens! {
         content: Cow<'a, str> = "content",
     }
 
-    /// The agent that a name stands for.
+    /// The agent that a name refers to.
     MessagePin {
         id: Cow<'a, str> = "id",
         name: Cow<'a, str> = "name",
@@ -368,13 +369,13 @@ lens! {
         reference: Json<'a> = "ref",
     }
 
-    /// TodoWrite.
+    /// Result of TodoWrite.
     TodoWriteResult {
         old_todos: List<'a, Todo<'a>> = "oldTodos",
         new_todos: List<'a, Todo<'a>> = "newTodos",
     }
 
-    /// One thing to do.
+    /// One to-do item.
     Todo {
         id: Cow<'a, str> = "id",
         content: Cow<'a, str> = "content",
@@ -383,7 +384,7 @@ lens! {
         priority: Cow<'a, str> = "priority",
     }
 
-    /// TaskCreate, TaskGet, TaskOutput, TaskList.
+    /// Result of TaskCreate, TaskGet, TaskOutput, TaskList.
     TaskResult {
         task: TaskItem<'a> = "task",
         tasks: List<'a, TaskItem<'a>> = "tasks",
@@ -408,7 +409,7 @@ lens! {
         error: Cow<'a, str> = "error",
     }
 
-    /// TaskUpdate.
+    /// Result of TaskUpdate.
     TaskUpdateResult {
         task_id: Cow<'a, str> = "taskId",
         success: bool = "success",
@@ -418,13 +419,13 @@ lens! {
         error: Cow<'a, str> = "error",
     }
 
-    /// A task's status before and after.
+    /// The status of a task before and after.
     StatusChange {
         from: Cow<'a, str> = "from",
         to: Cow<'a, str> = "to",
     }
 
-    /// WebFetch.
+    /// Result of WebFetch.
     WebFetchResult {
         url: Cow<'a, str> = "url",
         bytes: u64 = "bytes",
@@ -434,7 +435,7 @@ lens! {
         duration_ms: f64 = "durationMs",
     }
 
-    /// WebSearch.
+    /// Result of WebSearch.
     WebSearchResult {
         query: Cow<'a, str> = "query",
         results: Mixed<'a, SearchHits<'a>> = "results",
@@ -442,7 +443,7 @@ lens! {
         search_count: u64 = "searchCount",
     }
 
-    /// The hits of one search, or one hit.
+    /// The matches of one search, or a single match.
     SearchHits {
         tool_use_id: Cow<'a, str> = "tool_use_id",
         content: Mixed<'a, SearchHits<'a>> = "content",
@@ -450,7 +451,7 @@ lens! {
         url: Cow<'a, str> = "url",
     }
 
-    /// EnterPlanMode, ExitPlanMode.
+    /// Result of EnterPlanMode, ExitPlanMode.
     PlanResult {
         plan: Cow<'a, str> = "plan",
         is_agent: bool = "isAgent",
@@ -460,10 +461,10 @@ lens! {
         message: Cow<'a, str> = "message",
     }
 
-    /// AskUserQuestion.
+    /// Result of AskUserQuestion.
     AskUserQuestionResult {
         questions: List<'a, Question<'a>> = "questions",
-        /// Question to answer.
+        /// A map from question to answer.
         answers: Map<'a, Json<'a>> = "answers",
         annotations: Map<'a, Annotation<'a>> = "annotations",
     }
@@ -476,20 +477,20 @@ lens! {
         options: List<'a, Choice<'a>> = "options",
     }
 
-    /// A choice of a question.
+    /// An answer option of a question.
     Choice {
         label: Cow<'a, str> = "label",
         description: Cow<'a, str> = "description",
         preview: Cow<'a, str> = "preview",
     }
 
-    /// A person's remark on an answer.
+    /// A remark of the user on an answer.
     Annotation {
         notes: Cow<'a, str> = "notes",
         preview: Cow<'a, str> = "preview",
     }
 
-    /// Skill.
+    /// Result of Skill.
     SkillResult {
         success: bool = "success",
         command_name: Cow<'a, str> = "commandName",
@@ -497,14 +498,14 @@ lens! {
         model: Cow<'a, str> = "model",
     }
 
-    /// ToolSearch.
+    /// Result of ToolSearch.
     ToolSearchResult {
         matches: List<'a, Cow<'a, str>> = "matches",
         query: Cow<'a, str> = "query",
         total_deferred_tools: u64 = "total_deferred_tools",
     }
 
-    /// Workflow.
+    /// Result of Workflow.
     WorkflowResult {
         run_id: Cow<'a, str> = "runId",
         task_id: Cow<'a, str> = "taskId",
@@ -514,7 +515,7 @@ lens! {
         summary: Cow<'a, str> = "summary",
     }
 
-    /// LSP.
+    /// Result of LSP.
     LspResult {
         operation: Cow<'a, str> = "operation",
         result: Cow<'a, str> = "result",
@@ -523,7 +524,7 @@ lens! {
         file_count: u64 = "fileCount",
     }
 
-    /// Artifact, ReportFindings, ScheduleWakeup, CronCreate, Monitor.
+    /// Result of Artifact, ReportFindings, ScheduleWakeup, CronCreate, Monitor.
     SmallResult {
         id: Cow<'a, str> = "id",
         human_schedule: Cow<'a, str> = "humanSchedule",

@@ -16,7 +16,7 @@ fn trails() -> Trails<6> {
     Trails::new(PATHS, &[1])
 }
 
-/// What the trails say is what serde_json says; whether they said anything.
+/// Checks that the values read equal those of serde_json; returns whether any were read.
 fn agrees(trails: &mut Trails<6>, line: &str) -> Result<bool, TestCaseError> {
     let Ok(value) = serde_json::from_str::<Value>(line) else { return Ok(false) };
     let mut any = false;
@@ -48,7 +48,7 @@ fn a_line_that_is_built_like_one_before_is_read_along_its_trail() {
         assert!(agrees(&mut trails, &line(id, content, usage)).unwrap(), "{usage}");
         assert_eq!(trails.known.len(), 1);
     }
-    // What was no object before may be one now.
+    // A value that was not an object before may be one now.
     for usage in ["{\"deep\":null}", "{\"deep\":{\"x\":1}}", "{\"deep\":{}}", "{\"deep\":null}"] {
         assert!(agrees(&mut trails, &line("1", "[]", usage)).unwrap(), "{usage}");
     }
@@ -111,7 +111,7 @@ fn lines_that_say_the_same_are_told_from_those_that_may_not() {
     assert_eq!(alike_in("a", "4", "main", &[kind, missing, branch]), first);
     assert_eq!(alike_in("a", "4", "main", &[kind, id]), None);
     assert_eq!(alike_in("a", "4", "main", &[tokens]), None, "numbers change");
-    // What changes seldom is compared with what it was last.
+    // A value that changes rarely is compared with its last value.
     for name in ["other", "main"] {
         assert_eq!(alike_in("a", "5", name, &[kind]), None);
         let again = alike_in("a", "6", name, &[kind, branch]);
@@ -145,7 +145,7 @@ fn any_object(value: impl Strategy<Value = String> + Clone) -> impl Strategy<Val
     prop::collection::vec(member, 0..4).prop_map(|members| format!("{{{}}}", members.join(",")))
 }
 
-/// A line as it should be, and a few in which something is otherwise.
+/// Mostly lines of the expected structure, and some that differ.
 fn any_line() -> impl Strategy<Value = String> {
     let plain =
         prop::sample::select(vec!["1", "null", "\"\"", "\"}\\\",\"", "[]", "[{\"usage\":1}]", "{}", "\"é\""]);

@@ -1,4 +1,4 @@
-//! Keys that no lens knows are named, wherever in a line they are.
+//! Keys that no lens defines are reported, at any depth of a line.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,19 +6,19 @@ use serde_json::{Map, Value};
 use threadline_entry::lens::drift;
 use threadline_entry::{Entry, Kind};
 
-/// The key that is put into every object.
+/// The key that is inserted into every object.
 const NEW: &str = "keyOfNextWeek";
 
-/// Objects whose keys are data and no part of the format.
+/// Objects with arbitrary keys that are not part of the format.
 const OPEN: &[&str] = &[
-    // Made up by the model, by the schema of a tool.
+    // Written by the model, according to the schema of a tool.
     "<tool_use>.input",
     "<server_tool_use>.input",
-    // Schemas of tools, and answers in a shape that a person asked for.
+    // Schemas of tools, and answers in a schema that a user requested.
     ".input_schema",
     "attachment.attachment<prompt_snapshot>.tools",
     "attachment.attachment<structured_output>.data",
-    // Requests, as they are logged a second time.
+    // Copies of requests.
     "api-request.params",
     "api-request.cacheControl",
     "api-request-shape.shape",
@@ -28,7 +28,7 @@ const OPEN: &[&str] = &[
     "<task_reminder>.content[].metadata",
 ];
 
-/// Objects whose keys are data, with values of a known kind.
+/// Objects with arbitrary keys and values of one type.
 const MAPS: &[&str] = &[
     "cost-state.modelUsage",
     "file-history-snapshot.snapshot.trackedFileBackups",
@@ -36,7 +36,7 @@ const MAPS: &[&str] = &[
     "user.toolUseResult.answers",
 ];
 
-/// The paths of objects in which a new key goes unnoticed, with `[]` for the items of a list.
+/// Returns the paths of objects in which a new key is not reported, with `[]` for the items of a list.
 fn unnoticed(log: &[u8], seen: &mut BTreeSet<String>) -> BTreeMap<String, usize> {
     let mut missed = BTreeMap::new();
     for line in log.split(|byte| *byte == b'\n') {
@@ -51,7 +51,7 @@ fn unnoticed(log: &[u8], seen: &mut BTreeSet<String>) -> BTreeMap<String, usize>
         let mut objects = Vec::new();
         find_objects(&line, entry.kind().name().unwrap_or_default(), &mut Vec::new(), &mut objects);
         for (path, pointer) in objects {
-            // An unknown key is named itself.
+            // An unknown key is reported itself, so its contents are not.
             let is_named = |key: &String| path.split(['.', '[', '<']).any(|step| step == key);
             let is_open = unknown.iter().any(is_named)
                 || OPEN.iter().any(|open| path.contains(open))
@@ -73,7 +73,7 @@ fn unnoticed(log: &[u8], seen: &mut BTreeSet<String>) -> BTreeMap<String, usize>
     missed
 }
 
-/// Every object in a value: its path, and its JSON pointer.
+/// Collects every object in a value: its path, and its JSON pointer.
 fn find_objects(value: &Value, path: &str, pointer: &mut Vec<String>, found: &mut Vec<(String, String)>) {
     let mut inside = |value: &Value, path: &str, step: String| {
         pointer.push(step);

@@ -1,4 +1,4 @@
-//! Lines that real logs have held, and lines that nobody should ever write: all come back byte for byte.
+//! Lines of real logs, and malformed lines: all keep their exact bytes.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot read its input should fail")]
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use threadline_entry::lens::Lens;
 use threadline_entry::{Code, Ending, Entry, Finding, Kind, Lines, parse_line};
 
-/// Every entry of a log, with its findings.
+/// Returns every entry of a log, with its findings.
 fn entries(bytes: &[u8]) -> Vec<(Entry, Vec<Finding>)> {
     let mut lines = Lines::new(bytes);
     let mut out = Vec::new();
@@ -18,7 +18,7 @@ fn entries(bytes: &[u8]) -> Vec<(Entry, Vec<Finding>)> {
     out
 }
 
-/// The log that the entries make when they are written one after the other.
+/// Returns the log that results from writing the entries.
 fn written(entries: &[(Entry, Vec<Finding>)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (entry, _) in entries {
@@ -30,7 +30,7 @@ fn written(entries: &[(Entry, Vec<Finding>)]) -> Vec<u8> {
     bytes
 }
 
-/// When a line surprises us, it joins the table: its name, its bytes, its kind, the codes it gets.
+/// A line that was once surprising: its name, bytes, kind, and the codes of its findings.
 type Row = (&'static str, &'static [u8], Kind, &'static [Code]);
 const LINES: &[Row] = &[
     ("unknown kind", br#"{"type":"hologram","x":1}"#, Kind::Unknown, &[]),
@@ -124,7 +124,7 @@ fn every_file_of_the_corpus_comes_back_byte_for_byte() {
     }
 }
 
-/// What serde_json makes of each line of the corpus is what our lenses make of it.
+/// Checks that our lenses read the same values from each line of the corpus as serde_json.
 #[test]
 fn lenses_and_serde_json_agree_on_the_corpus() {
     for path in threadline_testkit::shared_logs() {
@@ -138,7 +138,7 @@ fn lenses_and_serde_json_agree_on_the_corpus() {
                 let back: serde_json::Value = serde_json::from_str(ours.raw()).unwrap();
                 assert!(back == value, "{} line {}: {key}", path.display(), i + 1);
             }
-            // The index leads to the same blocks and fields as a walk over the text.
+            // The index returns the same blocks and fields as a scan of the text.
             let Some(message) = entry.get("message").filter(|message| message.is_object()) else { continue };
             let walked = message.get("content").into_iter().flat_map(|content| content.items());
             let walked: Vec<_> = walked.filter(|item| item.is_object()).collect();
@@ -180,7 +180,7 @@ fn a_record_glued_to_a_torn_line_is_an_entry_of_its_own() {
         kinds(&format!(r#"{{"type":"user"}}{{"torn{title} "#)),
         [Kind::User, Kind::Bad, Kind::CustomTitle]
     );
-    // The end of a torn line may be a whole object all the same.
+    // The end of a torn line may be a complete object without being a record.
     for line in [
         r#"{"type":"user","message":{"content":[{"type":"text","text":"hi"}"#,
         r#"{"type":"progress","data":{"message":{"type":"user","sessionId":"s"}"#,
