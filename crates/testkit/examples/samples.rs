@@ -1,4 +1,4 @@
-//! Writes the samples as logs, to be looked at: `cargo run -p threadline-testkit --example samples -- FOLDER`.
+//! Writes the samples as logs: `cargo run -p threadline-testkit --example samples -- FOLDER`.
 
 #![allow(clippy::disallowed_methods, reason = "this is a tool for developers, with arguments and a disk")]
 

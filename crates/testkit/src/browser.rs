@@ -1,7 +1,7 @@
-//! A real browser for tests: Chromium, driven through chromedriver.
+//! A real browser for tests: Chromium, controlled through chromedriver.
 //!
-//! [`Browser::start`] installs both with apt where it may (as root on Debian) and otherwise says what to do, and that
-//! the test was skipped.
+//! [`Browser::start`] installs both with apt if it can (as root on Debian). Otherwise it prints how to
+//! install them, and that the test was skipped.
 
 #![allow(clippy::print_stderr, reason = "a test that does nothing should say so")]
 
@@ -13,21 +13,23 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// A browser with one window. It ends when dropped.
+/// A browser with one window. Dropping it ends the process.
 pub struct Browser {
     driver: Child,
-    /// Open as long as it may want to say something.
+    /// The output of the driver, kept open because the driver may still write to it.
     _said: BufReader<ChildStdout>,
     port: u16,
     session: String,
     _profile: tempfile::TempDir,
 }
 
-/// How long anything may take that a test waits for; machines that build at the same time are slow.
+/// The timeout of every operation, long enough for machines that build at the same time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Browser {
-    /// A browser with a window of 1400 by 1000, or `None` where there is none, after saying so.
+    /// Starts a browser with a window of 1400 by 1000.
+    ///
+    /// Returns `None` if no browser is installed, and prints that the test is skipped.
     pub fn start() -> Option<Self> {
         static THERE: OnceLock<bool> = OnceLock::new();
         if !*THERE.get_or_init(|| is_there() || (install() && is_there())) {
@@ -42,7 +44,7 @@ impl Browser {
             .stderr(Stdio::null())
             .spawn()
             .expect("chromedriver starts");
-        // It takes a port that is free and says which: one that we had looked for could be somebody's by then.
+        // The driver chooses a free port and prints it: a port that we chose could be taken by then.
         let mut said = BufReader::new(driver.stdout.take().expect("its output is piped"));
         let mut line = String::new();
         let port = loop {
@@ -75,21 +77,21 @@ impl Browser {
         Some(browser)
     }
 
-    /// Goes to an address and waits until the page is there.
+    /// Opens a URL and returns when the page is loaded.
     pub fn open(&self, url: &str) {
         self.command("url", &json!({"url": url}));
     }
 
-    /// What a piece of script returns.
+    /// Runs a script and returns its value.
     pub fn run(&self, script: &str) -> Value {
         self.command("execute/sync", &json!({"script": script, "args": []}))
     }
 
-    /// Waits until a piece of script returns something true, and returns that.
+    /// Runs a script repeatedly until it returns a truthy value, and returns that.
     ///
     /// # Panics
     ///
-    /// If it never does.
+    /// If that takes longer than the timeout.
     pub fn wait(&self, script: &str) -> Value {
         let started = Instant::now();
         loop {
@@ -102,7 +104,7 @@ impl Browser {
         }
     }
 
-    /// Presses a key, wherever the focus is.
+    /// Presses and releases a key on the focused element.
     pub fn press(&self, key: &str) {
         let key_event = |kind: &str| json!({"type": kind, "value": key});
         let keys =
@@ -110,31 +112,31 @@ impl Browser {
         self.command("actions", &json!({"actions": [keys]}));
     }
 
-    /// What the browser has to complain of since it was last asked: errors of scripts, and what a policy refused.
+    /// Returns the messages of the console since the last call: script errors and policy violations.
     pub fn console(&self) -> Vec<String> {
         let log = self.command("se/log", &json!({"type": "browser"}));
         let lines = log.as_array().cloned().unwrap_or_default();
         lines.iter().map(|line| line["message"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    /// A command of the browser's own protocol.
+    /// Runs a command of the DevTools protocol.
     pub fn devtools(&self, command: &str, params: &Value) -> Value {
         self.command("goog/cdp/execute", &json!({"cmd": command, "params": params}))
     }
 
-    /// Makes the page believe that the reader likes it `light` or `dark`.
+    /// Emulates the preferred colour scheme: `light` or `dark`.
     pub fn prefer(&self, theme: &str) {
         let feature = json!({"name": "prefers-color-scheme", "value": theme});
         self.devtools("Emulation.setEmulatedMedia", &json!({"features": [feature]}));
     }
 
-    /// Gives the window another size.
+    /// Resizes the viewport.
     pub fn resize(&self, width: u32, height: u32) {
         let metrics = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         self.devtools("Emulation.setDeviceMetricsOverride", &metrics);
     }
 
-    /// A picture of what is seen, in base 64.
+    /// Returns a screenshot of the viewport, as base64.
     pub fn picture(&self) -> String {
         let taken = self.devtools("Page.captureScreenshot", &json!({"format": "png"}));
         taken["data"].as_str().unwrap_or_default().to_owned()
@@ -154,7 +156,7 @@ impl Browser {
         let request =
             format!("{head}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len());
         stream.write_all(request.as_bytes()).map_err(told)?;
-        // The driver keeps connections open, so the answer is as long as it says.
+        // The driver keeps connections open, so the length of the body comes from its header.
         let mut stream = BufReader::new(stream);
         let mut length = 0;
         loop {
@@ -194,7 +196,7 @@ fn is_there() -> bool {
     ["chromedriver", "chromium"].iter().all(|program| answers(program, &["--version"]))
 }
 
-/// Brings the browser where that needs nobody's leave: as root, on a system with apt.
+/// Installs the browser if that needs no permission: as root, on a system with apt.
 fn install() -> bool {
     let root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout.trim_ascii() == b"0");
     if !root || !answers("apt-get", &["--version"]) {

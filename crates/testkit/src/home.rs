@@ -1,11 +1,11 @@
-//! Homes for tests: a temporary `~/.claude` that holds what a test puts there and nothing else.
+//! Homes for tests: a temporary `~/.claude` that contains only the files a test writes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::notation::{Defaults, build_log};
 
-/// A hermetic Claude Code home. It is removed when dropped.
+/// An isolated Claude Code home, which is deleted when dropped.
 pub struct TestHome {
     dir: tempfile::TempDir,
 }
@@ -17,21 +17,21 @@ impl Default for TestHome {
 }
 
 impl TestHome {
-    /// An empty home, with an empty `projects` folder.
+    /// Creates an empty home, with an empty `projects` folder.
     pub fn new() -> Self {
         let dir = tempfile::Builder::new().prefix("threadline-home-").tempdir().expect("a temporary folder");
         fs::create_dir(dir.path().join("projects")).expect("a folder in a new home");
         Self { dir }
     }
 
-    /// The home's folder, which stands for `~/.claude`.
+    /// Returns the folder that takes the place of `~/.claude`.
     pub fn root(&self) -> &Path {
         self.dir.path()
     }
 
     /// Writes a session of the project `/home/ada/loom` and returns its path.
     ///
-    /// `name` is a uuid, or a short name that becomes one: see [`session_uuid`].
+    /// `name` is a UUID, or a short name that is converted to one: see [`session_uuid`].
     pub fn session(&self, name: &str, notation: &str) -> PathBuf {
         self.session_in("/home/ada/loom", name, notation)
     }
@@ -43,10 +43,10 @@ impl TestHome {
         self.file(format!("projects/{}/{session}.jsonl", slug(cwd)), bytes)
     }
 
-    /// Writes the log of a subagent, and its `.meta.json` when there is one, beside its session.
+    /// Writes the log of a sub-agent, and its `.meta.json` if given, to the folder of its session.
     ///
-    /// Its lines are sidechain lines and carry `agent_id`. The project is that of the session when it
-    /// is already here, else `/home/ada/loom`.
+    /// Its lines are sidechain lines with this `agentId`. The project is that of the session if it exists
+    /// already, otherwise `/home/ada/loom`.
     pub fn agent(&self, session: &str, agent_id: &str, notation: &str, meta_json: Option<&str>) -> PathBuf {
         let session = session_uuid(session);
         let project = self.project_of(&session).unwrap_or_else(|| slug("/home/ada/loom"));
@@ -58,7 +58,7 @@ impl TestHome {
         self.file(format!("{stem}.jsonl"), build_log(notation, &defaults))
     }
 
-    /// Writes any file below the home and returns its path.
+    /// Writes any file inside the home and returns its path.
     pub fn file(&self, relative: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> PathBuf {
         let path = self.root().join(relative);
         fs::create_dir_all(path.parent().expect("a file has a folder")).expect("a folder in the home");
@@ -74,7 +74,7 @@ impl TestHome {
     }
 }
 
-/// The uuid of a session: `name` itself when it is one, else a fixed one made from the name.
+/// Returns the UUID of a session: `name` if it is one, otherwise a fixed one derived from the name.
 pub fn session_uuid(name: &str) -> String {
     let is_uuid = name.len() == 36 && name.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit());
     if is_uuid {
@@ -87,7 +87,8 @@ pub fn session_uuid(name: &str) -> String {
     format!("{}-{}-4{}-8{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])
 }
 
-/// The name of a project's folder: every character that is no ASCII letter or digit becomes a dash.
+/// Returns the folder name of a project: every UTF-16 unit that is not an ASCII letter or digit becomes a
+/// dash.
 pub fn slug(cwd: &str) -> String {
     let dashed = |c: char| std::iter::repeat_n('-', c.len_utf16());
     cwd.chars()

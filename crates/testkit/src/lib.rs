@@ -1,7 +1,7 @@
-//! A notation for logs, homes for tests, and the way to shared material. Dev-only.
+//! A notation for logs, temporary homes for tests, and access to shared test data. Dev-only.
 //!
-//! [`log`] turns a few readable lines into the bytes of a session log, so that a test shows only what
-//! it is about. It yields bytes and uses no other crate of ours, so any crate may use it in its tests.
+//! [`log`] turns a few readable lines into the bytes of a session log, so that a test shows only the relevant
+//! parts. It returns bytes and depends on no other crate of the workspace, so any crate can use it in tests.
 //!
 //! ```
 //! let bytes = threadline_testkit::log(r#"
@@ -15,32 +15,35 @@
 //!
 //! # Grammar
 //!
-//! A line of notation is a line of the log. Blank lines, and lines that begin with `#`, are skipped.
-//! `"…"`, `{…}` and `[…]` are JSON and reach the log as they are written, escapes and blanks included
-//! (where keys are added to others, their values do).
+//! Each line of the notation is one line of the log. Blank lines, and lines that begin with `#`, are skipped.
+//! `"…"`, `{…}` and `[…]` are JSON and are copied to the log as written, including escapes and spaces. Where
+//! their keys are merged into another object, the values are copied as written.
 //!
 //! ```text
 //! ID [<- PARENT] FORM [MODIFIER…]     a line of the tree
-//! RECORD [MODIFIER…]                  a line beside the tree
+//! RECORD [MODIFIER…]                  a line outside of the tree
 //! raw BYTES…                          these bytes to the end of the line, and a newline
-//! torn BYTES…                         the same without the newline, so the next line is glued to it
-//! hex 7b ff 7d                        bytes that are no text, and a newline
+//! torn BYTES…                         the same without the newline, so that the next line follows directly
+//! hex 7b ff 7d                        bytes in hexadecimal, and a newline
 //! ```
 //!
-//! `ID` is the uuid as it stands. Without an arrow `parentUuid` is null. A parent must be an id of this
-//! notation; `<- ?x` names one that is not, on purpose.
+//! `ID` is the uuid as written. Without an arrow, `parentUuid` is null. A parent must be an id of this
+//! notation; `<- ?x` refers to a missing one on purpose.
 //!
 //! ```text
 //! FORM
 //!   user "text"                         a prompt; content is a string
 //!   user [BLOCK, …]                     content is an array
-//!   reply M BLOCK                       one block of the reply whose message.id is M
+//!   reply M BLOCK                       one block of the reply with the message.id M
 //!   reply M [BLOCK, …]                  several blocks on one line
-//!   result T ["text" | [BLOCK, …]] [error] [RESULT]   RESULT is toolUseResult: {…}, […] or a second "text"
+//!   result T ["text" | [BLOCK, …]] [error] [RESULT]
+//!                                       RESULT is toolUseResult: {…}, […] or a second "text"
 //!   system SUBTYPE ["content"] [{more top-level keys}]
-//!   boundary auto|manual [{more compactMetadata}]     compact_boundary: parent null, the arrow is logicalParentUuid
+//!   boundary auto|manual [{more compactMetadata}]
+//!                                       compact_boundary: parent null, the arrow is logicalParentUuid
 //!   compact-summary "text"              the user line after a boundary
-//!   progress hook|bash|agent|mcp|OTHER [T] [{more data keys}]   T: toolUseID and parentToolUseID
+//!   progress hook|bash|agent|mcp|OTHER [T] [{more data keys}]
+//!                                       T: toolUseID and parentToolUseID
 //!   attach TYPE [{more attachment keys}]
 //!
 //! BLOCK
@@ -55,16 +58,16 @@
 //!   entry TYPE [{more keys}]            any other line that has a type and a sessionId
 //!
 //! MODIFIER
-//!   model=NAME  stop=REASON  req=ID  usage={…}        replies only; usage is laid over zeros
+//!   model=NAME  stop=REASON  req=ID  usage={…}        replies only; missing counts of usage are 0
 //!   version=V  cwd=DIR  branch=NAME  session=ID  agent=ID  team=NAME  sidechain  meta
 //!   +{…}   sets top-level keys, in place or at the end        -key   removes a top-level key
 //!   @10:00:07.500   @2026-02-03T10:00:00Z   @+5m   @-2s       sets or moves the clock
 //! ```
 //!
-//! The clock stands at 2026-01-01T10:00:00.000Z on the first line and goes on a second with each line;
-//! what `@` sets, later lines count on from. `DIR` and names with blanks are written as JSON strings
-//! (`cwd="/home/ada/my loom"`). Keys have the order that Claude Code gives them: the envelope stands
-//! before the message up to 2.1.80, behind it later. A mistake in the notation panics with its line.
+//! The clock is 2026-01-01T10:00:00.000Z on the first line and advances by one second per line. Later lines
+//! continue from a time set by `@`. `DIR` and names with spaces are written as JSON strings
+//! (`cwd="/home/ada/my loom"`). Keys are in the order of Claude Code: the envelope is before the message up
+//! to 2.1.80, and after it in later versions. Invalid notation panics with the line number.
 
 mod browser;
 mod home;

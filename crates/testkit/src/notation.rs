@@ -7,24 +7,24 @@ use jiff::{SignedDuration, Timestamp};
 use crate::token::Token::{self, Json, List, Word};
 use crate::token::{Changes, Scan, fail, quote};
 
-/// What a line says when its notation does not.
+/// Values for fields that the notation of a line does not set.
 pub(crate) struct Defaults<'a> {
     pub(crate) session: &'a str,
     pub(crate) cwd: &'a str,
-    /// Set in the log of a subagent: its lines carry it and are sidechain lines.
+    /// The id of a sub-agent. If set, all lines have this `agentId` and are sidechain lines.
     pub(crate) agent: Option<&'a str>,
 }
 
-/// The bytes of the log that `notation` describes. Its session is called `s1`.
+/// Returns the bytes of the log that `notation` describes, with the session id `s1`.
 ///
 /// # Panics
 ///
-/// When the notation is wrong; the message has the line's number, counted from the notation's first.
+/// If the notation is invalid. The message contains the line number within the notation, from 1.
 pub fn log(notation: &str) -> Vec<u8> {
     log_of("s1", notation)
 }
 
-/// Like [`log`], for the session with this id.
+/// Returns the log that `notation` describes, with this session id. See [`log`].
 pub fn log_of(session_id: &str, notation: &str) -> Vec<u8> {
     build_log(notation, &Defaults { session: session_id, cwd: "/home/ada/loom", agent: None })
 }
@@ -69,7 +69,7 @@ pub(crate) fn build_log(notation: &str, defaults: &Defaults<'_>) -> Vec<u8> {
 
 const START: &str = "2026-01-01T10:00:00Z";
 
-/// The words that begin a line beside the tree, and so cannot be ids.
+/// The words that begin a line outside of the tree, and so cannot be ids.
 const RECORDS: &str = "title ai-title tag agent-name mode permission-mode summary last-prompt pr-link queue \
                        snapshot entry raw torn hex";
 
@@ -77,11 +77,11 @@ fn is_record(word: &str) -> bool {
     RECORDS.split(' ').any(|record| record == word)
 }
 
-/// A picture of one pixel.
+/// An image of one pixel.
 const PNG: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/// The first bytes of a PDF.
+/// A minimal PDF header.
 const PDF: &str = "JVBERi0xLjQKJSVFT0YK";
 
 fn move_clock(clock: Timestamp, time: &str) -> Option<Timestamp> {
@@ -186,7 +186,7 @@ impl<'a> Line<'a> {
         self.named("session", self.defaults.session)
     }
 
-    /// A line of the tree: what the form says, inside the common envelope.
+    /// Builds a line of the tree: the fields of `form` within the common envelope.
     fn node(&self, id: &str, parent: Option<&str>, form: &str, args: &[Token<'_>]) -> Object {
         let body = self.form(id, parent, form, args);
         let agent = self.changes.get("agent").map(str::to_owned).or(self.defaults.agent.map(quote));
@@ -288,7 +288,7 @@ impl<'a> Line<'a> {
 
     fn reply(&self, message: &str, blocks: &[Token<'_>]) -> Object {
         let content = match blocks {
-            // An object is a block like any other; another value stands for the whole content.
+            // An object is a single block; any other JSON value is the whole content.
             [Json(block)] if block.starts_with('{') => format!("[{block}]"),
             [content @ (List(_) | Json(_))] => self.content(content),
             block => format!("[{}]", self.block(block)),
@@ -312,7 +312,7 @@ impl<'a> Line<'a> {
             .with("usage", usage.to_json())
     }
 
-    /// A message's content: a string, JSON as it stands, or a list of blocks.
+    /// Returns the content of a message: a string, literal JSON, or a list of blocks.
     fn content(&self, content: &Token<'_>) -> String {
         match content {
             Json(json) => (*json).to_owned(),
@@ -367,7 +367,7 @@ impl<'a> Line<'a> {
         object.to_json()
     }
 
-    /// A `tool_result` block, and the `toolUseResult` that stands beside it.
+    /// Returns a `tool_result` block, and the `toolUseResult` of the line.
     fn result_block(&self, tool_use: &str, tokens: &[Token<'_>]) -> (String, Option<String>) {
         let (mut content, mut result, mut is_error) = (None, None, false);
         for token in tokens {
@@ -379,7 +379,7 @@ impl<'a> Line<'a> {
             }
         }
         let content = content.unwrap_or_else(|| quote(""));
-        // The order of these keys tells a failed call from one that went well, as it does in real logs.
+        // As in real logs, the order of these keys differs between failed and successful calls.
         let block = Object::default();
         let block = if is_error {
             let block = block.with("type", quote("tool_result")).with("content", content);
@@ -391,7 +391,7 @@ impl<'a> Line<'a> {
         (block.to_json(), result)
     }
 
-    /// An optional `"text"`, then an optional `{…}` taken apart.
+    /// Parses an optional `"text"`, then the members of an optional `{…}`.
     fn text_and_members(&self, tokens: &[Token<'_>]) -> (Option<String>, Vec<(String, String)>) {
         let (text, rest) = match tokens {
             [Json(text), rest @ ..] if text.starts_with('"') => (Some((*text).to_owned()), rest),
@@ -400,7 +400,7 @@ impl<'a> Line<'a> {
         (text, self.extended(Object::default(), rest).0)
     }
 
-    /// `object` with the keys of an optional `{…}` laid over it.
+    /// Returns `object` with the keys of an optional `{…}` set.
     fn extended(&self, mut object: Object, tokens: &[Token<'_>]) -> Object {
         match tokens {
             [] => {}
@@ -414,7 +414,7 @@ impl<'a> Line<'a> {
         object
     }
 
-    /// A line beside the tree.
+    /// Builds a line that is not part of the tree.
     fn record(&self, record: &str, args: &[Token<'_>]) -> Object {
         let typed = |name: &str| Object::default().with("type", quote(name));
         let of_session = |object: Object| object.with("sessionId", self.session());
@@ -464,7 +464,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Up to 2.1.80 the envelope stands before the message, later behind it.
+/// Returns whether the version writes the envelope before the message, as Claude Code did up to 2.1.80.
 fn is_before_2_1_81(version: &str) -> bool {
     let mut parts = version.trim_matches('"').split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     let mut part = || parts.next().unwrap_or(0);

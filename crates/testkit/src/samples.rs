@@ -1,10 +1,10 @@
-//! Small logs that together hold every tool and every kind of entry, for those who draw them.
+//! Small logs that together contain every tool and every kind of entry, for tests of rendering.
 
-/// A small log, and those of its sub-agents.
+/// A small log, with the logs of its sub-agents.
 pub struct Sample {
-    /// What it is about.
+    /// The topic of the sample.
     pub name: &'static str,
-    /// The session's log.
+    /// The log of the session.
     pub log: Vec<u8>,
     /// The id of each sub-agent, and its log.
     pub agents: Vec<(String, Vec<u8>)>,
@@ -16,7 +16,7 @@ macro_rules! samples {
     };
 }
 
-/// By name, in [notation](crate::log); a line `=== agent ID` begins the log of a sub-agent.
+/// The name and [notation](crate::log) of each sample. A line `=== agent ID` begins the log of a sub-agent.
 const SAMPLES: &[(&str, &str)] = samples![
     "agents",
     "around",
@@ -34,7 +34,7 @@ const SAMPLES: &[(&str, &str)] = samples![
     "trouble"
 ];
 
-/// All of them.
+/// Returns all samples.
 pub fn samples() -> Vec<Sample> {
     let read = |&(name, notation): &(&'static str, &'static str)| {
         let mut parts = notation.split("=== agent ");

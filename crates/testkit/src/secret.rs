@@ -1,27 +1,27 @@
-//! Secrets to plant, made when asked so that none stands in a file of ours; and text that holds none.
+//! Generated secrets for tests, so that no file of ours contains any, and similar text without secrets.
 
-/// A secret of a kind, with the text around it that makes it one.
+/// A generated secret, with the surrounding text that identifies it.
 #[derive(Clone, Debug)]
 pub struct Secret {
-    /// Its kind, as `threadline-secret` names it.
+    /// The kind, as named by `threadline-secret`.
     pub kind: &'static str,
     /// The text with the secret in it.
     pub text: String,
-    /// What may not be left of it.
+    /// A part of the text that must not remain after redaction.
     pub secret: String,
 }
 
-/// Draws by lot, the same each time.
+/// A deterministic pseudo-random generator.
 #[derive(Clone, Debug)]
 pub struct Lot(u64);
 
 impl Lot {
-    /// Lots of this number.
+    /// Creates a generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -29,8 +29,11 @@ impl Lot {
         (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % limit
     }
 
-    /// So many characters out of a set: `h` and `H` base 16, `l` a-z0-9, `u` A-Z0-9, `a` letters and digits,
-    /// `L` letters, `w` and `_`, `-` and `-`, `b` base 64, `9` digits.
+    /// Returns `length` random characters of a set.
+    ///
+    /// The sets are `h` (hexadecimal), `l` (a-z0-9), `u` (A-Z0-9), `L` (letters), `w` (letters, digits and
+    /// `_`), `-` (the same and `-`), `b` (base64) and `9` (digits). Any other character selects letters and
+    /// digits.
     pub fn text(&mut self, set: char, length: usize) -> String {
         const ALL: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
         let set = match set {
@@ -46,7 +49,7 @@ impl Lot {
         };
         loop {
             let text: String = (0..length).map(|_| set.as_bytes()[self.below(set.len())] as char).collect();
-            // Real issuers draw so too: no token without a digit where there are any in the set.
+            // Real tokens are like this too: they contain a digit if the set does.
             let wants_digit = set.starts_with('0') && length >= 8;
             let ends_well = !text.ends_with(['-', '_']) && !text.starts_with(['-', '_']);
             if ends_well && (!wants_digit || text.bytes().any(|byte| byte.is_ascii_digit())) {
@@ -61,7 +64,7 @@ impl Lot {
     }
 }
 
-/// Kinds of tokens, how they begin, and what follows: a set and a length, or text between.
+/// The kinds of tokens, and their notation: literal text, and random parts as a set and a length.
 const TOKENS: &[(&str, &str)] = &[
     ("anthropic-key", "sk-ant-api03- -93 AA"),
     ("anthropic-key", "sk-ant-oat01- -93 AA"),
@@ -199,7 +202,7 @@ const TOKENS: &[(&str, &str)] = &[
     ("password-hash", "$argon2id$v=19$m=65536,t=3,p=4$ b22 $ b43"),
 ];
 
-/// Shapes: the kind, what stands before, the secret in the notation of [`TOKENS`], what stands behind.
+/// Secrets in context: the kind, the text before, the secret in the notation of [`TOKENS`], the text after.
 const SHAPES: &[(&str, &str, &str, &str)] = &[
     ("password", "DATABASE_URL=postgres://weaver:", "a16", "@db.loom.internal:5432/cloth"),
     ("password", "mongodb+srv://weaver:", "a14", "@cluster0.loom.mongodb.net/?retryWrites=true"),
@@ -259,7 +262,7 @@ fn make(notation: &str, lot: &mut Lot) -> String {
     notation.split(' ').map(|notation| part(notation, lot)).collect()
 }
 
-/// Secrets of every kind, `seed` for other ones.
+/// Generates secrets of every kind from `seed`.
 pub fn secrets(seed: u64) -> Vec<Secret> {
     let mut lot = Lot::new(seed);
     let mut all = Vec::new();
@@ -292,8 +295,8 @@ pub fn secrets(seed: u64) -> Vec<Secret> {
     all
 }
 
-/// Places that people leave secrets in: what stands before, the secret in the notation of [`TOKENS`], what stands behind.
-/// `P` stands for a password that a person thought up.
+/// Secrets in typical places: the name, the text before, the secret in the notation of [`TOKENS`], the text
+/// after. `P` is a password that a person made up.
 const PLACES: &[(&str, &str, &str, &str)] = &[
     ("curl -u", "curl -s -u weaver:", "P", " https://loom.internal/api"),
     ("curl -u, quoted", "curl -u 'weaver:", "P", "' https://loom.internal"),
@@ -400,7 +403,7 @@ const PLACES: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
-/// A password as people think them up.
+/// Generates a password like those that people make up.
 fn thought_up(lot: &mut Lot) -> String {
     const WORDS: &[&str] = &["Weft", "Shuttle", "Heddle", "Selvage", "Treadle", "Bobbin", "Secret", "Loom"];
     let word = WORDS[lot.below(WORDS.len())];
@@ -426,8 +429,10 @@ fn base64(bytes: &[u8]) -> String {
     out
 }
 
-/// Secrets as people leave them: in commands, files of settings, headers and addresses; the tokens of every kind; and
-/// the same in base 64 and 16, escaped, and split by colours. `kind` is the name of the place.
+/// Generates secrets in the places where they are typically left.
+///
+/// These are commands, configuration files, headers and URLs, with tokens of many kinds; and tokens in base64
+/// and hexadecimal, escaped, and split by colour codes. `kind` is the name of the place.
 pub fn planted(seed: u64) -> Vec<Secret> {
     let mut lot = Lot::new(seed);
     let mut all = Vec::new();
@@ -501,7 +506,8 @@ pub fn planted(seed: u64) -> Vec<Secret> {
     all
 }
 
-/// Text that looks like secrets and holds none: hashes, ids, base 64, code, names, talk of secrets.
+/// Generates text that resembles secrets but contains none: hashes, ids, base64, code, names, prose about
+/// secrets.
 pub fn harmless(seed: u64) -> Vec<String> {
     let mut lot = Lot::new(seed);
     let mut all = Vec::new();
@@ -535,7 +541,7 @@ pub fn harmless(seed: u64) -> Vec<String> {
     all
 }
 
-/// People and code that talk of secrets.
+/// Prose and code about secrets.
 const TALK: &[&str] = &[
     "set ANTHROPIC_API_KEY to sk-ant-api03-… and go on",
     "export GITHUB_TOKEN=ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",

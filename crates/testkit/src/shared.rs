@@ -1,15 +1,15 @@
-//! Material that tests find on the disk: what the repository ships, and what lies beside it.
+//! Test data on disk: the files of the repository, and an optional folder next to it.
 
 use std::path::{Path, PathBuf};
 
-/// The folder of shared material: `THREADLINE_SHARED`, else `shared` beside the workspace.
+/// Returns the folder of shared test data: `THREADLINE_SHARED`, or `shared` next to the workspace.
 ///
-/// Where it is absent, says on stderr that the test is skipped and returns `None`; the caller returns.
+/// If it does not exist, prints that the test is skipped and returns `None`; the caller then returns.
 pub fn shared() -> Option<PathBuf> {
     #[allow(clippy::disallowed_methods, reason = "this is where tests learn of the variable")]
     let named = std::env::var_os("THREADLINE_SHARED");
     let folder = named.map_or_else(|| workspace().join("../shared"), PathBuf::from);
-    // Any folder may be called that.
+    // Another folder may have that name.
     if ["corpus", "truth"].iter().all(|part| folder.join(part).is_dir()) {
         return Some(folder);
     }
@@ -17,7 +17,7 @@ pub fn shared() -> Option<PathBuf> {
     None
 }
 
-/// Every log below `corpus` of the shared material, sorted. Empty where there is none.
+/// Returns every log in the `corpus` of the shared test data, sorted; empty if there is none.
 pub fn shared_logs() -> Vec<PathBuf> {
     let mut logs = Vec::new();
     if let Some(shared) = shared() {
@@ -27,12 +27,12 @@ pub fn shared_logs() -> Vec<PathBuf> {
     logs
 }
 
-/// The small logs of the repository, one oddity each.
+/// Returns the folder of small logs in the repository, each with one peculiarity.
 pub fn corpus() -> PathBuf {
     workspace().join("corpus")
 }
 
-/// The home of the demo.
+/// Returns the home of the demo.
 pub fn demo() -> PathBuf {
     workspace().join("demo")
 }

@@ -1,8 +1,9 @@
-//! What a test says that does nothing.
+//! The message of a skipped test.
 
 use std::io::Write;
 
-/// Says that the test is skipped, and why. It goes past the harness, which keeps to itself what passing tests print.
+/// Prints that the test is skipped, and why. Bypasses the test harness, which captures the output of passing
+/// tests.
 pub fn skipped(why: &str) {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     let _ = writeln!(std::io::stderr(), "{test}: skipped, {why}");

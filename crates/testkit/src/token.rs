@@ -1,4 +1,4 @@
-//! The tokens of a line of notation: words, JSON, lists of blocks; and the modifiers among them.
+//! The tokens of a line of notation: words, JSON, lists of blocks, and modifiers.
 
 use serde_json::value::RawValue;
 
@@ -68,7 +68,7 @@ impl<'a> Scan<'a> {
         !self.rest.is_empty()
     }
 
-    /// A word ends at a blank, at JSON that follows an equals sign, or at one of `ends`.
+    /// Reads a word, which ends at white space, at JSON after an equals sign, or at one of `ends`.
     fn word(&mut self, ends: &[char]) -> &'a str {
         let mut previous = ' ';
         let end = self.rest.find(|c: char| {
@@ -81,7 +81,7 @@ impl<'a> Scan<'a> {
         word
     }
 
-    /// The JSON for `name=value`, which is as written for `usage`, else a string.
+    /// Returns the JSON of `name=value`: literal JSON if the value is JSON, otherwise a string.
     fn named_value(&mut self, name: &str, value: &str) -> String {
         if value.is_empty() && self.rest.starts_with(['"', '{']) {
             self.json().to_owned()
@@ -130,7 +130,7 @@ impl<'a> Scan<'a> {
         fail(self.line_no, "`]`", "the end of the line")
     }
 
-    /// The members of a JSON object, in their order.
+    /// Returns the members of a JSON object in order.
     pub(crate) fn members(&self, object: &'a str) -> Vec<(String, &'a str)> {
         let mut inner = Self { rest: &object[1..], line_no: self.line_no };
         let mut members = Vec::new();
@@ -145,7 +145,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// The modifiers of the shape `name=value`.
+/// The names of modifiers of the form `name=value`.
 const NAMES: &[&str] =
     &["model", "stop", "req", "usage", "version", "cwd", "branch", "session", "agent", "team"];
 

@@ -1,4 +1,4 @@
-//! The notation, from its text to its bytes.
+//! Tests of the notation: the bytes that each form produces.
 
 use std::panic::catch_unwind;
 
@@ -8,7 +8,7 @@ fn text(notation: &str) -> String {
     String::from_utf8(log(notation)).expect("these logs are text")
 }
 
-/// The top-level keys of the only line, in their order.
+/// Returns the top-level keys of the only line, in order.
 fn keys(notation: &str) -> String {
     let text = text(notation);
     let mut depth = 0;
@@ -257,7 +257,7 @@ fn names_of_sessions_and_folders() {
     assert_eq!(slug("/home/ada/.loom_é😀"), "-home-ada--loom----");
 }
 
-/// The names of the `.jsonl` files in a folder of the repository, without their ending.
+/// Returns the names of the `.jsonl` files in a folder of the repository, without the extension.
 fn log_names(folder: &std::path::Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).expect("a folder of the repository");
     let names =
