@@ -1,4 +1,4 @@
-//! The two questions that are asked every day, measured as a person asks them: `usage` and `search`.
+//! Benchmarks the two most frequent commands as processes: `usage` and `search`.
 
 use std::hint::black_box;
 use std::io::Read;
@@ -13,14 +13,14 @@ use crate::bench::{Card, Logs, each_file_on_all_cores, measure};
 use crate::command::{peak, run};
 use crate::peer::{CCUSAGE, RIPGREP};
 
-/// A word that the made-up logs hold, and not too often.
+/// A word that occurs in the generated logs, but rarely.
 const WORD: &str = "drawloom";
 
-/// One that they hold in every line, and one that they do not hold.
+/// A word that occurs in every line, and one that does not occur.
 const COMMON: &str = "the";
 const ABSENT: &str = "quixotic";
 
-/// Measures `usage` and `search` on a home against plain ways, ccusage and ripgrep.
+/// Measures `usage` and `search` on a home against a simple implementation, ccusage and ripgrep.
 pub(crate) fn measure_answers(home: &Path, binary: &Path, card: &mut Card) {
     let logs = Logs::below(&home.join("projects"));
     println!("commands on {} files, {:.1} GB", logs.files.len(), logs.bytes as f64 / 1e9);
@@ -101,7 +101,7 @@ fn measure_search(home: &Path, threadline: &dyn Fn(&[&str]) -> Command, card: &m
     }
 }
 
-/// Until the first byte of an answer is there.
+/// Runs a command until it prints its first byte, then kills it.
 fn first_byte(mut command: Command) {
     let Ok(mut child) = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn() else { return };
     if let Some(mut answer) = child.stdout.take() {

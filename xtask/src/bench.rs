@@ -1,4 +1,4 @@
-//! Benchmarks: each prints a ratio against a limit, or against a plain way of doing the same in the same run.
+//! Benchmarks: each prints a figure and its limit, often relative to a simple implementation in the same run.
 
 use std::cmp::Reverse;
 use std::fs::{self, File};
@@ -17,12 +17,13 @@ use threadline_store::Store;
 
 use crate::{answers, command, corpus, hostile, viewer};
 
-/// Each measurement is the best of this many, taken in turns with what it is compared to.
+/// Each measurement is the best of this many, interleaved with the alternatives.
 const ROUNDS: usize = 7;
 
 pub(crate) fn run() -> ExitCode {
     let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");
-    // Small enough to be made in seconds; the commands are measured on as much as a busy user has.
+    // The first home is small enough to be generated in seconds; the second is as large as that of a busy
+    // user.
     let homes = corpus::home(&target, "bench-home", 0.2)
         .and_then(|home| Ok((home, corpus::home(&target, "bench-home-large", 1.6)?)));
     let (home, large) = match homes {
@@ -48,7 +49,7 @@ pub(crate) fn run() -> ExitCode {
     card.verdict()
 }
 
-/// What hostile logs cost, alone; of shapes whose names hold a word.
+/// Runs only the benchmark of adversarial logs, for shapes with names that contain `only`.
 pub(crate) fn hostile(only: &str) -> ExitCode {
     let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");
     let Some(binary) = command::binary() else { return ExitCode::from(2) };
@@ -57,7 +58,7 @@ pub(crate) fn hostile(only: &str) -> ExitCode {
     card.verdict()
 }
 
-/// `usage` and `search` alone.
+/// Runs only the benchmarks of `usage` and `search`.
 pub(crate) fn answers() -> ExitCode {
     let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");
     let Ok(home) = corpus::home(&target, "bench-home-large", 1.6) else { return ExitCode::from(2) };
@@ -67,7 +68,7 @@ pub(crate) fn answers() -> ExitCode {
     card.verdict()
 }
 
-/// The web viewer alone; `quick` for a look, not for the record.
+/// Runs only the benchmark of the web viewer; `quick` for a rough result.
 pub(crate) fn viewer(quick: bool) -> ExitCode {
     let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");
     let Ok(home) = corpus::home(&target, "bench-home", 0.2) else { return ExitCode::from(2) };
@@ -76,7 +77,7 @@ pub(crate) fn viewer(quick: bool) -> ExitCode {
     card.verdict()
 }
 
-/// Pages alone.
+/// Runs only the benchmark of HTML exports.
 pub(crate) fn export() -> ExitCode {
     let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");
     let Ok(home) = corpus::home(&target, "bench-home", 0.2) else { return ExitCode::from(2) };
@@ -104,19 +105,19 @@ impl Logs {
                 }
             }
         }
-        // The largest first, so that no core is left with one at the end.
+        // The largest first, so that no core is left with a large file at the end.
         found.sort();
         let bytes = found.iter().map(|(Reverse(size), _)| size).sum();
         Self { files: found.into_iter().map(|(_, path)| path).collect(), bytes }
     }
 
-    /// Gigabytes a second.
+    /// Returns gigabytes per second.
     fn speed(&self, time: Duration) -> f64 {
         self.bytes as f64 / time.as_secs_f64() / 1e9
     }
 }
 
-/// The results so far.
+/// Prints results and counts missed limits.
 pub(crate) struct Card {
     missed: usize,
 }
@@ -130,18 +131,18 @@ impl Card {
         ExitCode::SUCCESS
     }
 
-    /// Says that something could not be measured, which is as bad as a limit that is missed.
+    /// Prints that something could not be measured, which counts as a missed limit.
     pub(crate) fn failed(&mut self, what: &str, why: &str) {
         self.missed += 1;
         println!("{what:<58} FAILED: {why}");
     }
 
-    /// Prints one result: `value` should be at least `limit`.
+    /// Prints a result that should be at least `limit`.
     pub(crate) fn at_least(&mut self, what: &str, value: f64, limit: f64, unit: &str) {
         self.line(what, value, limit, unit, "at least", value >= limit);
     }
 
-    /// Prints one result: `value` should be at most `limit`.
+    /// Prints a result that should be at most `limit`.
     pub(crate) fn at_most(&mut self, what: &str, value: f64, limit: f64, unit: &str) {
         self.line(what, value, limit, unit, "at most", value <= limit);
     }
@@ -153,7 +154,7 @@ impl Card {
     }
 }
 
-/// The best time of each way of doing something, measured in turns.
+/// Returns the best time of each alternative, measured in turns.
 pub(crate) fn measure<const N: usize>(mut ways: [&mut dyn FnMut(); N]) -> [Duration; N] {
     let mut best = [Duration::MAX; N];
     for _ in 0..ROUNDS {
@@ -166,7 +167,7 @@ pub(crate) fn measure<const N: usize>(mut ways: [&mut dyn FnMut(); N]) -> [Durat
     best
 }
 
-/// Opens one file after the other, with a buffer that goes from one to the next.
+/// Opens one file after another, with one reused buffer.
 fn each_file(logs: &Logs, mut work: impl FnMut(&mut Lines<File>)) {
     let mut buffer = Vec::new();
     for file in logs.files.iter().filter_map(|path| File::open(path).ok()) {
@@ -176,7 +177,7 @@ fn each_file(logs: &Logs, mut work: impl FnMut(&mut Lines<File>)) {
     }
 }
 
-/// The same on all cores, each with a buffer of its own, and with what `work` keeps from one file to the next.
+/// Does the same on all cores, each with its own buffer and with the state that `work` keeps between files.
 pub(crate) fn each_file_on_all_cores<K: Default>(
     logs: &Logs,
     work: impl Fn(&mut Lines<File>, &mut K) + Sync,
@@ -193,7 +194,7 @@ pub(crate) fn each_file_on_all_cores<K: Default>(
     });
 }
 
-/// Finds the replies' token counts in every line, as a usage report would.
+/// Sums the output tokens of all replies, as a usage report would.
 fn scan(lines: &mut Lines<File>) -> u64 {
     lines.stop_numbering();
     let finder = Finder::new("\"usage\"");
@@ -241,7 +242,7 @@ fn scanning(logs: &Logs, card: &mut Card) {
     );
 }
 
-/// Reads every typed field that a line of conversation has, every block, and decodes every text.
+/// Reads the main fields of a conversation line and all its blocks, and decodes every text.
 fn read_fully(entry: &Entry) -> usize {
     let mut seen = 0;
     if let Some(envelope) = entry.envelope() {
@@ -269,7 +270,7 @@ fn parse(lines: &mut Lines<File>) {
     }
 }
 
-/// Looks for secrets in everything that was said.
+/// Searches for secrets in all text.
 fn seek(rules: &Rules, lines: &mut Lines<File>) {
     while let Ok(Some(line)) = lines.next() {
         texts(std::str::from_utf8(line.bytes).unwrap_or_default(), |text| {
@@ -304,13 +305,13 @@ fn build(lines: &mut Lines<File>) -> Session {
     session
 }
 
-/// Where real sessions are, if they are.
+/// Returns the folder with real sessions, which may not exist.
 pub(crate) fn shared() -> PathBuf {
     let named = std::env::var_os("THREADLINE_SHARED").map(PathBuf::from);
     named.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"))
 }
 
-/// Parses the real sessions and builds them, with their turns, where they are at hand.
+/// Measures parsing real sessions and building them with their turns, if there are any.
 fn on_real_logs(card: &mut Card) {
     let shared = shared();
     let logs = Logs::below(&shared.join("corpus"));
@@ -362,7 +363,7 @@ fn listing(home: &Path, card: &mut Card) {
     card.at_most(&what, ours.as_secs_f64() / plain.as_secs_f64(), 1.5, "×");
 }
 
-/// Peak memory, measured in processes of their own.
+/// Measures peak memory in separate processes.
 fn memory(target: &Path, logs: &Logs, card: &mut Card) {
     let Some(largest) =
         logs.files.iter().max_by_key(|path| fs::metadata(path).map_or(0, |metadata| metadata.len()))
@@ -389,7 +390,7 @@ fn peak_of(what: &str, path: &Path) -> Option<f64> {
     String::from_utf8(done.stdout).ok()?.trim().parse().ok()
 }
 
-/// Does one thing and prints the most memory that this process ever had.
+/// Performs one task and prints the peak memory of this process.
 pub(crate) fn child(what: &str, path: &Path) -> ExitCode {
     let mut kept = None;
     match what {

@@ -1,4 +1,4 @@
-//! The commands of the binary, measured as a person runs them: as processes of their own.
+//! Benchmarks commands of the binary as separate processes.
 
 use std::cell::Cell;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::bench::{Card, Logs, measure, shared};
 use crate::corpus::{Random, log};
 use crate::peer::CLAUDE_CODE_LOG;
 
-/// The program, which is built beside this one.
+/// Returns the path of `threadline`, which is built into the same folder as this program.
 pub(crate) fn binary() -> Option<PathBuf> {
     let beside = std::env::current_exe().ok().map(|own| own.with_file_name("threadline"));
     let found = beside.filter(|path| path.exists());
@@ -24,14 +24,14 @@ pub(crate) fn binary() -> Option<PathBuf> {
     found
 }
 
-/// Measures pages.
+/// Measures HTML exports.
 pub(crate) fn measure_exports(home: &Path, card: &mut Card) {
     let Some(binary) = binary() else { return };
     measure_export(home, &binary, card);
     measure_real_exports(home, &binary, card);
 }
 
-/// Measures the commands against plain ways and against other programs.
+/// Measures the commands against simple implementations and other programs.
 pub(crate) fn measure_commands(home: &Path, card: &mut Card) {
     let Some(binary) = binary() else { return };
     answers::measure_answers(home, &binary, card);
@@ -43,7 +43,7 @@ pub(crate) fn measure_commands(home: &Path, card: &mut Card) {
     crate::surgery::measure_edits(home.parent().unwrap_or(home), &binary, card);
 }
 
-/// The status line in a home where most logs lay still for days, as they do.
+/// Measures the status line in a home where most logs have not changed for days.
 fn measure_statusline(home: &Path, binary: &Path, card: &mut Card) {
     let still = home.with_file_name("bench-home-statusline");
     let transcript = match still_home(&still) {
@@ -66,7 +66,7 @@ fn measure_statusline(home: &Path, binary: &Path, card: &mut Card) {
     card.at_most("usage statusline with 4,800 logs", ours.as_secs_f64() * 1e3, 10.0, "ms");
 }
 
-/// A home with 4,800 logs, of which six were written to today; returns the path of one of those.
+/// Creates a home with 4,800 logs, six of them written today; returns the path of one of those.
 fn still_home(home: &Path) -> io::Result<PathBuf> {
     let mut random = Random::new(4800);
     let then = SystemTime::now() - Duration::from_secs(10 * 24 * 3600);
@@ -90,14 +90,14 @@ fn still_home(home: &Path) -> io::Result<PathBuf> {
     Ok(today(0))
 }
 
-/// What a line of a gigabyte costs: no memory.
+/// Measures that a line of one gigabyte does not increase memory.
 fn measure_huge_line(home: &Path, binary: &Path, card: &mut Card) {
     let odd = home.with_file_name("bench-home-huge-line");
     let made = || {
         let folder = odd.join("projects/-home-ada-project");
         fs::create_dir_all(&folder)?;
         let mut file = fs::File::create(folder.join("huge.jsonl"))?;
-        // A hole in the file: it takes no room on the disk.
+        // A sparse file, which occupies no disk space.
         file.set_len(1 << 30)?;
         file.seek(SeekFrom::End(0))?;
         file.write_all(format!("\n{}", log("huge", 100_000, &mut Random::new(1))).as_bytes())
@@ -113,7 +113,7 @@ fn measure_huge_line(home: &Path, binary: &Path, card: &mut Card) {
     let _ = fs::remove_dir_all(&odd);
 }
 
-/// One session of so many megabytes, made anew where it is not there yet.
+/// Returns the path of one session of this many megabytes, generated if it does not exist.
 fn one_session(home: &Path, megabytes: usize) -> Option<PathBuf> {
     let path = home.join(format!("one-session-{megabytes}.jsonl"));
     let id = format!("00000000-0000-4000-8000-{megabytes:012}");
@@ -122,10 +122,10 @@ fn one_session(home: &Path, megabytes: usize) -> Option<PathBuf> {
     (path.exists() || made()).then_some(path)
 }
 
-/// So many lines fill a screen.
+/// The number of lines of a screen.
 const SCREEN: usize = 50;
 
-/// How long it takes until the first screen of a large session is there, from the start of the process.
+/// Measures the time from the start of the process to the first screen of a large session.
 fn measure_show(home: &Path, binary: &Path, card: &mut Card) {
     let Some(large) = one_session(home, 100) else { return };
     let mut best = f64::INFINITY;
@@ -138,13 +138,13 @@ fn measure_show(home: &Path, binary: &Path, card: &mut Card) {
         if lines == Some(SCREEN) {
             best = best.min(started.elapsed().as_secs_f64() * 1e3);
         }
-        // The pipe is closed, so it ends by itself.
+        // The process ends because its pipe is closed.
         let _ = child.wait();
     }
     card.at_most("first screen of a session of 100 MB", best, 150.0, "ms");
 }
 
-/// Real sessions as pages, by us and by claude-code-log, each in a process of its own.
+/// Measures exports of real sessions by us and by claude-code-log, each in a separate process.
 fn measure_real_exports(home: &Path, binary: &Path, card: &mut Card) {
     let mut sessions = Logs::below(&shared().join("corpus")).files;
     sessions
@@ -156,7 +156,7 @@ fn measure_real_exports(home: &Path, binary: &Path, card: &mut Card) {
         return;
     }
     let what = format!("export of {} real sessions against claude-code-log", sessions.len());
-    // Nobody has a page of it yet: each is a new file.
+    // Each page is a new file, so that none is up to date already.
     let pages = home.join("real-sessions");
     let _ = fs::remove_dir_all(&pages);
     if let Err(error) = fs::create_dir_all(&pages) {
@@ -202,11 +202,11 @@ fn measure_export(home: &Path, binary: &Path, card: &mut Card) {
 }
 
 pub(crate) fn run(command: &mut Command) {
-    // What it answers is for others to check; here it is the time.
+    // Only the time matters here; other tests check the output.
     let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
 }
 
-/// The most memory that a process ever had, in megabytes.
+/// Returns the peak memory of a process, in megabytes.
 pub(crate) fn peak(mut command: Command) -> f64 {
     let Ok(mut child) = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn() else { return f64::NAN };
     let status = format!("/proc/{}/status", child.id());

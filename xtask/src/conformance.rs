@@ -1,9 +1,9 @@
-//! What the real Claude Code makes of edited sessions.
+//! Compares edited sessions with the requests that real versions of Claude Code send for them.
 //!
-//! For some varied sessions of a corpus and every operation: plan and apply it in a home of its own; the result must be
-//! clean to `check`, replay as the operation may make it, and be sent by each version of Claude Code as we replay it by
-//! the rules of that version. What a version does differently with the untouched source, too, is its own way and counts
-//! for nothing.
+//! Every operation is planned and applied to a selection of sessions of a corpus, each in a temporary home.
+//! The result must have no new findings in `check`, its replay must be one that the operation allows, and
+//! each version of Claude Code must send the messages that we replay for that version. A difference that a
+//! version also shows for the unedited source is ignored.
 
 mod operation;
 mod request;
@@ -21,12 +21,12 @@ use serde_json::Value;
 use operation::{Operation, operations};
 use request::{Block, apart, blocks, first_difference};
 
-/// The version that source and result are compared in: it leaves out calls that were never answered, as edits do.
+/// The version for comparing the replays of source and result. Like edits, it drops unanswered tool calls.
 const PLANNED_AS: &str = "2.1.197";
 
 const USAGE: &str = "usage: cargo xtask conformance CORPUS [--claude CMD]... [--sessions N] [--only WORD]... [--jobs N] [--log FILE]";
 
-/// What came of an operation on a session.
+/// The outcome of an operation on a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Verdict {
     Good,
@@ -99,7 +99,7 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
         return ExitCode::from(2);
     };
     let mut operations = operations();
-    // The whole name of an operation means that one alone.
+    // The full name of an operation selects only that one.
     let names: Vec<String> = operations.iter().map(Operation::name).collect();
     operations.retain(|operation| {
         let is_meant = |only: &String| match names.contains(only) {
@@ -149,8 +149,10 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
     if bad > 0 { ExitCode::from(1) } else { ExitCode::SUCCESS }
 }
 
-/// Sessions of a corpus that differ in where they come from and in size: of each folder in turn the largest that is
-/// left, then the smallest, and so on. Where there is nothing to resume, there is nothing to compare.
+/// Selects sessions of a corpus that differ in origin and size.
+///
+/// Takes turns over the folders, and takes the largest, the middle and the smallest remaining log of each in
+/// turn. Skips sessions that cannot be resumed, because there is nothing to compare.
 fn varied(corpus: &Path, count: usize, resumes: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     let mut folders: Vec<Vec<PathBuf>> = Vec::new();
     let mut tops: Vec<PathBuf> =
@@ -198,10 +200,10 @@ fn collect(path: &Path, logs: &mut Vec<PathBuf>) {
     }
 }
 
-/// One line of the result.
+/// One row of the result.
 #[derive(Clone, Debug)]
 struct Row {
-    /// Which Claude Code; nothing for our own checks alone.
+    /// The version of Claude Code; empty if only our own checks ran.
     version: String,
     operation: String,
     session: String,
@@ -209,35 +211,35 @@ struct Row {
     why: String,
 }
 
-/// What one Claude Code makes of a result: which it is, the verdict, and why.
+/// The outcome for one version of Claude Code: the version, the verdict, and the reason.
 type Answer = (String, Verdict, String);
 
 struct Bench {
     binary: PathBuf,
     claude: Vec<String>,
     log: Option<PathBuf>,
-    /// What an earlier run found, by way to ask, operation and session.
+    /// The results of an earlier run, by command, operation and session.
     done: HashMap<(String, String, String), Row>,
     sources: HashMap<PathBuf, OnceLock<Source>>,
     rows: Mutex<Vec<Row>>,
 }
 
-/// An untouched session: what it is to us, and to each Claude Code.
+/// An unedited session, as seen by us and by each version of Claude Code.
 #[derive(Default)]
 struct Source {
     replay: Vec<Block>,
     findings: HashSet<String>,
-    /// What nobody typed, though it has the role of the user.
+    /// Texts with the role of the user that were not typed by a person.
     meta: HashSet<String>,
-    /// By way to ask, found when a result differs: what we have and it has not, and what it has and we have not.
-    /// `None` where it refuses.
+    /// The differences per version, computed when a result differs. `None` if the version rejects the
+    /// session.
     apart: Vec<OnceLock<Option<Apart>>>,
 }
 
-/// What we have and a version has not, and what it has and we have not.
+/// The blocks that only our replay contains, and those that only the request of a version contains.
 type Apart = (Vec<Block>, Vec<Block>);
 
-/// Findings about what people wrote and where it lies, which an edit of a line's shape leaves alone.
+/// Findings about content and location, which an edit of the structure does not change.
 const OF_THE_CONTENT: &[&str] = &["F13", "F15", "F18", "F19", "F20", "F21", "F22", "F26"];
 
 impl Bench {
@@ -277,7 +279,7 @@ impl Bench {
         rows.push(row);
     }
 
-    /// What each Claude Code makes of the result, or why it did not come to that.
+    /// Returns the outcome for each version of Claude Code, or why the operation did not get that far.
     fn verdicts(&self, path: &Path, operation: &Operation) -> Result<Vec<Answer>, (Verdict, String)> {
         let source = self.source(path);
         if source.replay.is_empty() {
@@ -312,7 +314,7 @@ impl Bench {
         let Some(replay) = self.replay(&home, &result, PLANNED_AS) else {
             return Err((Verdict::NotAsPlanned, "our own replay refuses it".to_owned()));
         };
-        // Paths into the session's own folder name the new session.
+        // Paths inside the folder of the session contain the id of the new session.
         let id = |key: &str| plan[key].as_str().unwrap_or_default().to_owned();
         let as_in_source = |blocks: &[Block]| renamed(blocks, &id("target"), &id("source"));
         let nameless = source.findings.iter().any(|finding| finding.starts_with("F25"));
@@ -333,12 +335,12 @@ impl Bench {
             if first_difference(&replay, &sent).is_none() {
                 return (version, Verdict::Good, String::new());
             }
-            // Blocks that are apart here as they are in the source are its own way.
+            // Blocks that differ in the same way for the source are peculiarities of the version.
             let (mut mine, mut its) = apart(&replay, &sent);
             if let Some((source_mine, source_its)) = self.source_apart(path, i) {
-                // A call or result that it writes in its own way, it does so however long it is.
+                // A version that rewrites a call or a result does so at any length.
                 let same_call = |a: &Block, b: &Block| a.kind == b.kind && a.id == b.id && !a.id.is_empty();
-                // Where only words have changed, each block is the one that stood in its place.
+                // If an operation only replaces words, each block corresponds to the block at the same index.
                 let only_words = operation.changes_words() && replay.len() == source.replay.len();
                 let before =
                     |block: &Block| replay.iter().position(|other| other == block).filter(|_| only_words);
@@ -362,7 +364,7 @@ impl Bench {
         Ok(self.claude.iter().enumerate().map(ask).collect())
     }
 
-    /// The untouched session, looked at once.
+    /// Returns the data of the unedited session, computed once.
     fn source(&self, path: &Path) -> &Source {
         self.sources[path].get_or_init(|| {
             let Ok(home) = Home::with(path) else { return Source::default() };
@@ -373,7 +375,8 @@ impl Bench {
         })
     }
 
-    /// Where one Claude Code and we differ over the untouched session; `None` if it refuses.
+    /// Returns how a version of Claude Code differs from us for the unedited session; `None` if it rejects
+    /// it.
     fn source_apart(&self, path: &Path, way: usize) -> Option<&Apart> {
         let find = || {
             let home = Home::with(path).ok()?;
@@ -407,7 +410,8 @@ impl Bench {
     }
 }
 
-/// The texts of lines that nobody said to the model: Claude Code's own, and local commands with their output.
+/// Returns the texts of lines that no person wrote to the model: meta lines, and local commands and their
+/// output.
 fn meta_texts(log: &Path) -> HashSet<String> {
     let log = fs::read_to_string(log).unwrap_or_default();
     let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -419,7 +423,7 @@ fn meta_texts(log: &Path) -> HashSet<String> {
     blocks(&Value::Array(messages)).into_iter().map(|block| block.content).collect()
 }
 
-/// A home with one session in it, gone when dropped.
+/// A temporary home with one session, which is deleted when dropped.
 struct Home {
     root: PathBuf,
     log: PathBuf,
@@ -440,7 +444,8 @@ impl Home {
     }
 }
 
-/// The name of a session's log; Claude Code resumes nothing whose name is no uuid, so such a one gets one.
+/// Returns the name for the log of a session. Claude Code resumes only UUIDs, so other names are replaced by
+/// one.
 fn session_name(session: &Path) -> String {
     let name = session.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let is_uuid = name.len() == 36 && name.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
@@ -493,12 +498,13 @@ fn run_command(mut command: Command) -> Done {
     }
 }
 
-/// How a way to ask is called until it says so itself.
+/// Returns the name of a command until it reports its version.
 fn label(way: &str) -> String {
     way.rsplit(' ').next().unwrap_or_default().to_owned()
 }
 
-/// What Claude Code sends of a log, and which it is. `None` if it refuses.
+/// Returns the version of a Claude Code, and the blocks that it sends for a log; `None` if it rejects the
+/// log.
 fn ask(way: &str, log: &Path) -> (String, Option<Vec<Block>>) {
     let mut words = way.split_whitespace();
     let mut command = Command::new(words.next().unwrap_or_default());
@@ -509,7 +515,7 @@ fn ask(way: &str, log: &Path) -> (String, Option<Vec<Block>>) {
     (version, answer["messages"].is_array().then(|| blocks(&answer["messages"])))
 }
 
-/// What was passed over as a version's own way: how many blocks of which kind it left out, and how many it added.
+/// Describes the ignored differences: the number of omitted and added blocks by kind.
 fn own_way(mine: &[Block], its: &[Block]) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for (sign, block) in mine.iter().map(|block| ('-', block)).chain(its.iter().map(|block| ('+', block))) {
@@ -519,12 +525,12 @@ fn own_way(mine: &[Block], its: &[Block]) -> String {
     if told.is_empty() { String::new() } else { format!("its own way: {}", told.join(", ")) }
 }
 
-/// The blocks without those that are a version's own way.
+/// Returns the blocks without those in `own`.
 fn less(blocks: &[Block], own: &[Block]) -> Vec<Block> {
     blocks.iter().filter(|block| !own.contains(block)).cloned().collect()
 }
 
-/// The blocks with one session's id in the place of another's.
+/// Returns the blocks with one session id replaced by another.
 fn renamed(blocks: &[Block], from: &str, to: &str) -> Vec<Block> {
     let rename = |block: &Block| Block { content: block.content.replace(from, to), ..block.clone() };
     blocks.iter().map(|block| if from.is_empty() { block.clone() } else { rename(block) }).collect()

@@ -1,19 +1,20 @@
-//! Logs for measuring: made up, but of the sizes and shapes that real ones have.
+//! Generated logs for benchmarks, with the sizes and contents of real ones.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Real session sizes: a share of the files, and how large the largest of that share are.
+/// The distribution of the sizes of real sessions: a share of the files, and the size at that quantile.
 const QUANTILES: &[(f64, f64)] =
     &[(0.0, 2e3), (0.5, 105e3), (0.75, 234e3), (0.9, 654e3), (0.95, 1.5e6), (0.99, 5.4e6), (1.0, 30e6)];
 
-/// How many sessions there are, as in the home of a busy user.
+/// The number of sessions, as in the home of a busy user.
 pub(crate) const SESSIONS: usize = 3000;
 
-/// A home with made-up sessions, made anew where it is not there yet. Files are `scale` times as large as
-/// real ones.
+/// Returns a home with generated sessions, and creates it if it does not exist.
+///
+/// Files are `scale` times as large as real ones.
 pub(crate) fn home(target: &Path, name: &str, scale: f64) -> io::Result<PathBuf> {
     let home = target.join(name);
     let mark = home.join(format!("complete-{SESSIONS}-5"));
@@ -28,7 +29,7 @@ pub(crate) fn home(target: &Path, name: &str, scale: f64) -> io::Result<PathBuf>
         let dir = home.join(format!("projects/-home-ada-project-{}", i % 40));
         fs::create_dir_all(&dir)?;
         let id = format!("{:08x}-0000-4000-8000-{:012x}", random.next() as u32, i);
-        // Evenly spread over the quantiles, so that every run has the same few large files.
+        // Evenly distributed over the quantiles, so that every run has the same few large files.
         let share = (i as f64 + 0.5) / SESSIONS as f64;
         fs::write(dir.join(format!("{id}.jsonl")), log(&id, (size_at(share) * scale) as usize, &mut random))?;
     }
@@ -36,21 +37,22 @@ pub(crate) fn home(target: &Path, name: &str, scale: f64) -> io::Result<PathBuf>
     Ok(home)
 }
 
-/// The size of the file at this share of all files, between the quantiles on both sides of it.
+/// Returns the size at this share of all files, interpolated between quantiles.
 fn size_at(share: f64) -> f64 {
     let above = QUANTILES.iter().position(|(at, _)| share <= *at).unwrap_or(QUANTILES.len() - 1).max(1);
     let ((from, low), (to, high)) = (QUANTILES[above - 1], QUANTILES[above]);
     low * (high / low).powf((share - from) / (to - from))
 }
 
-/// The lines of a session, over and over: a prompt, thinking, replies, calls and results, progress, attachments,
-/// snapshots, in the shares that they have in real logs.
+/// The repeated sequence of lines of a session: prompts, thinking, replies, tool calls and results, progress,
+/// attachments and snapshots, as frequent as in real logs.
 const ROUND: &[u8] = b"phtgcgrgcgrgsgtcgrgcgra";
 
-/// One session of about `size` bytes.
+/// Returns one session of about `size` bytes.
 ///
-/// Real lines are 2.4 KB long on average, have a quote every 26 bytes and an escape every 42; a third carries
-/// token counts, a sixth has something beyond ASCII, and half of all bytes are in tool results, written twice.
+/// Real lines are 2.4 KB long on average, with a quote every 26 bytes and an escape every 42. A third has
+/// token counts, a sixth contains non-ASCII text, and half of all bytes are in tool results, which are
+/// written twice.
 pub(crate) fn log(id: &str, size: usize, random: &mut Random) -> String {
     let mut log = String::with_capacity(size + 8192);
     let mut parent = "null".to_owned();
@@ -134,7 +136,7 @@ pub(crate) fn log(id: &str, size: usize, random: &mut Random) -> String {
     log
 }
 
-/// A line of the model's, with one content block.
+/// Writes an assistant line with one content block.
 fn reply(
     log: &mut String,
     envelope: &str,
@@ -155,10 +157,10 @@ fn reply(
     )
 }
 
-/// Numbers that look random and are the same every time.
+/// A deterministic pseudo-random generator.
 pub(crate) struct Random {
     state: u64,
-    /// Whether texts have some Chinese.
+    /// Whether generated text contains some Chinese.
     chinese: bool,
 }
 
@@ -173,7 +175,7 @@ impl Random {
         self.state >> 33
     }
 
-    /// Code and output as they stand in a JSON string, with an escape every twenty-odd bytes.
+    /// Returns code and output, escaped for a JSON string, with an escape about every twenty bytes.
     fn code(&mut self, length: usize) -> String {
         self.words(
             length,
@@ -204,7 +206,7 @@ impl Random {
         )
     }
 
-    /// Prose, with few escapes.
+    /// Returns prose with few escapes.
     fn prose(&mut self, length: usize) -> String {
         const WORDS: &[&str] = &[
             "the ",
@@ -228,7 +230,7 @@ impl Random {
                 0..6 if self.chinese => "织机 ",
                 6 => "C:\\\\loom ",
                 7 => "\\u001b[0m",
-                // A word that is rare enough to be looked for.
+                // A word that is rare enough to search for.
                 8 if (pick / 120).is_multiple_of(300) => "drawloom ",
                 _ => words[pick / 120 % words.len()],
             });

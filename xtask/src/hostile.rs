@@ -1,6 +1,8 @@
-//! What hostile logs cost: twice the log takes at most about twice the time, and memory stays within a few times its size.
+//! Benchmarks adversarial logs: twice the log may take about twice the time, and memory is limited by its
+//! size.
 //!
-//! Each shape is a log that made something quadratic, or large, once, or could. Every command reads it at two sizes.
+//! Each shape is a log that once caused quadratic time or large memory, or could. Every command reads it at
+//! two sizes.
 
 use std::fmt::Write;
 use std::fs;
@@ -13,16 +15,16 @@ use serde_json::{Value, json};
 use crate::bench::Card;
 use crate::command::{peak, run};
 
-/// The most that twice the input may take, in times of the input. A little more than two, for what is measured is short.
+/// The maximum ratio of the times for twice the log and for the log. Above two, because the times are short.
 const TIME: f64 = 2.4;
-/// The most memory, in sizes of the log.
+/// The maximum memory, as a multiple of the size of the log.
 const MEMORY: f64 = 6.0;
-/// Each time is the best of this many.
+/// Each time is the best of this many runs.
 const ROUNDS: usize = 3;
-/// What takes less tells nothing but noise.
+/// Shorter times are noise.
 const NOISE: Duration = Duration::from_millis(40);
 
-/// A shape of log, and how many units it is made of at the smaller size.
+/// A shape of log, and its number of units at the smaller size.
 struct Shape {
     name: &'static str,
     units: usize,
@@ -60,7 +62,7 @@ static SHAPES: &[Shape] = &[
     Shape { name: "a long diff", units: 4_000, make: diff },
 ];
 
-/// The commands that read a log, with `@` for its path.
+/// The commands that read a log; `@` is its path.
 static COMMANDS: &[&[&str]] = &[
     &["show", "@", "--level", "full", "--color", "never", "--no-pager"],
     &["show", "@", "--level", "full", "--color", "always", "--no-pager"],
@@ -71,7 +73,7 @@ static COMMANDS: &[&[&str]] = &[
     &["edit", "redact", "@"],
 ];
 
-/// Measures all of it. `only` keeps the shapes whose names hold a word.
+/// Measures all shapes with names that contain `only`.
 pub(crate) fn measure_hostile(folder: &Path, binary: &Path, only: &str, card: &mut Card) {
     let folder = folder.join("bench-hostile");
     if let Err(error) = fs::create_dir_all(&folder) {
@@ -134,7 +136,7 @@ fn uuid(idx: usize) -> String {
     format!("{idx:08}-0000-4000-8000-000000000000")
 }
 
-/// A line of the conversation.
+/// Returns a line of the conversation.
 fn line(idx: usize, parent: Option<usize>, kind: &str, message: Value) -> Value {
     let (minute, second, milli) = (idx / 60_000 % 60, idx / 1000 % 60, idx % 1000);
     json!({
@@ -168,7 +170,7 @@ fn words(text: &str) -> Value {
     json!([{"type": "text", "text": text}])
 }
 
-/// A session with one result.
+/// Returns a session with one tool result.
 fn result(text: &str) -> Vec<Value> {
     let mut answer = user(2, Some(1), answer("t1", text));
     answer["toolUseResult"] = json!({"stdout": text, "stderr": "", "interrupted": false});
@@ -180,7 +182,7 @@ fn result(text: &str) -> Vec<Value> {
     ]
 }
 
-/// A session in which this was asked and answered.
+/// Returns a session with this text as prompt and as reply.
 fn said(text: &str) -> Vec<Value> {
     vec![user(0, None, json!(text)), reply(1, Some(0), 1, words(text))]
 }

@@ -1,9 +1,10 @@
-//! Chores of the repository.
+//! Development tasks of the repository.
 //!
-//! `cargo xtask bench` measures reading and prints ratios, `cargo xtask bench answers` `usage` and `search` alone, `cargo
-//! xtask bench viewer` the web viewer, `cargo xtask bench export` pages, `cargo xtask bench
-//! hostile` what hostile logs cost; `cargo xtask conformance` asks the real Claude Code what it makes of edited sessions; `cargo xtask receivers` sends real sessions
-//! to MLflow and Phoenix and reads them back; `cargo xtask tidy` reports on the health of the code.
+//! - `cargo xtask bench` runs all benchmarks; `answers` (`usage` and `search`), `viewer`, `export` and
+//!   `hostile` run one group.
+//! - `cargo xtask conformance` compares edited sessions with the requests of real versions of Claude Code.
+//! - `cargo xtask receivers` sends real sessions to MLflow and Phoenix and reads them back.
+//! - `cargo xtask tidy` prints statistics about the code.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this speaks to the developer")]
 #![allow(clippy::disallowed_methods, reason = "this reads the environment and the clock")]

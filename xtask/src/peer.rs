@@ -1,14 +1,14 @@
-//! Other programs that do the same: found, tried once, and measured only if they answer.
+//! Other programs to compare with: each is run once, and measured only if that succeeds.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::bench::Card;
 
-/// A program to compare with. It is not ours to install, but without it the comparison has failed.
+/// A program to compare with. We do not install it, but without it the comparison counts as failed.
 pub(crate) struct Peer {
     name: &'static str,
-    /// The variable that names the program, if it is not found by its name.
+    /// The environment variable with the path of the program, if it is not in `PATH`.
     variable: &'static str,
     install: &'static str,
 }
@@ -26,13 +26,13 @@ pub(crate) const CLAUDE_CODE_LOG: Peer = Peer {
 };
 
 impl Peer {
-    /// A command that runs it.
+    /// Returns a command that runs the program.
     pub(crate) fn command(&self) -> Command {
         let named = std::env::var_os(self.variable).map(PathBuf::from);
         Command::new(named.unwrap_or_else(|| self.name.into()))
     }
 
-    /// Whether it answers what it is about to be measured with. If it does not, the row `what` is missed.
+    /// Returns whether the command to be measured succeeds. If it does not, the row `what` counts as failed.
     pub(crate) fn answers(&self, mut command: Command, what: &str, card: &mut Card) -> bool {
         let failed = try_once(&mut command).err();
         if let Some(why) = &failed {
@@ -42,13 +42,13 @@ impl Peer {
     }
 }
 
-/// Runs a command to its end; says why that is not worth measuring.
+/// Runs a command to completion. Returns an error if it is not worth measuring.
 pub(crate) fn try_once(command: &mut Command) -> Result<(), String> {
     let done = command.stdin(Stdio::null()).stderr(Stdio::null()).output();
     let done = done.map_err(|error| format!("cannot be started ({error})"))?;
     match done.status.code() {
         Some(0) => Ok(()),
-        // Nothing found is an answer too.
+        // No matches are a valid result.
         Some(1) if done.stdout.is_empty() => Ok(()),
         _ => Err(format!("fails ({})", done.status)),
     }

@@ -1,7 +1,8 @@
-//! Real receivers: MLflow and Phoenix take real sessions, and what they stored is read back and compared.
+//! Sends real sessions to MLflow and Phoenix, and compares the stored spans with the expected ones.
 //!
-//! `MLFLOW` and `PHOENIX` name the `bin` folders of virtual environments that have `mlflow==3.17.2` and
-//! `arize-phoenix`. The sessions are those below `THREADLINE_SHARED`, smallest first, as many as are asked for.
+//! `MLFLOW` and `PHOENIX` are the `bin` folders of virtual environments with `mlflow==3.17.2` and
+//! `arize-phoenix`. The sessions are from the corpus in `THREADLINE_SHARED`; the argument is about how many,
+//! spread over all sizes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +17,7 @@ use crate::bench::Logs;
 
 const READER: &str = include_str!("receivers.py");
 
-/// What is compared of a span: parent, start, end, whether it failed, session, tokens in and out.
+/// The compared fields of a span: parent, start, end, whether it failed, session, input and output tokens.
 type Fields = (Option<String>, i64, i64, bool, String, Option<u64>, Option<u64>);
 
 pub(crate) fn run(args: &[&str]) -> ExitCode {
@@ -59,12 +60,12 @@ fn sessions(count: usize) -> Vec<PathBuf> {
     files.into_iter().step_by(step).collect()
 }
 
-/// A server that is stopped when dropped.
+/// A server process, which is stopped when dropped.
 struct Server(Child);
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // MLflow starts others, which would stay: all of them are one group. It may be gone already.
+        // MLflow starts child processes, so the whole process group is stopped. It may have ended already.
         let group = format!("-{}", self.0.id());
         let _ = Command::new("kill").args(["-TERM", "--", &group]).status();
         let _ = self.0.kill();
@@ -80,7 +81,7 @@ fn trial(kind: &str, bin: &Path, binary: &Path, sessions: &[PathBuf]) -> Result<
     let url = format!("http://127.0.0.1:{port}");
     let expected = expected(binary, sessions)?;
     let mut told = String::new();
-    // Twice: what is sent again must be the same thing again.
+    // Sending the same spans again must change nothing.
     for again in [false, true] {
         push(kind, binary, sessions, &url, &dir, again)?;
         let stored = read_back(kind, bin, &url, &dir, expected.len())?;
@@ -159,7 +160,7 @@ fn push(
     if done.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&done.stderr).into_owned()) }
 }
 
-/// What ought to be there, from the tree that a dry run tells.
+/// Returns the expected spans, from the output of a dry run.
 fn expected(binary: &Path, sessions: &[PathBuf]) -> Result<BTreeMap<String, Fields>, String> {
     let mut command = Command::new(binary);
     command.args(["--json", "trace", "push", "--unfinished", "--dry-run"]).args(sessions);
@@ -189,7 +190,9 @@ fn millis(text: &str) -> Result<i64, String> {
     text.parse::<jiff::Timestamp>().map(|at| at.as_millisecond()).map_err(|error| format!("{text}: {error}"))
 }
 
-/// What the receiver stored. It may say yes long before it has: waiting ends when nothing more comes for a minute.
+/// Returns the stored spans.
+///
+/// A receiver may accept spans long before it stores them: reading ends when no more arrive for a minute.
 fn read_back(
     kind: &str,
     bin: &Path,

@@ -1,4 +1,4 @@
-//! A server that is measured: asked for pages, one by one and by many at once.
+//! A running server to be measured, with one client and with many.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::bench::Card;
 
-/// A server of its own, which ends when dropped.
+/// A server process, which is killed when dropped.
 pub(crate) struct Running {
     child: Child,
     /// `127.0.0.1:N`
@@ -40,7 +40,7 @@ impl Running {
         format!("threadline-{}={}", self.host.rsplit(':').next().unwrap_or_default(), self.token)
     }
 
-    /// Asks for a page, and whether it came.
+    /// Requests a page; returns the response if its status is 200.
     pub(crate) fn get(&self, path: &str) -> Option<String> {
         let mut stream = TcpStream::connect(&self.host).ok()?;
         let (host, cookie) = (&self.host, self.cookie());
@@ -52,7 +52,7 @@ impl Running {
         answer.starts_with("HTTP/1.1 200").then_some(answer)
     }
 
-    /// How much memory it has right now, in megabytes.
+    /// Returns the current memory of the server, in megabytes.
     pub(crate) fn memory(&self) -> f64 {
         let text = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
         let kept = text
@@ -61,7 +61,7 @@ impl Running {
         kept.unwrap_or(f64::NAN) * 1024.0 / 1e6
     }
 
-    /// Many clients at once, for a while: how many answers failed, and how much the memory grew.
+    /// Measures failed responses and the growth of memory while many clients send requests.
     pub(crate) fn crowd(&self, what: &str, paths: &[String], quick: bool, card: &mut Card) {
         if Command::new("wrk").arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
             return card.failed(&format!("{what}, 64 clients at once"), "wrk is not installed");
@@ -81,7 +81,7 @@ impl Running {
             let done = command.arg(format!("http://{}{path}", self.host)).output();
             done.map(|done| String::from_utf8_lossy(&done.stdout).into_owned()).unwrap_or_default()
         };
-        // What is remembered, and what threads keep for themselves, is there before it is measured.
+        // Warm up first: caches and the buffers of threads are not growth.
         for path in paths {
             run(path, seconds.div_ceil(5));
         }

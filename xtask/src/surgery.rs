@@ -1,4 +1,4 @@
-//! Edits of a large session, measured as a person runs them: planned, applied, and undone again.
+//! Benchmarks edits of a large session as processes: planned, applied, and undone.
 
 use std::fs;
 use std::path::Path;
@@ -13,12 +13,12 @@ const ID: &str = "00000000-0000-4000-8000-000000000100";
 const SIZE: usize = 100_000_000;
 const ROUNDS: usize = 3;
 
-/// Measures a strip in place and a clone of a session of 100 MB.
+/// Measures an in-place strip and a clone of a session of 100 MB.
 pub(crate) fn measure_edits(target: &Path, binary: &Path, card: &mut Card) {
     let home = target.join("bench-edit");
     let folder = home.join("projects/-home-ada-loom");
     let session = folder.join(format!("{ID}.jsonl"));
-    // What a run that was stopped has left is no part of the measure.
+    // Remove the leftovers of an interrupted run.
     let _ = fs::remove_dir_all(&home);
     let made =
         fs::create_dir_all(&folder).and_then(|()| fs::write(&session, log(ID, SIZE, &mut Random::new(100))));

@@ -1,4 +1,4 @@
-//! The health report: figures that show where the code grows. It informs; people decide.
+//! The health report: statistics that show where the code grows. It never fails.
 
 use std::fs;
 use std::path::{Path, PathBuf};

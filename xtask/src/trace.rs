@@ -1,4 +1,5 @@
-//! `trace`, measured as processes: the hook on a long session, and a push into a receiver that accepts at once.
+//! Benchmarks `trace` as processes: the hook on a long session, and a push to a receiver that accepts at
+//! once.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,11 +11,11 @@ use crate::bench::{Card, Logs, measure};
 use crate::command::peak;
 use crate::corpus::{Random, log};
 
-/// A session of fifty megabytes with one new turn, and everything there is.
+/// Measures the hook on a session of 50 MB with one new turn, and a push of all sessions.
 pub(crate) fn measure_trace(home: &Path, binary: &Path, card: &mut Card) {
     let Ok(port) = receiver() else { return };
     let state = home.join("trace-state");
-    // What an earlier run left behind would make this one idle.
+    // With the state of an earlier run there would be nothing to send.
     let _ = fs::remove_dir_all(&state);
     let endpoint = format!("http://127.0.0.1:{port}");
     measure_hook(home, binary, &state, &endpoint, card);
@@ -22,7 +23,7 @@ pub(crate) fn measure_trace(home: &Path, binary: &Path, card: &mut Card) {
     let _ = fs::remove_dir_all(&state);
 }
 
-/// One turn more, as Claude Code would write it.
+/// Returns the lines of one more turn, as Claude Code would write them.
 fn turn(n: usize) -> String {
     let line = |kind: &str, role: &str, more: &str| {
         format!(
@@ -67,7 +68,7 @@ fn measure_hook(home: &Path, binary: &Path, state: &Path, endpoint: &str, card: 
     let mut grow = || {
         n += 1;
         if let Ok(mut file) = fs::OpenOptions::new().append(true).open(&path) {
-            // A turn that could not be written is not sent, and the figure would be too good to be true.
+            // If writing fails, nothing is sent, and the result is too good.
             let _ = file.write_all(turn(n).as_bytes());
         }
     };
@@ -112,11 +113,11 @@ fn measure_push(home: &Path, binary: &Path, state: &Path, endpoint: &str, card: 
 }
 
 fn run(command: &mut Command) {
-    // What it answers is for others to check; here it is the time.
+    // Only the time matters here; other tests check the output.
     let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
 }
 
-/// A receiver that says yes to everything, on a port of its own.
+/// Starts a receiver that accepts every request, on a free port.
 fn receiver() -> std::io::Result<u16> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let port = listener.local_addr()?.port();

@@ -1,4 +1,4 @@
-//! The web viewer, measured as a person meets it: a server of its own, and a real browser where there is one.
+//! Benchmarks the web viewer: a server process, and a real browser if there is one.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -12,13 +12,13 @@ use crate::command::binary;
 use crate::corpus::{Random, log};
 use crate::running::Running;
 
-/// How large a large session is.
+/// The size of a large session in bytes.
 const LARGE: usize = 100_000_000;
 
-/// So many of them are opened.
+/// The number of large sessions.
 const SESSIONS: usize = 50;
 
-/// Measures the viewer on large sessions, and on the 3,000 of `home`.
+/// Measures the viewer on large sessions, and on the 3,000 sessions of `home`.
 pub(crate) fn measure_viewer(target: &Path, home: &Path, quick: bool, card: &mut Card) {
     let Some(binary) = binary() else {
         return card.failed("the viewer", "there is no threadline beside xtask");
@@ -32,7 +32,7 @@ pub(crate) fn measure_viewer(target: &Path, home: &Path, quick: bool, card: &mut
     }
 }
 
-/// A home with large sessions. They share one file, so that a disk is not filled with them.
+/// Creates a home with large sessions. They are hard links to one file, to save disk space.
 fn large_home(target: &Path) -> std::io::Result<PathBuf> {
     let home = target.join("bench-viewer");
     let folder = home.join("projects/-bench");
@@ -54,7 +54,7 @@ fn id(number: usize) -> String {
     format!("00000000-0000-4000-8000-{:012}", 100 + number)
 }
 
-/// The first paint of the page that is open, in milliseconds after it was asked for.
+/// Returns the time of the first paint of the current page, in milliseconds after the request.
 fn first_paint(browser: &Browser) -> f64 {
     let paint = browser.wait("return performance.getEntriesByName('first-contentful-paint')[0]?.startTime");
     paint.as_f64().unwrap_or(f64::NAN)
@@ -70,7 +70,7 @@ fn on_large_sessions(binary: &Path, home: &Path, quick: bool, card: &mut Card) {
         Some(browser) => {
             browser.open(&server.url("/"));
             memory("with home open");
-            // Each is read for the first time; the best of a few is taken, as everywhere.
+            // The first visit reads the session from disk. The best of three is reported.
             let mut fresh = f64::INFINITY;
             let mut again = f64::INFINITY;
             for i in 0..3 {
@@ -108,7 +108,7 @@ fn on_large_sessions(binary: &Path, home: &Path, quick: bool, card: &mut Card) {
     card.at_most("memory after that", server.memory(), 300.0, "MB");
 }
 
-/// From the moment a line is appended until it stands on the page.
+/// Measures the time from appending a line until it is on the page.
 fn appended(server: &Running, browser: &Browser, home: &Path, card: &mut Card) {
     let small = "00000000-0000-4000-8000-000000000001";
     let path = home.join(format!("projects/-bench/{small}.jsonl"));
@@ -126,7 +126,7 @@ fn appended(server: &Running, browser: &Browser, home: &Path, card: &mut Card) {
         browser.wait("return document.getElementById('main')?.dataset.line");
         browser.run("scrollTo(0, document.documentElement.scrollHeight)");
         let mut times = Vec::new();
-        // The conversation goes on where it ended.
+        // Continue the conversation at its last line.
         let text = fs::read_to_string(&file).unwrap_or_default();
         let last = text.rsplit("\"uuid\":\"").next().and_then(|rest| rest.split('"').next());
         let mut parent = last.unwrap_or_default().to_owned();
@@ -175,9 +175,9 @@ fn on_many_sessions(binary: &Path, home: &Path, quick: bool, card: &mut Card) {
     server.crowd("home and a session", &["/".to_owned(), format!("/s/{session}")], quick, card);
 }
 
-/// Home by every filter it has, once everything is counted: the slowest of them.
+/// Measures the slowest filter of the home page after all sessions are counted.
 fn filters(server: &Running, card: &mut Card) {
-    // Who asks for the twin waits until all is counted.
+    // The JSON response is sent only when all sessions are counted.
     let _ = server.get("/index.json");
     let mut slowest = (0.0, "");
     for ask in [

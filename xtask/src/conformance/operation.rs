@@ -1,42 +1,42 @@
-//! The operations that are tried, and what each may do to what is sent.
+//! The tested operations, and the changes that each may make to a request.
 
 use std::collections::HashSet;
 
 use super::request::Block;
 
-/// An operation: its arguments, and what it may do to the messages of a resume.
+/// An operation: its arguments, and its permitted effect on the messages of a resume.
 pub(crate) struct Operation {
-    /// What stands behind `threadline edit`, the session aside.
+    /// The arguments of `threadline edit`, without the session.
     pub(crate) args: &'static [&'static str],
     pub(crate) effect: Effect,
 }
 
-/// What an operation may do to the messages of a resume. What is not named here must come out as it was.
+/// The permitted effect on the messages of a resume. Everything else must stay the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// Nothing.
+    /// No change.
     Same,
-    /// What comes after a cut goes.
+    /// Removes the messages after a cut.
     Cut,
-    /// Calls and their results may go, and thinking that led to them; with `true`, all of them must.
+    /// May remove calls with their results, and the thinking before them; if `true`, must remove all of them.
     Tools(bool),
-    /// Results and inputs may be cut short.
+    /// May truncate results and inputs.
     Shorter,
-    /// Thinking goes.
+    /// Removes thinking.
     Thinking,
-    /// Images go, and a note may stand for each.
+    /// Removes images, and may leave a placeholder for each.
     Images,
-    /// Any of the three above.
+    /// May remove or truncate tool calls, and remove thinking and images.
     Preset,
-    /// Older turns are told in a summary, prompts in their own words.
+    /// Replaces older turns by a summary that contains the prompts verbatim.
     Compress,
-    /// Texts may have other words in them, and thinking may go.
+    /// May replace words in texts, and remove thinking.
     Words,
-    /// Faults are mended, so faulty messages may differ.
+    /// Repairs problems, so affected messages may differ.
     Mended,
 }
 
-/// Every operation, its options and presets.
+/// Returns every operation with its options and presets.
 pub(crate) fn operations() -> Vec<Operation> {
     let all: &[(Effect, &[&'static [&'static str]])] = &[
         (
@@ -85,19 +85,21 @@ impl Operation {
         self.args.join(" ")
     }
 
-    /// Whether it puts other words in the place of some, and no more.
+    /// Returns whether the operation only replaces words.
     pub(crate) fn changes_words(&self) -> bool {
         self.effect == Effect::Words
     }
 
-    /// Whether it changes words where they stand and leaves everything else, faults too, as it is.
+    /// Returns whether the operation replaces words in place and leaves everything else, including problems.
     pub(crate) fn leaves_faults(&self) -> bool {
         self.changes_words() && self.args.contains(&"--in-place")
     }
 
-    /// Whether the messages of the result are what the operation may make of those of the source.
+    /// Checks that the operation may produce the messages of `result` from those of `source`.
     ///
-    /// `meta` is what nobody typed, though it has the role of the user. Where lines of the source are `nameless`, Claude Code sees the last of them alone, and the result has all: more may come.
+    /// `meta` are texts with the role of the user that no person typed. If `nameless`, some lines of the
+    /// source have no uuid: Claude Code reads only the last of them, while the result contains all, so it may
+    /// have more.
     pub(crate) fn fits(
         &self,
         source: &[Block],
@@ -117,7 +119,7 @@ impl Operation {
                 _ => Ok(()),
             };
         }
-        // What the model said before anybody asked is no conversation: it may go.
+        // Replies before the first prompt are not part of the conversation and may be removed.
         let asked = source.iter().position(|block| block.role == "user" && !block.kind.starts_with("tool_"));
         let source = match (&source[asked.unwrap_or(0)..], result.first()) {
             (later, Some(first)) if source.first() != Some(first) && later.first() == Some(first) => later,
@@ -125,7 +127,7 @@ impl Operation {
         };
         match self.effect {
             Effect::Same => in_order(source, result, |_| false, is_brought_back, |_| false),
-            // A prompt that was compacted away comes back when the cut lies before the compaction.
+            // A prompt removed by a compaction reappears if the cut is before the compaction.
             Effect::Cut if source.iter().any(is_summary) => Ok(()),
             Effect::Cut => match result.len() <= source.len() && source[..result.len()] == *result {
                 true => Ok(()),
@@ -146,7 +148,7 @@ impl Operation {
                 |_| false,
             ),
             Effect::Thinking => {
-                // The last reply keeps it while its calls are being answered.
+                // The last reply keeps its thinking while its calls are being answered.
                 let last = result.iter().rposition(|block| block.role == "user").unwrap_or(0);
                 let last = result[..last].iter().rposition(|block| block.role == "user").unwrap_or(0);
                 match result[..last].iter().any(is_thinking) {
@@ -199,7 +201,9 @@ fn same_call(a: &Block, b: &Block) -> bool {
     a.kind == b.kind && a.id == b.id && a.kind.starts_with("tool_")
 }
 
-/// Whether a result stands in for the word that it was lost: it had come behind another reply.
+/// Returns whether `a` is Claude Code's placeholder for a missing result, and `b` is the actual result.
+///
+/// That result is written after another reply in the source.
 fn is_brought_back(a: &Block, b: &Block) -> bool {
     same_call(a, b) && a.is_error && a.content == "[Tool result missing due to internal error]"
 }
@@ -208,7 +212,7 @@ fn is_shorter(a: &Block, b: &Block) -> bool {
     same_call(a, b) && b.content.len() <= a.content.len()
 }
 
-/// Whether `result` is `source` in the same order, but for blocks that may go, change or come.
+/// Checks that `result` equals `source` in order, except for blocks that may be removed, changed or added.
 fn in_order(
     source: &[Block],
     result: &[Block],
@@ -235,14 +239,14 @@ fn in_order(
     }
 }
 
-/// Whether older turns are in the summary, prompts in their own words, and the rest is as it was.
+/// Checks that the summary contains the prompts of older turns verbatim, and that the rest is unchanged.
 fn compressed(source: &[Block], result: &[Block], meta: &HashSet<String>) -> Result<(), String> {
     let Some((summary, rest)) =
         result.split_first().filter(|(first, _)| is_text(first) && first.role == "user")
     else {
         return Err("no summary".to_owned());
     };
-    // What is kept is the end of the source.
+    // The messages that are kept are the end of the source.
     let kept = rest.iter().rev().zip(source.iter().rev()).take_while(|(a, b)| a == b).count();
     if kept < rest.len() {
         return Err(format!("not of the source: {}", tell(&rest[rest.len() - kept - 1])));

@@ -1,25 +1,27 @@
-//! Messages of a request, as far as two of them can be compared: roles, order, ids, contents.
+//! The messages of a request in a form that can be compared: roles, order, ids, contents.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// One block of a message, with what it is compared by.
+/// The compared fields of one block of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Block {
     pub(crate) role: String,
     pub(crate) kind: String,
-    /// The id of a call or of what it answers.
+    /// The id of a tool call, or of the call that a result answers.
     pub(crate) id: String,
     pub(crate) content: String,
     pub(crate) is_error: bool,
 }
 
-/// Texts that Claude Code puts into a request by itself.
+/// Texts that Claude Code adds to a request.
 const OWN: &[&str] = &["Continue from where you left off.", "No response requested.", "(no content)"];
 
-/// The blocks of some messages. What Claude Code adds by itself and what is rewritten at each resume is left out
-/// or made equal; parallel calls, and their results, have no order among themselves.
+/// Returns the blocks of messages, normalized for comparison.
+///
+/// Text that Claude Code adds, or rewrites at each resume, is removed or replaced by a constant. Parallel
+/// calls and their results are sorted by id.
 pub(crate) fn blocks(messages: &Value) -> Vec<Block> {
     let mut out: Vec<Block> = Vec::new();
     for message in messages.as_array().into_iter().flatten() {
@@ -66,15 +68,16 @@ fn block(role: &str, block: &Value) -> Option<Block> {
     (!own).then(|| Block { role: role.to_owned(), kind: kind.to_owned(), id, content, is_error })
 }
 
-/// Word of a task that died with the process before.
+/// Returns whether the text is a notification about a task that ended with the previous process.
 fn is_lost_task(text: &str) -> bool {
     text.starts_with("<task-notification>")
         && (text.contains("<status>stopped</status>")
             || text.contains("was running when the previous Claude Code process exited"))
 }
 
-/// A result's content; references to deferred tools are rewritten at each resume, and reminders that are folded into
-/// it are no part of the log.
+/// Returns the normalized content of a result.
+///
+/// References to deferred tools are rewritten at each resume, and trailing reminders are not part of the log.
 fn result(content: &Value) -> String {
     let Value::Array(items) = content else {
         return content.as_str().map_or_else(|| sorted(content), |text| without_reminders(text).to_owned());
@@ -91,7 +94,7 @@ fn result(content: &Value) -> String {
     texts.map_or_else(|| sorted(content), |texts| without_reminders(&texts.join("\n")).to_owned())
 }
 
-/// A text without the reminders at its end.
+/// Returns the text without trailing reminders.
 fn without_reminders(text: &str) -> &str {
     let mut text = text.trim();
     while text.ends_with("</system-reminder>")
@@ -102,7 +105,7 @@ fn without_reminders(text: &str) -> &str {
     text
 }
 
-/// JSON text with sorted keys, so that equal values are equal texts.
+/// Returns JSON text with sorted keys, so that equal values have equal text.
 fn sorted(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -125,7 +128,7 @@ fn in_order(value: &Value) -> String {
     }
 }
 
-/// What two requests have apart: blocks of the first alone, and of the second alone, with their order aside.
+/// Returns the blocks that only the first request contains, and those that only the second contains.
 pub(crate) fn apart(ours: &[Block], theirs: &[Block]) -> (Vec<Block>, Vec<Block>) {
     let mut counts: HashMap<&Block, i64> = HashMap::new();
     ours.iter().for_each(|block| *counts.entry(block).or_default() += 1);
@@ -137,7 +140,7 @@ pub(crate) fn apart(ours: &[Block], theirs: &[Block]) -> (Vec<Block>, Vec<Block>
     (over(1), over(-1))
 }
 
-/// The first place where two requests differ, in words.
+/// Describes the first difference between two requests.
 pub(crate) fn first_difference(ours: &[Block], theirs: &[Block]) -> Option<String> {
     let at = (0..ours.len().max(theirs.len())).find(|&at| ours.get(at) != theirs.get(at))?;
     let tell = |block: Option<&Block>| match block {
