@@ -1,5 +1,5 @@
-//! Every plan that is not refused has the digest of its bytes; a strip breaks no line, a redaction leaves no secret, a
-//! repair leaves no line that cannot be read, and a clone keeps no id.
+//! Checks that every accepted plan has the digest of its bytes, that a strip breaks no line, that a redaction
+//! leaves no secret, that a repair leaves no unreadable line, and that a clone keeps no id.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -21,7 +21,7 @@ fn shape(target: Target) -> Shape {
     Shape { operation: "fuzz", target, fresh: fresh() }
 }
 
-/// The bytes of a plan that may be written.
+/// Returns the bytes of a plan without refusals.
 fn accepted(plan: &Plan<'_>) -> Option<Vec<u8>> {
     if !plan.refusals().is_empty() {
         return None;
@@ -38,7 +38,7 @@ fn stripped(bytes: &[u8], preset: Preset, target: Target) {
     strip(&mut draft, &preset.strip(), "x");
     let plan = draft.plan(shape(target));
     let Some(result) = accepted(&plan) else { return };
-    // What can be read stays so.
+    // Readable lines stay readable.
     let bad = |session: &Session| session.entries().iter().filter(|entry| entry.kind() == Kind::Bad).count();
     let stripped = Session::from_bytes(&result);
     assert!(bad(&stripped) <= bad(&session), "a strip broke a line");
@@ -83,7 +83,7 @@ fn cloned(bytes: &[u8]) {
     let Some(result) = accepted(&plan) else { return };
     let result = Session::from_bytes(&result);
     let old: std::collections::HashSet<_> = session.entries().iter().filter_map(Entry::uuid).collect();
-    // A line of a kind that nobody knows is carried along as it is.
+    // A line of unknown kind is copied unchanged.
     let known = |entry: &&Entry| matches!(entry.kind(), Kind::User | Kind::Assistant | Kind::System);
     for uuid in result.entries().iter().filter(known).filter_map(Entry::uuid) {
         assert!(!old.contains(&uuid), "a clone keeps {uuid}");

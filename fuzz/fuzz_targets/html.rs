@@ -1,4 +1,4 @@
-//! Whatever a session says, its page has no element, attribute or address that is not one of ours.
+//! Checks that the page of any session contains only elements, attributes and URLs that we generate.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +7,7 @@ use threadline_html::{Options, turn};
 use threadline_session::{Family, Session};
 use threadline_view::transcript;
 
-/// The elements and attributes that turns are made of.
+/// The elements and attributes of rendered turns.
 const TAGS: &str = "a h1 h2 h3 h4 h5 h6 p span section div dl dt dd time details summary code pre ul ol li em strong \
                     del blockquote hr br table thead tbody tr th td figure img aside i b kbd header input button sup";
 const ATTRIBUTES: &str = "href class id tabindex data-a data-tools data-bad data-t data-b data-p data-rows data-o data-n \

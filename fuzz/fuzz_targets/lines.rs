@@ -1,4 +1,4 @@
-//! Any bytes come back as they were, whatever the lenses make of them.
+//! Checks that parsing keeps any bytes exactly.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Nothing is found in a text whose secrets were replaced, names are given in order, and what was found is in the text.
+//! Checks that matches are ordered and inside the text, and that a text with replaced secrets has no matches.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -11,7 +11,7 @@ thread_local! {
     static SECRETS: Vec<String> = (1..4).flat_map(secrets).map(|secret| secret.text).collect();
 }
 
-/// Text of the fuzzer with whole secrets in it, cut or not.
+/// Returns text of the fuzzer with secrets in it, complete or truncated.
 fn text(data: &[u8]) -> String {
     let mut bytes = Bytes(data);
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! No log, however strange, makes the model panic or hang.
+//! Checks that no log makes the session model panic or hang.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

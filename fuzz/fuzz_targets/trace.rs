@@ -1,5 +1,5 @@
-//! Whatever a session says: no two spans of a turn and no two calls of a trace share an id, no span is its own parent or ends before it
-//! begins, nothing is told twice, and no secret leaves.
+//! Checks the spans of any session: no two spans of a turn and no two calls of a trace share an id, no span
+//! is its own parent or ends before it begins, no reply is sent twice, and no span contains a secret.
 #![no_main]
 
 use std::collections::HashSet;
@@ -57,7 +57,8 @@ fuzz_target!(|data: &[u8]| {
     };
     let mut told = Told::default();
     let spans = all_spans(&bytes, &shape, &mut told);
-    // A reply that goes on is sent again under its id, in place of what was known of it; a call is told once.
+    // A reply that continues is sent again with the same id and replaces the earlier span; a call is sent
+    // once.
     let mut calls = HashSet::new();
     for span in &spans {
         let is_new = span.kind != SpanKind::Tool || calls.insert((span.trace, span.id));
@@ -66,7 +67,7 @@ fuzz_target!(|data: &[u8]| {
     }
     for span in &spans {
         for parent in span.parent {
-            // A reply that goes on in the next turn has its first part in another trace.
+            // A reply that continues in the next turn has its first part in another trace.
             assert!(parent != span.id, "{} is its own parent", span.name);
         }
         let clean = |text: &str| assert!(!rules.finds(text), "a secret leaves in {text}");
@@ -81,7 +82,7 @@ fuzz_target!(|data: &[u8]| {
             }
         }
     }
-    // A turn without replies, such as a compaction, is known by its lines alone; replies and calls are told once.
+    // A turn without replies, such as a compaction, may be sent again; replies and calls are sent once.
     let again = all_spans(&bytes, &shape, &mut told);
     let twice = again.iter().filter(|span| matches!(span.kind, SpanKind::Generation | SpanKind::Tool)).count();
     assert_eq!(twice, 0, "spans are told twice");

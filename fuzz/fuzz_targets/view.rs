@@ -1,5 +1,5 @@
-//! Whatever a session says, a terminal is given no control character but newlines and our own colours, and no line of a
-//! head is wider than the page.
+//! Checks that terminal output contains no control characters except newlines and our colours, and that no
+//! heading is wider than the page.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -27,7 +27,7 @@ fuzz_target!(|data: &[u8]| {
         let page = Page { width, color, links: false };
         let text = render_transcript(&told, page, &style) + &render_outline(&outline(&told.turns), page);
         for (at, ch) in text.char_indices().filter(|(_, ch)| ch.is_control() && *ch != '\n') {
-            // Our own colours: `ESC [` digits and semicolons, `m`.
+            // Our colours: `ESC [`, digits and semicolons, `m`.
             let rest = &text[at..];
             let colour = rest.strip_prefix("\u{1b}[").map(|rest| {
                 rest.trim_start_matches(|ch: char| ch.is_ascii_digit() || ch == ';').starts_with('m')

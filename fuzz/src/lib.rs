@@ -1,12 +1,12 @@
-//! Turns the bytes of a fuzzer into logs that look like those of Claude Code.
+//! Converts the bytes of a fuzzer to logs that resemble those of Claude Code.
 //!
-//! Random bytes are hardly ever JSON, so most of them would end in the parser. [`log`] reads the bytes as a program:
-//! each step writes one line, with a kind, a parent and texts taken from the bytes that follow. Bytes that begin with
-//! `{` are used as they are, so that seeds may be real lines.
+//! Random bytes are hardly ever JSON, so most would fail in the parser. [`log`] interprets the bytes as a
+//! program: each step writes one line, with a kind, a parent and texts from the bytes that follow. Bytes that
+//! begin with `{` are used as they are, so that seeds may be real lines.
 
 use serde_json::{Value, json};
 
-/// The longest log that is made. Longer ones cost time and show nothing new.
+/// The maximum number of lines. Longer logs cost time and show nothing new.
 const MAX_LINES: usize = 40;
 
 const TOOLS: &[&str] = &[
@@ -22,7 +22,7 @@ const KEYS: &[&str] = &[
 const SUBTYPES: &[&str] =
     &["compact_boundary", "local_command", "api_error", "stop_hook_summary", "turn_duration", "informational", "x"];
 
-/// A log made of `data`.
+/// Returns the log that `data` describes.
 pub fn log(data: &[u8]) -> Vec<u8> {
     if data.first() == Some(&b'{') {
         return data.to_vec();
@@ -34,7 +34,7 @@ pub fn log(data: &[u8]) -> Vec<u8> {
             break;
         }
         match bytes.byte() {
-            // A line that is no JSON, or JSON of any shape.
+            // A line that is not JSON, or any JSON value.
             255 => out.extend(bytes.text().into_bytes()),
             _ => out.extend(line(&mut bytes, line_no).to_string().into_bytes()),
         }
@@ -43,23 +43,23 @@ pub fn log(data: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The bytes that are left.
+/// The remaining bytes.
 pub struct Bytes<'d>(pub &'d [u8]);
 
 impl Bytes<'_> {
-    /// The next byte, or 0 at the end.
+    /// Returns the next byte, or 0 at the end.
     pub fn byte(&mut self) -> u8 {
         let Some((first, rest)) = self.0.split_first() else { return 0 };
         self.0 = rest;
         *first
     }
 
-    /// One of several.
+    /// Returns one of several texts.
     pub fn pick<'t>(&mut self, of: &[&'t str]) -> &'t str {
         of[usize::from(self.byte()) % of.len()]
     }
 
-    /// A text of up to 255 bytes.
+    /// Returns a text of up to 255 bytes.
     pub fn text(&mut self) -> String {
         let length = usize::from(self.byte()).min(self.0.len());
         let (text, rest) = self.0.split_at(length);
@@ -70,7 +70,7 @@ impl Bytes<'_> {
 
 fn line(bytes: &mut Bytes<'_>, line_no: usize) -> Value {
     let kind = bytes.byte() % 12;
-    // Mostly the line before; now and then any other, one that does not exist, or itself.
+    // Usually one of the two previous lines; sometimes another line, a missing one, or the line itself.
     let parent = match bytes.byte() {
         byte @ 0..200 => line_no.checked_sub(1 + usize::from(byte / 100)),
         byte @ 200..250 => Some(usize::from(byte) % MAX_LINES),
