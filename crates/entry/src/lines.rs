@@ -72,8 +72,8 @@ impl<R: Read> Lines<R> {
 
     /// Skips lines of `longest` bytes or more, which limits the memory used to about twice that.
     ///
-    /// A line that one read brings into the buffer completely is returned even if it is longer.
-    /// [`Lines::left_out`] returns the skipped lines.
+    /// The limit is checked between reads, so a line that is longer by less than one read may still be
+    /// returned. [`Lines::left_out`] returns the skipped lines.
     #[must_use]
     pub fn leaving_out_longer_than(mut self, longest: usize) -> Self {
         self.longest = longest;
