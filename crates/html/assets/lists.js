@@ -1,12 +1,12 @@
-// Home, search, usage and check. Every page reads without this; it makes choices take effect at once, keeps home up to
-// date, finds while you type, and listens to keys.
+// Home, search, usage and check. Every page works without this script. It applies filters immediately, keeps
+// home up to date, searches while the user types, and handles keyboard shortcuts.
 (() => {
 'use strict';
 const $ = id => document.getElementById(id);
 const root = document.documentElement;
 root.classList.add('js');
 
-// A page in place of this one, or parts of it. Of several that were asked for, the last counts.
+// Fetches a page and replaces parts of this one with it. A new request aborts the pending one.
 let asked = null;
 async function turn(href, parts, how) {
   if (asked) asked.abort();
@@ -29,7 +29,7 @@ async function turn(href, parts, how) {
     const here = $(id), there = page.getElementById(id);
     if (!here || !there) continue;
     const focused = here.contains(document.activeElement) && document.activeElement;
-    // What somebody is typing into stays as it is.
+    // A form the user is typing in is not replaced; only its counts are updated.
     if (id === 'chooser' && focused) { counts(here, there); continue; }
     const at = focused && focused.href;
     here.replaceWith(there);
@@ -48,7 +48,7 @@ function counts(here, there) {
 }
 function say(text) { const said = $('said'); if (said) said.textContent = text; }
 
-// Filters take effect as they are chosen.
+// Filters apply as soon as they change.
 const home = document.querySelector('.home');
 const parts = home ? ['shelf', 'chooser'] : ['main'];
 function link(form) {
@@ -72,7 +72,7 @@ document.addEventListener('submit', event => {
   if (event.target.id === 'chooser') { event.preventDefault(); clearTimeout(pause); choose('push'); }
   if (event.target.id === 'ask') { event.preventDefault(); clearTimeout(pause); find(); }
 });
-// Links within the list change the list alone.
+// Links within the list replace only the list.
 document.addEventListener('click', event => {
   const link = event.target.closest && event.target.closest('a');
   if (!home || !link || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -82,7 +82,7 @@ document.addEventListener('click', event => {
   turn(to.pathname + to.search, parts, 'push').then(done => { if (done && link.closest('.pages')) scrollTo(0, 0); });
 });
 addEventListener('popstate', () => { if (home || $('ask')) location.reload(); });
-// On a phone the filters are folded away at first.
+// On narrow screens the filters start collapsed.
 function fold() {
   const filters = document.querySelector('.chooser .fold');
   if (!filters) return;
@@ -92,7 +92,7 @@ function fold() {
 }
 let unfolded = false;
 
-// Finds while you type.
+// Searches while the user types.
 async function find() {
   const form = $('ask');
   form.classList.add('waiting');
@@ -100,7 +100,7 @@ async function find() {
   if (done) { form.classList.remove('waiting'); hand = null; say(($('count') || {}).textContent || ''); }
 }
 
-// What is being written moves to the top while the page is open, and figures come in as they are counted.
+// Sessions that are being written move to the top, and counts appear as they are computed.
 if ((home || document.querySelector('.counting')) && window.EventSource) {
   let late = 0;
   const refresh = () => {
@@ -119,7 +119,7 @@ if ((home || document.querySelector('.counting')) && window.EventSource) {
     news.addEventListener('open', () => hearing(true));
     news.addEventListener('error', () => {
       hearing(false);
-      // A server that refuses is asked again, as one that is not there is by the browser itself.
+      // EventSource reconnects by itself after network errors, but not after an HTTP error.
       if (news.readyState === EventSource.CLOSED) setTimeout(hear, 3000);
     });
     news.addEventListener('changed', event => {
@@ -131,7 +131,7 @@ if ((home || document.querySelector('.counting')) && window.EventSource) {
   document.addEventListener('visibilitychange', () => { if (!document.hidden && late < 0) { late = 0; refresh(); } });
 }
 
-// Keys.
+// Keyboard shortcuts.
 let hand = null;
 const rows = () => [...document.querySelectorAll('.s')].filter(row => row.getClientRects().length);
 function take(row) {
@@ -160,7 +160,7 @@ function go(selector) { const link = document.querySelector(selector); if (link)
 function theme() {
   const dark = root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
   root.dataset.theme = dark ? 'light' : 'dark';
-  try { localStorage.setItem('threadline-theme', root.dataset.theme); } catch { /* not kept */ }
+  try { localStorage.setItem('threadline-theme', root.dataset.theme); } catch { /* storage is unavailable */ }
 }
 const help = $('help');
 const keys = {

@@ -1,22 +1,22 @@
-// A session that grows: what is new appears as it is written, and what is being read stays where it is.
+// Updates the page of a growing session: new lines appear, and the scroll position stays.
 (() => {
 'use strict';
 const $ = id => document.getElementById(id);
 const index = JSON.parse($('index').textContent);
 const main = $('main'), parts = $('parts'), rail = $('rail'), fresh = $('fresh');
 const key = 'threadline-seen ' + index.served + index.query;
-const memory = { get: name => { try { return localStorage.getItem(name); } catch { return null; } }, set: (name, value) => { try { localStorage.setItem(name, value); } catch { /* not kept */ } } };
+const memory = { get: name => { try { return localStorage.getItem(name); } catch { return null; } }, set: (name, value) => { try { localStorage.setItem(name, value); } catch { /* storage is unavailable */ } } };
 const address = (what, ask) => `${index.served}/${what}?${new URLSearchParams([...new URLSearchParams(index.query), ...Object.entries(ask)])}`;
 const lineOf = id => { const found = /^m(\d+)/.exec(id); return found ? +found[1] : 0; };
 
-// What is new since the last visit.
+// Marks the first item that is new since the last visit.
 const seen = +(memory.get(key) ?? 0);
 function markNew(within) {
   if (!seen || $('since')) return;
   for (const item of within.querySelectorAll('.i[id]')) {
     if (lineOf(item.id) <= seen || item.classList.contains('mark')) continue;
     const place = item.closest('details') ? item.closest('.work > *') ?? item : item;
-    // Only where the reader stopped: what is above it was there.
+    // The marker is correct only if the part with the last line seen has been drawn.
     const before = last(index.pieces, seen);
     if (before && !before.classList.contains('drawn')) return;
     const line = document.createElement('p');
@@ -38,7 +38,7 @@ document.addEventListener('visibilitychange', () => { if (document.visibilitySta
 main.addEventListener('drawn', event => markNew(event.detail));
 markNew(parts);
 
-// The outline: stretches far down are drawn when they come near.
+// Outline: chunks far down are drawn when they come near the viewport.
 const railNear = new IntersectionObserver(found => {
   for (const { target, isIntersecting } of found) if (isIntersecting) drawRail(target);
 }, { root: rail, rootMargin: '600px 0px' });
@@ -59,13 +59,13 @@ function watchRail() {
 }
 watchRail();
 
-// Folds stay as the reader left them.
+// Sections that the user expanded stay expanded after a redraw.
 const openIn = piece => [...piece.querySelectorAll('.i[id] > details[open]')].map(details => details.parentElement.id);
 async function redraw(piece) {
   const open = new Set(openIn(piece));
   let answer;
   try { answer = await fetch(address('part', { name: piece.dataset.p })); } catch (error) { delete piece.dataset.v; throw error; }
-  // A part that is no longer there goes away with the next change.
+  // A part that no longer exists is removed by the next change.
   if (!answer.ok) { delete piece.dataset.v; return; }
   const html = await answer.text();
   piece.innerHTML = html;
@@ -151,7 +151,7 @@ async function apply(change) {
       $('opening').innerHTML = around.opening;
       $('ending').innerHTML = around.ending;
       $('live').hidden = !alive;
-    } catch { /* told with the next change */ }
+    } catch { /* retried with the next change */ }
   }
   main.dispatchEvent(new CustomEvent('changed', { detail: { pieces: index.pieces, turns: index.turns, bad: index.bad, tools: index.tools, last: index.last } }));
   if (following) scrollTo({ top: document.documentElement.scrollHeight });
@@ -159,7 +159,8 @@ async function apply(change) {
   main.dataset.line = index.last;
 }
 
-// One change after the other. Where one fails, everything is told anew: a page that missed something would stay behind.
+// Changes are applied one after the other. If one fails, the page reconnects and receives the full state,
+// because a page that missed a change would stay out of date.
 let queue = Promise.resolve();
 let quiet = 0, heard = null;
 function again(source, pause) {
@@ -175,7 +176,7 @@ function connect() {
   source.addEventListener('open', () => hearing(true));
   source.addEventListener('error', () => {
     hearing(false);
-    // A server that refuses is asked again, as one that is not there is by the browser itself.
+    // EventSource reconnects by itself after network errors, but not after an HTTP error.
     if (source.readyState === EventSource.CLOSED) again(source, 3000);
   });
   source.addEventListener('change', event => {
@@ -198,8 +199,8 @@ function connect() {
   });
 }
 connect();
-// A page that the browser keeps for the way back hears nothing, so that the server need not keep its session; it catches
-// up when it is shown again.
+// A page in the back/forward cache disconnects, so that the server can evict its session. It catches up when
+// it is shown again.
 addEventListener('pagehide', () => { heard?.close(); heard = null; });
 addEventListener('pageshow', event => { if (event.persisted) connect(); });
 main.dataset.line = index.last;

@@ -4,9 +4,9 @@ const $ = id => document.getElementById(id);
 const root = document.documentElement, main = $('main'), rail = $('rail'), side = rail.closest('.side');
 const index = JSON.parse($('index').textContent);
 root.classList.add('js');
-const memory = { get: key => { try { return localStorage.getItem(key); } catch { return null; } }, set: (key, value) => { try { localStorage.setItem(key, value); } catch { /* not kept */ } } };
+const memory = { get: key => { try { return localStorage.getItem(key); } catch { return null; } }, set: (key, value) => { try { localStorage.setItem(key, value); } catch { /* storage is unavailable */ } } };
 
-// Parts that are drawn when they are needed: several to a pack, each pack deflated and in base 64.
+// Sections that are drawn on demand: several per compressed section, deflated and base64-encoded.
 const packs = new Map();
 function unpack(name) {
   let text = packs.get(name);
@@ -27,7 +27,7 @@ function last(list, fits) {
   while (low < high) { const middle = (low + high) >> 1; if (fits(list[middle])) low = middle + 1; else high = middle; }
   return low - 1;
 }
-// A page of our server asks for parts; one that was kept has them with it.
+// A served page fetches its parts; an exported page contains them.
 const address = (what, ask) => `${index.served}/${what}?${new URLSearchParams([...new URLSearchParams(index.query), ...Object.entries(ask)])}`;
 async function ask(url) {
   const answer = await fetch(url);
@@ -44,7 +44,7 @@ async function part(number) {
   return text.slice(text.indexOf('\n') + 1);
 }
 
-// Pieces of the page, drawn when they come near.
+// Deferred parts of the page, drawn when they come near the viewport.
 const near = new IntersectionObserver(seen => {
   for (const { target, isIntersecting } of seen) if (isIntersecting) draw(target);
 }, { rootMargin: '1600px 0px' });
@@ -72,7 +72,7 @@ function watch(within) {
   picture(within);
   colour(within);
 }
-// Pictures that the lines of the log hold.
+// Images whose data is stored once, next to the raw lines of the log.
 function picture(within) {
   for (const image of within.querySelectorAll('img[data-l]')) {
     image.src = `data:${image.dataset.kind};base64,${$('b' + image.dataset.l).textContent}`;
@@ -80,7 +80,7 @@ function picture(within) {
   }
 }
 
-// Folds whose inside is put aside.
+// Collapsible sections whose content is deferred.
 const filling = new WeakMap();
 function fill(details) {
   if (!filling.has(details)) {
@@ -100,7 +100,7 @@ function fill(details) {
 main.addEventListener('toggle', event => { if (event.target.open) fill(event.target); }, true);
 function unfold(details) { details.open = true; return fill(details); }
 
-// Colours of code: of what is seen, painted over the text, which stays as it is.
+// Syntax highlighting of visible code. It uses CSS highlights, so the text nodes do not change.
 const words = list => new Set(list.split(' '));
 const braces = words('abstract as async await break case catch class const continue crate declare default defer delete do dyn else enum export extends extern false final finally fn for from func function go if impl implements import in instanceof interface is keyof let loop match mod move mut namespace new nil null of override package private protected pub public range readonly ref return self Self static struct super switch this throw throws trait true try type typeof undefined union unsafe use using var virtual void where while with yield');
 const hashes = words('alias and as assert async await begin break case class continue def defmodule defp del do done echo elif else elsif end ensure esac except exit export False fi finally for foreach from function global if import in is lambda local module nil None nonlocal not or param pass raise require rescue return self set switch then trap True true false null try unless until when while with yield');
@@ -145,7 +145,7 @@ function paintCode(code) {
   const { token, keys } = languageOf(code), ranges = [], diff = code.classList.contains('diff');
   painted.set(code, ranges);
   let left = 60000;
-  // Each line of a diff stands by itself, behind its sign.
+  // Each line of a diff is tokenized separately, after its sign.
   for (const element of code.querySelectorAll(diff ? 'pre > span' : 'pre:not(.nos)')) {
     const nodes = [], walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
     let text = '';
@@ -165,7 +165,7 @@ function paintCode(code) {
   }
 }
 
-// Names: every item can be linked to, drawn or not.
+// Anchors: every item can be linked to, drawn or not.
 const lineOf = id => { const found = /^m(\d+)/.exec(id); return found ? +found[1] : 0; };
 const agentOf = id => {
   const found = /^a-(.*)-m\d+(\.\d+)?$/s.exec(id);
@@ -176,7 +176,7 @@ async function find(id) {
   if (found) return found;
   const agent = agentOf(id);
   if (agent !== null) {
-    // What no call started stands in a fold of its own.
+    // A sub-agent that no call started has its own collapsible section.
     const call = index.agents[agent] ? await find(index.agents[agent]) : $('a-' + agent);
     const details = call && (call.tagName === 'DETAILS' ? call : call.querySelector('details'));
     if (details) await unfold(details);
@@ -190,7 +190,8 @@ async function find(id) {
       if (piece) { await draw(piece); found = $(id); }
     }
   }
-  // A result is told with its call, and some lines are not told at all: what stands before them is near enough.
+  // A result is shown with its call, and some lines are not shown at all. Both resolve to the nearest item
+  // that precedes them.
   if (!found && line) {
     let [before, from] = [-1, 0];
     for (let i = 0; i < index.pieces.length; i += 3) if (index.pieces[i + 1] <= line && index.pieces[i + 1] >= from) [before, from] = [i, index.pieces[i + 1]];
@@ -217,7 +218,7 @@ async function reveal(id, quiet) {
   if (found.classList.contains('i')) found.classList.add('here');
   if (!quiet) {
     found.scrollIntoView({ block: 'start' });
-    // What is drawn near by moves it; it stays put once that has settled.
+    // Drawing nearby parts can move the target, so it is scrolled to again once the layout has settled.
     setTimeout(() => { if (here === found) found.scrollIntoView({ block: 'start' }); }, 120);
   }
   return found;
@@ -229,7 +230,7 @@ function goTo(id) {
 }
 const fromHash = () => {
   let id = location.hash.slice(1);
-  try { id = decodeURIComponent(id); } catch { /* as it stands */ }
+  try { id = decodeURIComponent(id); } catch { /* keep it unchanged */ }
   if (id && id !== 'main') reveal(id);
 };
 addEventListener('hashchange', fromHash);
@@ -244,7 +245,7 @@ document.addEventListener('click', event => {
   goTo(href);
 });
 
-// Where the reader is.
+// The current turn.
 let numberOf = new Map(index.turns.map((anchor, i) => [anchor, i]));
 let sections = null, current = -1, aim = null;
 function place() {
@@ -267,7 +268,8 @@ addEventListener('scroll', () => {
   waiting = true;
   requestAnimationFrame(() => { waiting = false; place(); });
 }, { passive: true });
-// Where the keys went last, until the reader moves by other means: the end of a page cannot be scrolled to its top.
+// The last target of a keyboard jump counts as current until the user scrolls, because the last turns of a
+// page cannot be scrolled to the top.
 for (const moved of ['wheel', 'touchmove', 'pointerdown']) addEventListener(moved, () => { aim = null; }, { passive: true });
 function jump(by) {
   place();
@@ -281,7 +283,7 @@ function nextBad() {
   if (next) goTo(next); else say('Nothing went wrong');
 }
 
-// Search: over everything, drawn or not.
+// Search over the whole page, drawn or not.
 const q = $('q'), hitsOut = $('hits');
 let hits = [], hit = -1, run = 0;
 function order(id) {
@@ -340,7 +342,7 @@ async function search() {
 }
 async function searchServed(mine) {
   let found = [];
-  try { found = (await (await ask(address('find', { q: q.value.trim() }))).json()).hits; } catch { /* said below */ }
+  try { found = (await (await ask(address('find', { q: q.value.trim() }))).json()).hits; } catch { /* shown as no match */ }
   if (mine !== run) return;
   hits = found;
   hitsOut.textContent = hits.length ? `${hits.length}` : 'none';
@@ -401,7 +403,7 @@ function listTools() {
   tool.value = chosen;
 }
 listTools();
-// Hooks and the like are there for those who ask for them.
+// Hooks and similar events are hidden unless the user enables them.
 const events = kinds.find(button => button.dataset.k === 'event');
 if (events && memory.get('threadline-events') !== 'on') kind(events, false);
 events?.addEventListener('click', () => memory.set('threadline-events', events.getAttribute('aria-pressed') === 'true' ? 'on' : 'off'));
@@ -435,7 +437,7 @@ async function foldAll() {
   $('b-fold').setAttribute('aria-pressed', opened);
 }
 
-// Copying, and what an item offers.
+// Copy buttons and the actions of an item.
 function say(text) { $('said').textContent = text; }
 async function copy(text, button) {
   try { await navigator.clipboard.writeText(text); }
@@ -483,7 +485,7 @@ function offer(event) {
 main.addEventListener('pointerover', offer);
 main.addEventListener('focusin', offer);
 
-// The lines of the log themselves.
+// Raw lines of the log.
 const raw = $('raw'), rawText = raw.querySelector('pre');
 let shown = null, written = false;
 async function rawLine(log, number) {
@@ -496,7 +498,7 @@ async function rawLine(log, number) {
   const lines = (await unpack('r' + packs[at][0])).split('\n').filter(line => line.startsWith(number + ' ') || line.startsWith(number + ':'));
   return lines.length ? lines.map(withLumps).join('\n') : null;
 }
-// What stands in base 64 in a line is kept apart, once: '12:40=0,95=0 …'.
+// Base64 data is stored once, outside of the line: '12:40=0,95=0 …' lists offset=attachment pairs.
 function withLumps(line) {
   const space = line.indexOf(' '), text = line.slice(space + 1), parts = [];
   let from = 0;
@@ -523,7 +525,7 @@ async function openRaw(log, number) {
 }
 function setRaw() {
   let text = shown.text;
-  if (!written) try { text = JSON.stringify(JSON.parse(text), null, 2); } catch { /* as it stands */ }
+  if (!written) try { text = JSON.stringify(JSON.parse(text), null, 2); } catch { /* keep it unchanged */ }
   rawText.textContent = text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, ch => `<U+${ch.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}>`);
   $('raw-form').setAttribute('aria-pressed', written);
 }
@@ -538,7 +540,7 @@ $('raw-form').addEventListener('click', () => { written = !written; setRaw(); })
 $('raw-copy').addEventListener('click', event => copy(shown.text, event.target));
 $('raw-close').addEventListener('click', () => raw.close());
 
-// Light or dark, the outline, help, keys.
+// Theme, outline, help and keyboard shortcuts.
 const kept = memory.get('threadline-theme');
 if (kept === 'light' || kept === 'dark') root.dataset.theme = kept;
 function theme() {
@@ -570,7 +572,7 @@ addEventListener('keydown', event => {
   act();
 });
 
-// Nothing comes near on paper: what is to be printed is drawn first, but for what no printer would end.
+// Printing does not scroll, so deferred parts are drawn first, up to a limit on the number of elements.
 const PRINTED = 300000;
 async function drawAll() {
   let piece;
@@ -586,7 +588,7 @@ addEventListener('keydown', event => {
   drawAll().then(() => print());
 });
 
-// What a page that grows needs of this one: `live.js` says what changed.
+// Events from `live.js`, which reports changes of a growing session.
 main.addEventListener('changed', event => {
   Object.assign(index, event.detail);
   numberOf = new Map(index.turns.map((anchor, i) => [anchor, i]));
@@ -598,11 +600,11 @@ main.addEventListener('changed', event => {
 });
 main.addEventListener('redraw', event => { drawing.delete(event.detail); near.unobserve(event.detail); draw(event.detail); });
 
-// What a search over all sessions led here for is marked where it was found.
+// Highlights the matches of a search over all sessions that linked to this page.
 async function fromSearch() {
   const asked = index.served && new URLSearchParams(location.search).get('q');
   let id = location.hash.slice(1);
-  try { id = decodeURIComponent(id); } catch { /* as it stands */ }
+  try { id = decodeURIComponent(id); } catch { /* keep it unchanged */ }
   if (!asked || !id || !CSS.highlights) return;
   const words = asked.match(/(?<!\S)-?(?:\w+:)?(?:"(?:[^"\\]|\\.)*"|\S+)/g) ?? [];
   const plain = words.filter(word => !/^-|^\w+:|^\//.test(word)).map(word => word.replace(/^"|"$/g, '').toLowerCase());

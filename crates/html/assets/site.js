@@ -1,13 +1,13 @@
-// What every page of the viewer has: light or dark as the reader chose, and a word when the server is not there.
+// Included in every page of the viewer: applies the stored theme, and reports when the server is unreachable.
 (() => {
 'use strict';
 const root = document.documentElement;
 try {
   const kept = localStorage.getItem('threadline-theme');
   if (kept === 'light' || kept === 'dark') root.dataset.theme = kept;
-} catch { /* not kept */ }
+} catch { /* storage is unavailable */ }
 
-// A page that hears of changes says when it does not: what it shows may be old then.
+// Shows a notice while a page that receives live updates is disconnected, because its content may be stale.
 document.addEventListener('hearing', event => {
   let lost = document.getElementById('lost');
   if (!lost) {

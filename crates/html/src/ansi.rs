@@ -1,15 +1,15 @@
-//! The colours of a terminal: SGR sequences become spans, and everything else that commands one is shown.
+//! Terminal output as markup: SGR sequences become spans, all other control sequences are shown as text.
 
 use threadline_view::{Printed, printed};
 
 use crate::markup::Markup;
 
-/// What the text looks like from here on.
+/// The current text attributes.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Look {
-    /// 1 to 16; 0 for the usual ink.
+    /// Foreground colour, 1 to 16; 0 is the default.
     fore: u8,
-    /// 1 to 16; 0 for the usual paper.
+    /// Background colour, 1 to 16; 0 is the default.
     back: u8,
     bold: bool,
     dim: bool,
@@ -17,7 +17,7 @@ struct Look {
     underlined: bool,
 }
 
-/// Adds what a command printed.
+/// Adds terminal output.
 pub(crate) fn terminal(out: &mut Markup, text: &str) {
     let mut look = Look::default();
     for part in printed(text) {

@@ -1,4 +1,5 @@
-//! The style and the script of a page, and the policy that lets these two in and nothing else.
+//! The stylesheet and the script of an exported page, and the content security policy that allows only these
+//! two.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +10,7 @@ use crate::markup::Markup;
 pub(crate) const STYLE: &str = include_str!("../assets/page.css");
 pub(crate) const SCRIPT: &str = include_str!("../assets/page.js");
 
-/// Adds everything before the body's content. Without `script`, none may run.
+/// Adds everything up to the body. Without `script`, the policy blocks all scripts.
 pub(crate) fn head(out: &mut Markup, title: &str, script: bool) {
     out.lit("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     out.lit("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; style-src 'sha256-");

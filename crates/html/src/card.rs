@@ -1,4 +1,4 @@
-//! Cards: the whole of a tool call, below the line that sums it up.
+//! Cards: the full content of a tool call, shown below its summary line.
 
 use threadline_view::{
     AgentView, CallView, Card, Change, CommandCard, Hunk, Outcome, Question, Todo, figure, outcome_name,
@@ -9,7 +9,7 @@ use crate::sheet::{Sheet, left_out};
 use crate::turn::{self, Place};
 use crate::{picture, prose, words};
 
-/// Adds the body of a call that has this name.
+/// Adds the body of the call with the anchor `name`.
 pub(crate) fn body(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView, name: &str) {
     let failed = call.outcome != Outcome::Ok;
     if let Card::Agent { .. } = call.card {
@@ -20,7 +20,7 @@ pub(crate) fn body(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView, nam
             work(sheet, out, agent, name);
         }
     }
-    // What these say of a result, the card says already; what an error says, it does not.
+    // These cards already contain the result. An error is shown in any case.
     let told = !failed
         && matches!(
             call.card,
@@ -127,7 +127,7 @@ fn path_line(out: &mut Markup, path: &str) {
     out.lit("<p class=\"path\">").text(path).lit("</p>");
 }
 
-/// Named values: short ones beside their names, long ones below.
+/// Adds a list of named values, without the empty ones.
 fn fields(out: &mut Markup, fields: &[(&str, &str)]) {
     if fields.iter().all(|(_, value)| value.is_empty()) {
         return;
@@ -163,7 +163,7 @@ fn command(sheet: &Sheet<'_>, out: &mut Markup, card: &CommandCard) {
     }
 }
 
-/// Names the language of what an element holds, as far as the path tells; a script colours it.
+/// Adds the language of a code element, derived from the extension of `path`. `page.js` highlights by it.
 fn language(out: &mut Markup, path: &str) {
     let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
     let extension = name.rsplit('.').next().unwrap_or_default();
@@ -240,7 +240,7 @@ pub(crate) fn diff(sheet: &Sheet<'_>, out: &mut Markup, path: &str, hunks: &[Hun
     left_out(out, left);
 }
 
-/// Adds the number of a line, where it is known, and counts on.
+/// Adds the line number and increments it. A number of 0 is unknown and is left out.
 fn line_no(out: &mut Markup, attribute: &'static str, line_no: &mut u64) {
     if *line_no > 0 {
         out.lit(attribute).num(*line_no).lit("\"");
@@ -298,7 +298,7 @@ fn question(out: &mut Markup, question: &Question) {
 fn agent(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView, name: &str) {
     let Card::Agent { agent_type, prompt, answer, background, .. } = &call.card else { return };
     fields(out, &[("agent", agent_type), ("runs", if *background { "in the background" } else { "" })]);
-    // What it was asked is where its work begins, if that is known.
+    // The first turn of a sub-agent repeats the prompt.
     if call.agents.is_empty() && !prompt.is_empty() {
         let mut body = Markup::new();
         body.lit("<div class=\"ask\">").text(prompt).lit("</div>");
@@ -310,7 +310,7 @@ fn agent(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView, name: &str) {
     for agent in &call.agents {
         work(sheet, out, agent, name);
     }
-    // One in the background answers later, in a prompt of its own.
+    // A background agent reports its answer later, in a separate prompt.
     if !answer.trim().is_empty() && (!*background || call.agents.is_empty()) {
         let (answer, left) = words::clip(answer, sheet.options.max_output);
         out.lit("<p class=\"cap\">answer</p><div class=\"prose\">");
@@ -320,7 +320,7 @@ fn agent(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView, name: &str) {
     }
 }
 
-/// What a sub-agent did, turn by turn. One that no call started can be linked to by its own name.
+/// Adds the turns of a sub-agent. One that no call started gets its own anchor.
 pub(crate) fn work(sheet: &mut Sheet<'_>, out: &mut Markup, agent: &AgentView, call: &str) {
     sheet.agents.push((agent.id.clone(), call.to_owned()));
     if let Some(at) = sheet.options.served_at.clone() {
@@ -349,7 +349,7 @@ pub(crate) fn work(sheet: &mut Sheet<'_>, out: &mut Markup, agent: &AgentView, c
     }
 }
 
-/// What a sub-agent did, on a page of its own, and here when the fold is opened.
+/// Adds a link to the page of a sub-agent, and a collapsible section that fetches its turns when expanded.
 fn served_work(out: &mut Markup, agent: &AgentView, at: &str) {
     let id = words::url(&agent.id);
     out.lit("<details class=\"inside\" data-src=\"").text(at).lit("/inside?agent=").text(&id);

@@ -1,18 +1,19 @@
-//! A small chart: how the context grew and what each turn cost, turn by turn.
+//! A small chart of context size and cost per turn.
 
 use threadline_view::{TurnLayout, figure};
 
 use crate::markup::Markup;
 use crate::words;
 
-/// How wide and how high each of the two is drawn.
+/// The size of each of the two charts.
 const WIDTH: usize = 360;
 const HEIGHT: u64 = 48;
 
-/// So many bars at most; with more turns than that, a bar stands for several.
+/// The maximum number of bars. With more turns, one bar covers several.
 const BARS: usize = 120;
 
-/// The context at the end of each turn, and what each turn cost. Nothing for a session too short to have a shape.
+/// Draws the context size at the last reply and the cost of each turn. Empty for sessions of fewer than three
+/// turns.
 pub(crate) fn growth(turns: &[TurnLayout]) -> Markup {
     let mut out = Markup::new();
     if turns.len() < 3 {
@@ -44,7 +45,7 @@ pub(crate) fn growth(turns: &[TurnLayout]) -> Markup {
     out
 }
 
-/// One turn, or a few in a row.
+/// One turn, or several consecutive ones.
 struct Bar {
     anchor: String,
     numbers: (usize, usize),
@@ -88,7 +89,7 @@ fn row(
             out.lit("–").num(bar.numbers.1 as u64);
         }
         out.lit(" ").text(&bar.title).lit(": ").text(&value).lit("</title>");
-        // All of its height can be pointed at.
+        // The whole height is clickable.
         let x = i as u64 * step;
         out.lit("<rect class=\"hit\" x=\"")
             .num(x)

@@ -1,4 +1,4 @@
-//! The page that lists others: projects, and the sessions of each.
+//! The index page of an export: projects and the sessions of each.
 
 use jiff::tz::TimeZone;
 
@@ -9,30 +9,30 @@ use crate::markup::Markup;
 use crate::turn::spent_words;
 use crate::words;
 
-/// A session on the list.
+/// A session on the index page.
 #[derive(Clone, Debug)]
 pub struct Listed {
-    /// The name of its page, beside the list.
+    /// The file name of its page, in the same folder as the index.
     pub href: String,
-    /// Where it ran, or the name of its project.
+    /// The directory it ran in, or the name of its project.
     pub project: String,
-    /// What it is called.
+    /// Its title.
     pub title: String,
-    /// What was typed first.
+    /// The first prompt.
     pub first_prompt: Option<String>,
-    /// The branch it ended on.
+    /// The last git branch.
     pub git_branch: Option<String>,
-    /// When it began and when it ended, in milliseconds.
+    /// Start and end in milliseconds since 1970.
     pub span: Option<(i64, i64)>,
-    /// How many turns it has.
+    /// The number of turns.
     pub turns: u64,
-    /// What it cost.
+    /// Tokens and cost.
     pub spent: Totals,
-    /// The length of its log in bytes.
+    /// The size of its log in bytes.
     pub size: u64,
 }
 
-/// A page that lists sessions by project, the project that was worked on last first.
+/// Renders a page that lists sessions by project, both in order of last activity, latest first.
 pub fn index(sessions: &[Listed], zone: &TimeZone) -> Markup {
     let mut out = Markup::new();
     asset::head(&mut out, "Sessions", false);
@@ -66,7 +66,7 @@ pub fn index(sessions: &[Listed], zone: &TimeZone) -> Markup {
     out
 }
 
-/// What sessions come to.
+/// Adds the totals of some sessions.
 fn sum(out: &mut Markup, sessions: &[&Listed], first: Option<String>, zone: &TimeZone) {
     let mut spent = Totals::default();
     sessions.iter().for_each(|session| spent += &session.spent);

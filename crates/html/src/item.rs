@@ -1,4 +1,4 @@
-//! What happened in a turn: replies, thoughts, calls, and what went on around them.
+//! The items of a turn: replies, thinking, tool calls and events.
 
 use threadline_view::{
     Body, CallView, Card, Input, Item, Outcome, Totals, figure, outcome_name, short_tool, unmarked,
@@ -10,30 +10,31 @@ use crate::sheet::Sheet;
 use crate::turn::{Place, label, prompt_rest};
 use crate::{ansi, card, prose, words};
 
-/// A turn with more markup than this is drawn in pieces.
+/// A turn with more markup than this is split into deferred sections.
 const PIECE: usize = 48 << 10;
 
-/// Words put in the user's mouth that are longer than this are no aside.
+/// Meta inputs of at least this many bytes are shown on their own, not grouped with background events.
 const LONG_ASIDE: usize = 400;
 
-/// Everything of a turn but its head, while it is drawn.
+/// The items of a turn, without its head, while they are drawn.
 pub(crate) struct Work<'a> {
     place: Place<'a>,
-    /// What happened last around the conversation: how it is drawn depends on what comes next.
+    /// The pending run of background items. Several are drawn as one line, so the run ends at the next other
+    /// item.
     run: Vec<Item>,
     in_pieces: bool,
     piece: Markup,
-    /// The lines of the piece, and how many things are in it.
+    /// The range of lines in the section, and the number of items.
     lines: (u64, u64),
     rows: usize,
-    /// Whether there were pieces before it.
+    /// Whether an earlier section was already added.
     is_cut: bool,
 }
 
-/// No line yet: the first one is before it, the last one behind.
+/// An empty range of lines, which [`covering`] extends.
 pub(crate) const NO_LINES: (u64, u64) = (u64::MAX, 0);
 
-/// The lines with that of an item among them.
+/// Extends a range of lines by the line of an item.
 pub(crate) fn covering(lines: (u64, u64), item: &Item) -> (u64, u64) {
     (lines.0.min(item.line_no), lines.1.max(item.line_no))
 }
@@ -51,7 +52,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Adds what happened next.
+    /// Adds the next item.
     pub(crate) fn add(&mut self, sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item) {
         if is_background(&item.body) {
             self.run.push(item.clone());
@@ -85,7 +86,7 @@ impl<'a> Work<'a> {
 
     fn end_piece(&mut self, sheet: &mut Sheet<'_>, out: &mut Markup) {
         sheet.piece(out, &self.piece, self.lines, self.rows);
-        // What it took serves the next one.
+        // Keeps the allocation.
         self.piece.truncate(0);
         (self.lines, self.rows) = (NO_LINES, 0);
         self.is_cut = true;
@@ -101,12 +102,12 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Things that happened around the conversation; several in a row are told in one line.
+/// Returns whether an item is not part of the conversation. Consecutive ones are collapsed into one line.
 pub(crate) fn is_background(body: &Body) -> bool {
     match body {
         Body::Event { .. } => !body.is_attachment(),
         Body::Thinking(text) => text.is_empty(),
-        // What is long is what a command or a skill told the model.
+        // Long meta inputs are the text of a command or a skill.
         Body::Input { input, files, text, .. } => {
             *input == Input::Meta && files.is_empty() && text.len() < LONG_ASIDE
         }
@@ -149,12 +150,12 @@ fn background(sheet: &mut Sheet<'_>, out: &mut Markup, items: &[Item], place: Pl
     }
     summary.text(&words::first_words(&labels.join(", "), 120)).lit("</span>");
     out.lit("<div class=\"run k-event\">");
-    // The items in it have names of their own, so it is not put aside.
+    // The items have their own anchors and must be found by links, so the section is not deferred.
     sheet.fold(out, None, &summary, &body);
     out.lit("</div>");
 }
 
-/// Opens the element of an item, with its name.
+/// Opens the element of an item and sets its id.
 pub(crate) fn open_item(
     sheet: &mut Sheet<'_>,
     out: &mut Markup,
@@ -262,7 +263,7 @@ fn item(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, place: Place<'_>) 
     close_item(out, item, place);
 }
 
-/// The user's side inside a turn.
+/// Adds input of the user that does not open a turn.
 fn input_item(sheet: &mut Sheet<'_>, out: &mut Markup, input: Input, text: &str, name: &str) {
     match input {
         Input::Interrupt => {
@@ -281,7 +282,7 @@ fn input_item(sheet: &mut Sheet<'_>, out: &mut Markup, input: Input, text: &str,
             let (mut summary, mut body) = (Markup::new(), Markup::new());
             summary.lit("<span class=\"tool\">Context</span><span class=\"subject\">");
             summary.text(&words::first_words(text, 160)).lit("</span>");
-            // Skills and commands are files in Markdown.
+            // Skills and commands are Markdown files.
             body.lit("<div class=\"prose\">");
             prose::markdown(&mut body, text.trim());
             body.lit("</div>");
@@ -331,10 +332,10 @@ fn call_item(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, call: &CallVi
     if bad {
         summary.lit("<span class=\"outcome\">").text(outcome_name(call.outcome)).lit("</span>");
     }
-    // A command may be run well and fail all the same.
+    // A command can complete without a tool error and still have a non-zero exit code.
     let ended_badly =
         !bad && matches!(&call.card, Card::Command(card) if card.exit_code.is_some_and(|code| code != 0));
-    // What went wrong is said where nothing else is.
+    // The outcome is shown only if there is no other text.
     let outcome = || (!bad && call.outcome != Outcome::Ok).then(|| outcome_name(call.outcome));
     let gist = Some(&*call.gist).filter(|gist| !gist.is_empty());
     let gist = gist.or_else(|| call.complaint()).or_else(outcome).unwrap_or_default();

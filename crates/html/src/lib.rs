@@ -1,10 +1,10 @@
-//! View data as HTML, whole pages or fragments.
+//! Renders view data as HTML, as whole pages or fragments.
 //!
-//! A [`Page`] is one file that needs nothing else: no request goes anywhere, and a content security policy
-//! says so. [`turn`](turn()) draws a single turn, for a page that grows. [`index`](index()) is the page that lists others.
+//! A [`Page`] is one self-contained file: it makes no requests, and its content security policy allows none.
+//! [`turn`](turn()) renders a single turn. [`index`](index()) renders the page that lists other pages.
 //!
-//! Other people's text becomes markup through [`Markup`] alone, which takes our own literals as they are and
-//! escapes everything else.
+//! Untrusted text becomes markup only through [`Markup`], which escapes everything except literals of this
+//! crate.
 
 #![warn(missing_docs)]
 

@@ -1,7 +1,8 @@
-//! Pages of the viewer that list things: home, search, usage, and what is wrong with a session.
+//! Pages of the viewer that list things: home, search, usage, usage records, and the health check of a
+//! session.
 //!
-//! Each function draws what stands between the bar and the end of the page. Everything a page says stands in its markup,
-//! so it reads without a script, and every choice is a link.
+//! Each function renders the main content of a page and its footer. All content is in the markup, so the
+//! pages work without a script, and every choice is a link.
 
 mod chart;
 mod check;

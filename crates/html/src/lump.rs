@@ -1,5 +1,5 @@
-//! Lumps: what a log holds in base 64, such as pictures. Compressing makes them no smaller, and they often stand in a log
-//! twice, so a page carries each of them once and as it is.
+//! Attachments: base64 data in a log, such as images. It does not compress and often occurs twice in a log,
+//! so a page contains each attachment once and uncompressed.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -10,10 +10,10 @@ use sha2::{Digest, Sha256};
 
 use crate::markup::Markup;
 
-/// What is shorter stays where it is.
+/// Shorter runs of base64 stay in the line.
 const LONG: usize = 1 << 12;
 
-/// The lumps of a page.
+/// The attachments of a page.
 #[derive(Default)]
 pub(crate) struct Lumps {
     found: Vec<(Arc<String>, Range<usize>)>,
@@ -21,7 +21,7 @@ pub(crate) struct Lumps {
 }
 
 impl Lumps {
-    /// The number of a lump, which stands somewhere in `whole`. Equal ones have the same.
+    /// Returns the number of the attachment at `range` of `whole`. Equal attachments share a number.
     pub(crate) fn number(&mut self, whole: &Arc<String>, range: Range<usize>) -> usize {
         let digest = Sha256::digest(&whole.as_bytes()[range.clone()]);
         *self.numbers.entry(digest.into()).or_insert_with(|| {
@@ -30,7 +30,7 @@ impl Lumps {
         })
     }
 
-    /// The number of a lump that reads so, if there is one.
+    /// Returns the number of the attachment with this content.
     pub(crate) fn find(&self, text: &str) -> Option<usize> {
         if text.len() < LONG || self.found.is_empty() {
             return None;
@@ -38,13 +38,13 @@ impl Lumps {
         self.numbers.get(&<[u8; 32]>::from(Sha256::digest(text))).copied()
     }
 
-    /// Writes each in an element of its own, which nothing runs.
+    /// Writes each attachment into a `script` element of a type that browsers do not execute.
     pub(crate) fn write(&self, to: &mut dyn Write) -> io::Result<()> {
         for (number, (whole, range)) in self.found.iter().enumerate() {
             let mut out = Markup::new();
             out.lit("<script type=\"application/octet-stream\" id=\"b").num(number as u64).lit("\">");
             to.write_all(out.as_str().as_bytes())?;
-            // Nothing in base 64 could be markup.
+            // Base64 contains no markup.
             to.write_all(&whole.as_bytes()[range.clone()])?;
             to.write_all(b"</script>\n")?;
         }
@@ -52,12 +52,12 @@ impl Lumps {
     }
 }
 
-/// Where in a part of a text lumps stand.
+/// Returns the byte ranges of the attachments in `part` of a text.
 pub(crate) fn lumps_in(text: &str, part: Range<usize>) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let mut found: Vec<Range<usize>> = Vec::new();
     let mut probe = part.start + LONG / 2;
-    // What is long enough covers one of these places, whole words around it.
+    // Every run that is long enough covers at least one probe completely.
     while probe + PROBED <= part.end {
         if is_base64(&bytes[probe..probe + PROBED]) {
             let before = found.last().map_or(part.start, |last| last.end);
@@ -76,20 +76,20 @@ pub(crate) fn lumps_in(text: &str, part: Range<usize>) -> Vec<Range<usize>> {
     found
 }
 
-/// So many bytes at a place are looked at.
+/// The number of bytes checked per probe.
 const PROBED: usize = 64;
 
 fn fits(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() | (byte == b'+') | (byte == b'/') | (byte == b'=')
 }
 
-/// Whether there is nothing but what base 64 is written with. All bytes of a stretch are looked at before anything is made of
-/// them, which is quicker than one after the other.
+/// Returns whether all bytes are base64 characters. It tests a whole chunk without branching, which is faster
+/// than stopping at the first other byte.
 pub(crate) fn is_base64(bytes: &[u8]) -> bool {
     bytes.chunks(1 << 12).all(|bytes| bytes.iter().fold(true, |all, byte| all & fits(*byte)))
 }
 
-/// Where base 64 ends that covers `from`.
+/// Returns the end of the base64 run that covers `from`.
 fn end_of_base64(bytes: &[u8], from: usize, end: usize) -> usize {
     let mut at = from;
     while at + LONG <= end && is_base64(&bytes[at..at + LONG]) {

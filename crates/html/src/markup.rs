@@ -1,44 +1,44 @@
-//! Markup under construction: our literals as they are, everything else escaped.
+//! Markup under construction: literals are added unchanged, everything else is escaped.
 
 use std::fmt::Write;
 
 /// Markup under construction.
 ///
-/// A literal of our own goes in as it stands; it must be `'static`, so that no text from a session can take
-/// that door by accident. Everything else is escaped for use in text and in quoted attributes alike, and
-/// characters that hide or turn text are shown instead of obeyed.
+/// Literals are added unchanged. They must be `'static`, so that text from a session cannot be added
+/// unescaped by accident. All other text is escaped for element content and quoted attributes alike. Control
+/// characters and characters that hide text or change its direction are shown as visible text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Markup(String);
 
 impl Markup {
-    /// Nothing yet.
+    /// Creates empty markup.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Nothing yet, with room for so many bytes.
+    /// Creates empty markup with a capacity in bytes.
     pub(crate) fn with_capacity(bytes: usize) -> Self {
         Self(String::with_capacity(bytes))
     }
 
-    /// Adds markup of our own.
+    /// Adds a literal without escaping.
     pub fn lit(&mut self, literal: &'static str) -> &mut Self {
         self.0.push_str(literal);
         self
     }
 
-    /// Adds text, escaped.
+    /// Adds escaped text.
     pub fn text(&mut self, text: &str) -> &mut Self {
         escape(text, &mut self.0);
         self
     }
 
-    /// Puts other markup where this was so long.
+    /// Inserts other markup at a byte offset.
     pub(crate) fn insert(&mut self, at: usize, other: &Self) {
         self.0.insert_str(at, &other.0);
     }
 
-    /// Takes back what was added since it was so long.
+    /// Truncates the markup to `len` bytes.
     pub(crate) fn truncate(&mut self, len: usize) {
         self.0.truncate(len);
     }
@@ -55,7 +55,7 @@ impl Markup {
         self
     }
 
-    /// Adds text as a JSON string that is inert inside a `script` element.
+    /// Adds text as a JSON string that is safe inside a `script` element.
     pub fn json(&mut self, text: &str) -> &mut Self {
         self.0.push('"');
         for unit in text.encode_utf16() {
@@ -70,35 +70,35 @@ impl Markup {
         self
     }
 
-    /// Adds bytes in base 64, which holds nothing that could be markup.
+    /// Adds bytes as base64, which contains no markup.
     pub fn base64(&mut self, bytes: &[u8]) -> &mut Self {
-        // All at once: piece by piece takes several times as long.
+        // One call: encoding in pieces is several times slower.
         self.0.push_str(&base64::Engine::encode(&base64::engine::general_purpose::STANDARD, bytes));
         self
     }
 
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is nothing in it.
+    /// Returns whether the markup is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The markup as text.
+    /// Returns the markup as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The markup as text.
+    /// Returns the markup as text.
     pub fn into_string(self) -> String {
         self.0
     }
 }
 
-/// What to do at a byte: nothing, or look closer.
+/// Bytes that may need escaping.
 const LOOK: [bool; 256] = {
     let mut look = [false; 256];
     let mut byte = 0;
@@ -114,7 +114,7 @@ const LOOK: [bool; 256] = {
     look[b'"' as usize] = true;
     look[b'\'' as usize] = true;
     look[0x7f] = true;
-    // The first bytes of C1 controls, U+061C, and U+200E … U+2069.
+    // The first bytes of C1 controls, U+061C, and U+200E to U+2069.
     look[0xc2] = true;
     look[0xd8] = true;
     look[0xe2] = true;
@@ -137,7 +137,7 @@ fn escape(text: &str, out: &mut String) {
                 '>' => out.push_str("&gt;"),
                 '"' => out.push_str("&quot;"),
                 '\'' => out.push_str("&#39;"),
-                // A carriage return before a newline is how some systems end lines.
+                // Part of a Windows line ending.
                 '\r' if bytes.get(end) == Some(&b'\n') => {}
                 '\0'..='\u{1f}' => {
                     out.push('^');
@@ -155,7 +155,7 @@ fn escape(text: &str, out: &mut String) {
     out.push_str(&text[done..]);
 }
 
-/// Characters beyond ASCII that hide text or turn its direction.
+/// Returns whether a non-ASCII character hides text or changes its direction.
 fn is_hidden(ch: char) -> bool {
     match ch {
         '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,

@@ -1,4 +1,4 @@
-//! The title page: what a session is, in a few lines.
+//! The header of a session page: title, metadata, totals and findings.
 
 use jiff::tz::TimeZone;
 use threadline_view::{OutlineLine, Transcript, figure};
@@ -6,7 +6,7 @@ use threadline_view::{OutlineLine, Transcript, figure};
 use crate::markup::Markup;
 use crate::words;
 
-/// The title page: what this session is, in a few lines. Its header is left open.
+/// Adds the header of a session page. The `header` element is left open for the caller to extend.
 pub(crate) fn opening(
     out: &mut Markup,
     transcript: &Transcript,
@@ -34,7 +34,7 @@ pub(crate) fn opening(
             sum(|l| l.lines.1)
         ));
     }
-    // What is paid for is counted with its sub-agents.
+    // The totals include sub-agents; the sums over turns are the fallback if no call was counted.
     let spent = &transcript.spent.tokens;
     let (input, output) = match transcript.spent.calls {
         0 => {

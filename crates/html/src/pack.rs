@@ -1,4 +1,4 @@
-//! Compressed parts: what a page carries along and draws only when it is looked at.
+//! Compressed sections: parts of a page that are stored deflated and drawn only when they are needed.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -10,42 +10,44 @@ use flate2::{Compress, Compression, FlushCompress, Status};
 use crate::markup::Markup;
 use crate::raw::{self, PackedLine};
 
-/// Parts are packed together until they are about as large as this, so that small ones compress well too.
+/// Parts are collected into one section until it has about this size, so that small parts also compress well.
 pub(crate) const BLOB: usize = 128 << 10;
 
-/// A pack that one part alone made larger than this is compressed in pieces, so that no core has to do it alone.
+/// A section that one part made larger than this is compressed in pieces, so that several cores share the
+/// work.
 const PIECE: usize = 256 << 10;
 
-/// So many pieces of text may wait to be compressed; who makes more compresses one instead.
+/// The maximum length of the queue. If it is longer, the producer compresses a piece itself.
 const AHEAD: usize = 8;
 
-/// What is compressed waits in memory; if it is more than this, all of it waits in the spool.
+/// Compressed sections stay in memory up to this size. Beyond it, all of them are written to the spool.
 const KEPT: usize = 3 << 20;
 
-/// Where packs wait for the page that they belong to: written first, and read once from the start.
+/// Temporary storage for compressed sections: written first, then read once from the start.
 pub trait Spool: Read + Write + Seek + Send {}
 
 impl<T: Read + Write + Seek + Send> Spool for T {}
 
-/// Parts in the order they came, several to a pack, each pack compressed by itself, on whatever core is free.
+/// Parts in order, several per section. Each section is compressed separately on the thread pool.
 pub(crate) struct Pack {
-    /// What stands behind each part, and in none.
+    /// The terminator of each part, which occurs in none.
     end: char,
     open: String,
     press: Arc<Press>,
-    /// For each pack the number of its first part.
+    /// The number of the first part of each section.
     starts: Vec<usize>,
     n_parts: usize,
 }
 
 impl Pack {
-    /// Nothing yet. `end` stands behind each part, and in none; a pack is named `prefix` and its number.
+    /// Creates an empty pack. `end` terminates each part and occurs in none. The id of a section is `prefix`
+    /// and its number.
     pub(crate) fn new(prefix: &'static str, end: char, spool: Box<dyn Spool>) -> Self {
         let press = Arc::new(Press::new(prefix, spool));
         Self { end, open: String::new(), press, starts: Vec::new(), n_parts: 0 }
     }
 
-    /// Adds a part and returns its number.
+    /// Adds a part, given in two slices, and returns its number.
     pub(crate) fn add(&mut self, parts: [&str; 2]) -> usize {
         if self.open.is_empty() {
             self.starts.push(self.n_parts);
@@ -61,12 +63,12 @@ impl Pack {
         self.n_parts - 1
     }
 
-    /// For each pack the number of its first part.
+    /// Returns the number of the first part of each section.
     pub(crate) fn starts(&self) -> &[usize] {
         &self.starts
     }
 
-    /// Lets the next part begin a pack. What there is goes to be compressed.
+    /// Ends the current section and queues it for compression.
     pub(crate) fn close(&mut self) {
         if self.open.is_empty() {
             return;
@@ -76,46 +78,46 @@ impl Pack {
         while self.press.state().full.len() > AHEAD && self.press.compress_one() {}
     }
 
-    /// Writes all packs.
+    /// Writes all sections.
     pub(crate) fn write(mut self, to: &mut dyn Write) -> io::Result<()> {
         self.close();
         self.press.write(to)
     }
 }
 
-/// Where packs are compressed.
+/// The compression queue and its results.
 pub(crate) struct Press {
-    /// What packs are named by, with their number behind it.
+    /// The prefix of section ids.
     prefix: &'static str,
     state: Mutex<State>,
-    /// Nobody compresses any more.
+    /// Signalled when no compression is running.
     at_rest: Condvar,
 }
 
-/// A pack that is full, or a piece of it.
+/// A complete section, or a piece of it.
 enum Full {
-    /// What stands in a text from somewhere on.
+    /// A piece of a text, from this offset on.
     Text(Arc<String>, usize),
     Lines(Vec<PackedLine>),
 }
 
 struct State {
-    /// What waits to be compressed.
+    /// The queue.
     full: VecDeque<(usize, Full)>,
-    /// Room that was used and can be again.
+    /// Buffers to reuse.
     spare: Vec<String>,
-    /// How many were begun, and how many of those are being compressed.
+    /// The number of pieces taken from the queue, and of those being compressed.
     n_begun: usize,
     n_at_work: usize,
-    /// Those that are compressed while one before them is not.
+    /// Pieces that finished before an earlier one, by sequence number.
     early: BTreeMap<usize, Markup>,
     n_done: usize,
-    /// What is compressed and not in the spool.
+    /// Compressed pieces in order that are not in the spool.
     kept: Vec<Markup>,
     n_kept_bytes: usize,
     is_spooled: bool,
     spool: Box<dyn Spool>,
-    /// What the spool said when it could not take any more.
+    /// The first write error of the spool.
     failed: Option<io::Error>,
 }
 
@@ -141,7 +143,7 @@ impl Press {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a pack that will be compressed, and returns room for another.
+    /// Queues a section and returns an empty buffer for the next one.
     fn push_text(self: &Arc<Self>, number: usize, pack: String) -> String {
         let pack = Arc::new(pack);
         for start in (0..pack.len()).step_by(PIECE) {
@@ -150,7 +152,7 @@ impl Press {
         self.state().spare.pop().unwrap_or_default()
     }
 
-    /// Takes a pack of lines that will be compressed, so many bytes once they are joined.
+    /// Queues a section of lines that has `n_bytes` once they are joined.
     pub(crate) fn push_lines(self: &Arc<Self>, number: usize, lines: Vec<PackedLine>, n_bytes: usize) {
         if n_bytes > PIECE {
             let mut pack = String::with_capacity(n_bytes);
@@ -169,7 +171,7 @@ impl Press {
         });
     }
 
-    /// Compresses the first of those that wait, for an element that nothing runs. Answers `false` if none waits.
+    /// Compresses the first piece of the queue. Returns `false` if the queue is empty.
     fn compress_one(&self) -> bool {
         let mut state = self.state();
         let Some((number, full)) = state.full.pop_front() else { return false };
@@ -188,7 +190,7 @@ impl Press {
         true
     }
 
-    /// The element of a pack, or a piece of it; and room that can be used again.
+    /// Returns the markup of a section, or of a piece of it, and a buffer to reuse.
     fn element(&self, number: usize, full: Full) -> (Markup, Option<String>) {
         thread_local! {
             static JOINED: RefCell<String> = const { RefCell::new(String::new()) };
@@ -197,7 +199,7 @@ impl Press {
             Full::Text(pack, start) => {
                 let end = (start + PIECE).min(pack.len());
                 let out = self.part(number, &pack.as_bytes()[start..end], start == 0, end == pack.len());
-                // A part that was far larger than a pack has no room to give to others.
+                // A buffer that grew far beyond a section is freed.
                 let mut spare = Arc::into_inner(pack).filter(|room| room.capacity() <= 4 * BLOB);
                 spare.iter_mut().for_each(String::clear);
                 (out, spare)
@@ -247,7 +249,7 @@ impl Press {
 }
 
 impl State {
-    /// Puts what was compressed where it will be written from, in order.
+    /// Stores a compressed piece once all earlier ones are stored.
     fn put(&mut self, turn: usize, element: Markup) {
         self.early.insert(turn, element);
         while let Some(element) = self.early.remove(&self.n_done) {
@@ -264,11 +266,11 @@ impl State {
     }
 }
 
-/// Gives the bytes compressed to `sink`. Where others follow, what is given ends with a whole byte and comes in threes,
-/// so that it may be joined with what follows in base 64 too.
+/// Passes the compressed bytes to `sink`. Unless `is_last`, they end at a byte boundary and their number is a
+/// multiple of three, so that the base64 of consecutive pieces can be concatenated.
 fn deflate(bytes: &[u8], is_last: bool, sink: impl FnOnce(&[u8])) {
     thread_local! {
-        /// A compressor has large tables, and they can be used again.
+        /// Reused, because a compressor has large tables.
         static COMPRESSOR: RefCell<(Compress, Vec<u8>)> =
             RefCell::new((Compress::new(Compression::fast(), false), Vec::new()));
     }
@@ -279,7 +281,7 @@ fn deflate(bytes: &[u8], is_last: bool, sink: impl FnOnce(&[u8])) {
         loop {
             out.reserve(BLOB / 2);
             let rest = &bytes[compressor.total_in() as usize..];
-            // What is in memory can be compressed; an error here would be one of the library.
+            // Compressing from memory to memory does not fail.
             match compressor.compress_vec(rest, out, flush) {
                 Ok(Status::StreamEnd) | Err(_) => break,
                 Ok(_) if !is_last && out.len() < out.capacity() => break,
@@ -293,7 +295,7 @@ fn deflate(bytes: &[u8], is_last: bool, sink: impl FnOnce(&[u8])) {
     });
 }
 
-/// A stored block of nothing, in whole bytes.
+/// An empty stored block of deflate, as whole bytes.
 const EMPTY_BLOCK: [u8; 5] = [0, 0, 0, 0xff, 0xff];
 
 /// Adds numbers as a JSON array.
@@ -315,7 +317,7 @@ mod tests {
     #[test]
     fn packs_come_in_order_from_memory_and_from_the_spool() {
         let mut pack = Pack::new("q", '\n', Box::new(io::Cursor::new(Vec::new())));
-        // Drawn by lot, so that it does not become small and goes beyond what is kept in memory.
+        // Random text does not compress, so the sections exceed the memory limit.
         let mut random = 1_u64;
         let mut part = || {
             let words = std::iter::repeat_with(|| {

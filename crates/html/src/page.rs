@@ -1,4 +1,4 @@
-//! A whole page: one file that holds a session and needs nothing else.
+//! A self-contained page: one file with a whole session.
 
 use std::io::{self, Write};
 
@@ -17,53 +17,53 @@ use crate::sheet::Sheet;
 use crate::turn::{self, OpenTurn, Place};
 use crate::words;
 
-/// How to draw.
+/// Rendering options.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What to do with pictures.
+    /// Whether to include images.
     pub images: Images,
-    /// How many bytes of a tool's output to show; the rest is counted.
+    /// The maximum number of bytes of a tool's output; the rest is counted. `None` is unlimited.
     pub max_output: Option<usize>,
-    /// The zone that times are shown in.
+    /// The time zone of the times shown.
     pub zone: TimeZone,
-    /// What comes after this many bytes of markup is put into the page compressed, and drawn when it is looked
-    /// at. Up to there the page reads without a script too.
+    /// After this many bytes of markup, the rest of the page is stored compressed and drawn on demand. Up to
+    /// here the page works without a script.
     pub plain_up_to: usize,
-    /// Where the session is served, such as `/s/3f91`, if it is: then what sub-agents did stands on pages of their
-    /// own, and is fetched when it is looked at.
+    /// The path at which the session is served, such as `/s/3f91`. If set, sub-agents have their own pages,
+    /// and their turns are fetched on demand.
     pub served_at: Option<String>,
 }
 
-/// What to do with pictures.
+/// Whether to include images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Images {
-    /// They are part of the page.
+    /// Images are part of the page.
     Inline,
-    /// They are named and left out.
+    /// Images are replaced by a note with their type and size.
     None,
 }
 
 impl Options {
-    /// Everything, in this zone.
+    /// Returns the defaults: everything is included.
     pub fn new(zone: TimeZone) -> Self {
         Self { images: Images::Inline, max_output: None, zone, plain_up_to: 3 << 19, served_at: None }
     }
 }
 
-/// On a large page turns are drawn in stretches of about this much markup.
+/// On a large page, turns are grouped into deferred sections of about this many bytes.
 const STRETCH: usize = 48 << 10;
 
-/// On a large page the outline is drawn in stretches of so many turns.
+/// On a large page, the outline is split into sections of this many turns.
 pub(crate) const OUTLINE_STRETCH: usize = 100;
 
-/// One turn, as a piece of a page.
+/// Renders one turn as a fragment.
 pub fn turn(turn: &TurnView, cwd: Option<&str>, options: &Options) -> Markup {
     let mut out = Markup::new();
     turn::turn(&mut Sheet::new(options, cwd), &mut out, turn, Place::MAIN);
     out
 }
 
-/// A page with a whole session, and on demand the lines of its log.
+/// Renders a page with a whole session and the raw lines of its log.
 pub fn page(transcript: &Transcript, raw: RawLines, options: &Options) -> String {
     let mut page = Page::new(options, transcript.cwd.as_deref(), raw, Box::new(io::Cursor::new(Vec::new())));
     for turn in &transcript.turns {
@@ -71,43 +71,43 @@ pub fn page(transcript: &Transcript, raw: RawLines, options: &Options) -> String
         page.end_turn(turn);
     }
     let mut out = Vec::new();
-    // Writing into memory does not fail, and markup is text.
+    // Writing to memory does not fail, and markup is UTF-8.
     let _ = page.finish(transcript, &mut out);
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// A page under construction, as it is told.
+/// A page under construction, built item by item.
 ///
-/// What is drawn is plain markup up to [`Options::plain_up_to`], and compressed from there on, so that the
-/// page of a large session opens at once and takes little memory to make.
+/// Markup is plain up to [`Options::plain_up_to`] and compressed after that, so that the page of a large
+/// session opens quickly and is built in little memory.
 pub struct Page<'a> {
     sheet: Sheet<'a>,
-    /// Where compressed parts will wait, until there are any.
+    /// Storage for compressed sections; taken when the first one is needed.
     spool: Option<Box<dyn Spool>>,
     turns: Markup,
-    /// The turn that is being told.
+    /// The current turn.
     open: Option<(OpenTurn<'static>, Outlining)>,
     n_items: usize,
-    /// Turns that will be drawn together, the lines they cover, and how tall they are.
+    /// Finished turns of the next deferred section, their range of lines, and their estimated height in rows.
     stretch: Markup,
     lines: (u64, u64),
     rows: usize,
     outline: Vec<OutlineLine>,
     bad: Vec<String>,
-    /// When the session began and ended.
+    /// Start and end of the session.
     span: Option<(i64, i64)>,
 }
 
 impl<'a> Page<'a> {
-    /// Nothing yet of a session that ran in `cwd`, with the lines of its log. What is compressed waits in `spool` until the
-    /// page is written.
+    /// Creates a page for a session that ran in `cwd`, with the raw lines of its log. Compressed sections are
+    /// kept in `spool` until the page is written.
     pub fn new(options: &'a Options, cwd: Option<&str>, raw: RawLines, spool: Box<dyn Spool>) -> Self {
         let mut sheet = Sheet::new(options, cwd);
         sheet.raw = raw;
         Self {
             sheet,
             spool: Some(spool),
-            // Room that is not used costs nothing, and what grows into it is not copied.
+            // Unused capacity is never touched, and this avoids copying while the markup grows.
             turns: Markup::with_capacity(options.plain_up_to),
             open: None,
             n_items: 0,
@@ -120,7 +120,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Adds what happened next.
+    /// Adds the next items of the current turn.
     pub fn items(&mut self, items: &[Item]) {
         if items.is_empty() {
             return;
@@ -141,7 +141,7 @@ impl<'a> Page<'a> {
         self.n_items += items.len();
     }
 
-    /// Ends the turn in which that happened. One in which nothing happened is none.
+    /// Ends the current turn. A turn without items is dropped.
     pub fn end_turn(&mut self, turn: &TurnView) {
         let Some((open, line)) = self.open.take() else { return };
         self.rows += 6 + std::mem::take(&mut self.n_items).min(200);
@@ -172,11 +172,11 @@ impl<'a> Page<'a> {
         (self.lines, self.rows) = (NO_LINES, 0);
     }
 
-    /// Writes the page, with what else there is to say of the session.
+    /// Writes the page. `transcript` provides the metadata of the session; its turns are not used.
     ///
     /// # Errors
     ///
-    /// Only those of writing, into the page or into a spool.
+    /// Returns errors of writing to `to` or to a spool.
     pub fn finish(mut self, transcript: &Transcript, to: &mut dyn Write) -> io::Result<()> {
         self.end_stretch();
         let mut behind = Markup::new();
@@ -184,7 +184,7 @@ impl<'a> Page<'a> {
         branches(&mut self.sheet, &mut behind, transcript);
         behind.lit("</main>\n");
         self.rail(&mut behind, transcript);
-        // What is put aside is compressed while the rest is written.
+        // The last section is compressed in the background while the rest is written.
         if let Some(pack) = &mut self.sheet.pack {
             pack.close();
         }
@@ -209,11 +209,11 @@ impl<'a> Page<'a> {
     }
 }
 
-/// What the script speaks through: help, the raw view, and a word to those who listen.
+/// Markup that the script uses: the help and raw-line dialogs, and a status region for screen readers.
 pub(crate) const DIALOGS: &str = include_str!("../assets/dialogs.html");
 
 impl Page<'_> {
-    /// The rail at the side: search, filters, and a line a turn.
+    /// Adds the sidebar: search, filters, and an outline with one line per turn.
     fn rail(&mut self, out: &mut Markup, transcript: &Transcript) {
         out.lit("<aside class=\"side\" aria-label=\"Find your way\">\n")
             .lit(include_str!("../assets/controls.html"));
@@ -238,7 +238,7 @@ impl Page<'_> {
         out.lit("</nav>\n</aside>\n");
     }
 
-    /// What the script needs to know.
+    /// Adds the data for the script as JSON.
     fn facts_for_script(&self, out: &mut Markup) {
         let raw = &self.sheet.raw;
         let starts = self.sheet.pack.as_ref().map_or(&[][..], Pack::starts);
@@ -280,7 +280,7 @@ impl Page<'_> {
     }
 }
 
-/// Sub-agents that no call started.
+/// Adds the sub-agents that no call started.
 pub(crate) fn strays(sheet: &mut Sheet<'_>, out: &mut Markup, transcript: &Transcript) {
     if transcript.agents.is_empty() {
         return;
@@ -295,7 +295,7 @@ pub(crate) fn strays(sheet: &mut Sheet<'_>, out: &mut Markup, transcript: &Trans
     out.lit("</section>\n");
 }
 
-/// What the conversation left behind.
+/// Adds the abandoned branches.
 fn branches(sheet: &mut Sheet<'_>, out: &mut Markup, transcript: &Transcript) {
     let branches: Vec<_> = transcript.branches.iter().filter(|branch| !branch.turns.is_empty()).collect();
     if branches.is_empty() {

@@ -1,4 +1,4 @@
-//! What came with a text: pictures, documents, what the editor told.
+//! Attachments of a message: images, documents, and context from the editor.
 
 use threadline_view::{Attached, figure};
 
@@ -8,7 +8,7 @@ use crate::page::Images;
 use crate::sheet::Sheet;
 use crate::words;
 
-/// What came with a text: the editor's context, images, documents.
+/// Adds the attachments of a message: context from the editor, images and documents.
 pub(crate) fn attached(sheet: &Sheet<'_>, out: &mut Markup, files: &[Attached], context: &[String]) {
     for about in context {
         out.lit("<p class=\"note context\">").text(&words::first_words(about, 400)).lit("</p>");
@@ -18,7 +18,7 @@ pub(crate) fn attached(sheet: &Sheet<'_>, out: &mut Markup, files: &[Attached], 
     }
 }
 
-/// The images that a browser shows and that cannot do anything.
+/// Image types that all browsers show and that cannot contain scripts.
 const PICTURES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 fn picture(sheet: &Sheet<'_>, out: &mut Markup, file: &Attached) {
@@ -27,7 +27,7 @@ fn picture(sheet: &Sheet<'_>, out: &mut Markup, file: &Attached) {
     let lump = || sheet.pack.as_ref().and_then(|_| sheet.raw.lumps.find(data));
     let kind = PICTURES.iter().find(|kind| **kind == file.media_type);
     match kind.filter(|_| is_base64 && !data.is_empty() && sheet.options.images == Images::Inline) {
-        // The script takes it from the lines of the log, so that it is there once.
+        // The script inserts the data from the raw lines, so that the page contains it once.
         Some(kind) if let Some(lump) = lump() => {
             out.lit("<figure><img alt=\"\" data-l=\"").num(lump as u64).lit("\" data-kind=\"").lit(kind);
             out.lit("\"></figure>");

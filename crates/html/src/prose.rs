@@ -1,10 +1,10 @@
-//! Markdown as markup: raw HTML becomes text, links lead only where a reader expects, images stay where they are.
+//! Markdown as markup: raw HTML is escaped, links are limited to safe schemes, images are not loaded.
 
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use crate::markup::Markup;
 
-/// Adds Markdown that somebody else wrote.
+/// Adds untrusted Markdown.
 pub(crate) fn markdown(out: &mut Markup, text: &str) {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut writer = Writer { out, columns: Vec::new(), column: 0, in_head: false, links: Vec::new() };
@@ -13,7 +13,8 @@ pub(crate) fn markdown(out: &mut Markup, text: &str) {
     }
 }
 
-/// The address, if it may be a link: `http`, `https` and `mailto` lead somewhere, anything else may run.
+/// Returns the URL if it is safe to link to: only `http`, `https` and `mailto`, without control characters or
+/// spaces.
 pub(crate) fn safe_url(url: &str) -> Option<&str> {
     let url = url.trim();
     let begins =
@@ -22,7 +23,7 @@ pub(crate) fn safe_url(url: &str) -> Option<&str> {
     (known && !url.contains(|ch: char| ch.is_control() || ch.is_whitespace())).then_some(url)
 }
 
-/// Adds a link if the address is one to follow, else the text with the address behind it.
+/// Adds a link if the URL is safe, else the text followed by the URL.
 pub(crate) fn link(out: &mut Markup, url: &str, text: &str) {
     match safe_url(url) {
         Some(url) => {
@@ -38,7 +39,8 @@ struct Writer<'m> {
     columns: Vec<Alignment>,
     column: usize,
     in_head: bool,
-    /// For each open link what closes it: an element, or an address to tell.
+    /// One item per open link or image: `None` if an element must be closed, else the URL to show after the
+    /// text.
     links: Vec<Option<String>>,
 }
 
@@ -79,7 +81,7 @@ impl Writer<'_> {
         let out = &mut *self.out;
         match tag {
             Tag::Paragraph | Tag::HtmlBlock => out.lit("<p>"),
-            // The page's own headings are the prompts, so those of a reply stand below them.
+            // Prompts are the headings of the page, so headings in replies are of lower levels.
             Tag::Heading { level, .. } => out.lit(match level as u8 {
                 1 => "<h3>",
                 2 => "<h4>",
@@ -136,7 +138,7 @@ impl Writer<'_> {
                     out
                 }
             },
-            // A picture from elsewhere would be a request; its place and name are told instead.
+            // Loading an image would make a request, so its text and URL are shown instead.
             Tag::Image { dest_url, .. } => {
                 self.links.push(Some(dest_url.into_string()));
                 out.lit("<span class=\"picture\">")

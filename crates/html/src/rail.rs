@@ -1,11 +1,12 @@
-//! The rail at the side: a line a turn.
+//! The outline in the sidebar: one line per turn.
 
 use threadline_view::{Money, OutlineLine};
 
 use crate::markup::Markup;
 use crate::words;
 
-/// How much of the longest bar each turn has: by what it cost or, where nothing is known of cost, by its tokens.
+/// Returns the length of each turn's bar in percent of the longest, by cost or, if no cost is known, by
+/// tokens.
 pub(crate) fn bars(lines: &[OutlineLine]) -> Vec<u64> {
     let priced = lines.iter().any(|line| line.spent.cost > Money::ZERO);
     let fresh = |line: &OutlineLine| match priced {

@@ -1,4 +1,4 @@
-//! The lines of the log themselves, carried along compressed and shown on demand.
+//! The raw lines of a log, stored compressed in the page and shown on demand.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -13,46 +13,46 @@ use crate::pack::{self, BLOB, Press, Spool};
 pub struct RawLine {
     /// Its number.
     pub line_no: u64,
-    /// Something that the line is a part of. It is shared with those who read the line, so that nothing is copied.
+    /// The text that contains the line, shared with the caller to avoid a copy.
     pub whole: Arc<String>,
-    /// Where in that it stands.
+    /// The byte range of the line in `whole`.
     pub range: Range<usize>,
 }
 
-/// A line in a pack, without its lumps.
+/// A line of a compressed section, without its attachments.
 pub(crate) struct PackedLine {
     line: RawLine,
-    /// Where in `whole` each lump stands, and its number.
+    /// The byte range in `whole` and the number of each attachment.
     lumps: Vec<(Range<usize>, usize)>,
 }
 
-/// The lines of a session and its sub-agents, compressed while they come.
+/// The raw lines of a session and its sub-agents, compressed as they are added.
 #[derive(Default)]
 pub struct RawLines {
     press: Option<Arc<Press>>,
-    /// The lines of the next pack, and how many bytes they are.
+    /// The lines of the current section, and their size in bytes.
     open: Vec<PackedLine>,
     n_bytes: usize,
     n_packs: usize,
     pub(crate) lumps: Lumps,
-    /// Each log's name, and for each of its packs its number and its first line.
+    /// The name of each log, with the number and first line of each of its sections.
     logs: Vec<(String, Vec<(usize, u64)>)>,
     last: u64,
 }
 
 impl RawLines {
-    /// None yet; once compressed they wait in `spool` for the page to be written.
+    /// Creates an empty collection. Compressed sections are kept in `spool` until the page is written.
     pub fn new(spool: Box<dyn Spool>) -> Self {
         Self { press: Some(Arc::new(Press::new("r", spool))), ..Self::default() }
     }
 
-    /// Begins a log: that of the session itself, which has no name, or that of a sub-agent, by its id.
+    /// Begins a log. `name` is empty for the session itself, or the id of a sub-agent.
     pub fn begin(&mut self, name: &str) {
         self.close();
         self.logs.push((name.to_owned(), Vec::new()));
     }
 
-    /// Adds the next line of the log that was begun last.
+    /// Adds the next line of the current log.
     pub fn add(&mut self, line: RawLine) {
         let Some((_, starts)) = self.logs.last_mut().filter(|_| self.press.is_some()) else { return };
         if self.open.is_empty() && (line.line_no != self.last || starts.is_empty()) {
@@ -71,7 +71,7 @@ impl RawLines {
         }
     }
 
-    /// Lets the next line begin a pack. What there is goes to be compressed.
+    /// Ends the current section and queues it for compression.
     pub fn close(&mut self) {
         let lines = std::mem::take(&mut self.open);
         if let Some(press) = self.press.as_ref().filter(|_| !lines.is_empty()) {
@@ -85,7 +85,7 @@ impl RawLines {
         self.n_packs == 0 && self.open.is_empty()
     }
 
-    /// Adds `{"log":[[pack, first line], …], …}`.
+    /// Adds the index as JSON: `{"log":[[section, first line], …], …}`.
     pub(crate) fn write_index(&self, out: &mut Markup) {
         out.lit("{");
         for (i, (name, packs)) in self.logs.iter().enumerate() {
@@ -111,8 +111,8 @@ impl RawLines {
     }
 }
 
-/// Adds lines as a pack holds them: each with its number before it and, behind that, where its lumps belong: `:at=lump,…`,
-/// in units of UTF-16, as the script counts.
+/// Appends lines in the format of a section: the line number, then `:offset=attachment,…` for each attachment
+/// removed, a space, and the rest of the line. Offsets are in UTF-16 code units, as JavaScript counts.
 pub(crate) fn join(lines: &[PackedLine], out: &mut String) {
     for PackedLine { line, lumps } in lines {
         let _ = write!(out, "{}", line.line_no);

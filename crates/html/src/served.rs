@@ -1,8 +1,9 @@
-//! A session as our server shows it: the same drawing as a page to keep, sent part by part.
+//! The page of a session in the viewer: the same markup as an exported page, sent part by part.
 //!
-//! The conversation is cut into [`Part`]s, each named by its first line and stamped with what it was made from. The page
-//! holds the first ones and a place for each of the others; `page.js` asks for these when they come near, and `live.js`
-//! when the session grows. Without a script, each place is a link to a page that begins there.
+//! The conversation is split into [`Part`]s. The name of a part is its first line, and its stamp depends on
+//! its content. The page contains the first parts and a placeholder for each of the others. `page.js` fetches
+//! those when they come near the viewport, and `live.js` when the session grows. Without a script, each
+//! placeholder is a link to a page that begins there.
 
 use threadline_view::{FileChange, Layout, OutlineLine, TurnView, figure};
 
@@ -15,64 +16,64 @@ use crate::site::{Frame, Tab, site_head};
 use crate::turn::{self, Place};
 use crate::{card, chart, words};
 
-/// A part of a conversation: some turns, or a piece of a long one.
+/// A part of a conversation: several turns, or a section of a long one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
-    /// Its name: that of its first line.
+    /// Its name: the anchor of its first line.
     pub name: String,
-    /// What changes when it would be drawn differently.
+    /// A stamp that changes whenever its markup would.
     pub stamp: String,
-    /// The first and the last line of the log in it.
+    /// The first and last line of the log in it.
     pub lines: (u64, u64),
-    /// About how tall it is, in rows.
+    /// Its estimated height in rows.
     pub rows: usize,
 }
 
-/// A turn, or a piece of one, in a part.
+/// A turn, or a section of one, in a part.
 #[derive(Clone, Debug)]
 pub struct PartTurn {
-    /// The turn, with the items that stand in this part.
+    /// The turn, with only the items of this part.
     pub turn: TurnView,
-    /// Whether its head stands in an earlier part.
+    /// Whether the head of the turn is in an earlier part.
     pub goes_on: bool,
 }
 
-/// A stretch of the outline.
+/// A section of the outline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RailPart {
     /// Its number.
     pub number: usize,
-    /// What changes when it would be drawn differently.
+    /// A stamp that changes whenever its markup would.
     pub stamp: String,
 }
 
-/// Everything that a session's page is made of.
+/// The data of a session page.
 pub struct Served<'a> {
-    /// Where everything stands.
+    /// The layout of the session.
     pub layout: &'a Layout,
-    /// How to draw.
+    /// Rendering options.
     pub options: &'a Options,
-    /// What stands behind the address: `?agent=…` or `?branch=…`, or nothing.
+    /// The query string of the page: `?agent=…`, `?branch=…` or empty.
     pub query: &'a str,
-    /// The parts, in order; those that are drawn, with their markup.
+    /// The parts in order, with the markup of those that are included in the page.
     pub parts: Vec<(&'a Part, Option<Markup>)>,
-    /// The outline, in stretches.
+    /// The sections of the outline.
     pub rail: &'a [RailPart],
-    /// What can be said of it: what to type to go on with it, how long its log is.
+    /// The command to resume the session.
     pub resume: Option<String>,
-    /// The name of its log and how long that is.
+    /// The size of its log in bytes.
     pub size: u64,
-    /// What else a reader should know, such as that the log was torn.
+    /// Additional notes, such as that the log is truncated.
     pub notes: Vec<String>,
-    /// What this is, if it is not the session itself.
+    /// A description of the page, if it does not show the session itself.
     pub instead: Option<String>,
     /// The last line of the log.
     pub last_line: u64,
-    /// What changes when anything besides the parts and the outline does.
+    /// A stamp that changes whenever anything except the parts and the outline does.
     pub stamp: &'a str,
 }
 
-/// Draws a part.
+/// Renders a part.
 pub fn part(turns: &[PartTurn], layout: &Layout, options: &Options) -> Markup {
     let mut sheet = Sheet::new(options, layout.told.cwd.as_deref());
     sheet.know_tools(&layout.tools);
@@ -84,7 +85,7 @@ pub fn part(turns: &[PartTurn], layout: &Layout, options: &Options) -> Markup {
     out
 }
 
-/// Draws what a sub-agent did, to stand inside the call that started it.
+/// Renders the turns of a sub-agent, to be inserted into the call that started it.
 pub fn inside(turns: &[TurnView], agent: &str, cwd: Option<&str>, options: &Options) -> Markup {
     let mut sheet = Sheet::new(options, cwd);
     let mut out = Markup::new();
@@ -96,7 +97,7 @@ pub fn inside(turns: &[TurnView], agent: &str, cwd: Option<&str>, options: &Opti
     out
 }
 
-/// Draws a stretch of the outline.
+/// Renders a section of the outline.
 pub fn rail_part(layout: &Layout, number: usize) -> Markup {
     let lines = lines(layout);
     let bars = bars(&lines);
@@ -114,7 +115,7 @@ fn lines(layout: &Layout) -> Vec<OutlineLine> {
     layout.turns.iter().map(|turn| turn.line.clone()).collect()
 }
 
-/// A session's page.
+/// Renders the page of a session.
 pub fn served_page(served: &Served<'_>) -> Markup {
     let Served { layout, .. } = served;
     let lines = lines(layout);
@@ -145,7 +146,7 @@ pub fn served_page(served: &Served<'_>) -> Markup {
     out
 }
 
-/// A place for a part, with what is drawn of it.
+/// Adds a part, or a placeholder if it is not included.
 fn place(out: &mut Markup, served: &Served<'_>, part: &Part, drawn: Option<&Markup>) {
     out.lit("<div class=\"piece").lit(if drawn.is_some() { " drawn" } else { "" });
     out.lit("\" data-p=\"").text(&part.name).lit("\" data-v=\"").text(&part.stamp).lit("\"");
@@ -164,7 +165,7 @@ fn place(out: &mut Markup, served: &Served<'_>, part: &Part, drawn: Option<&Mark
     out.lit("</div>\n");
 }
 
-/// The title page of a session that is served.
+/// Renders the header of a session in the viewer.
 fn served_opening(served: &Served<'_>) -> Markup {
     let Served { layout, options, .. } = served;
     let lines = lines(layout);
@@ -214,19 +215,19 @@ fn served_opening(served: &Served<'_>) -> Markup {
     out
 }
 
-/// What stands before and behind the conversation.
+/// Renders the markup before and after the conversation.
 pub fn around(served: &Served<'_>) -> (Markup, Markup) {
     (served_opening(served), ending(served))
 }
 
-/// What follows the conversation.
+/// Renders the markup after the conversation.
 fn ending(served: &Served<'_>) -> Markup {
     let mut out = Markup::new();
     strays(&mut Sheet::new(served.options, None), &mut out, &served.layout.told);
     out
 }
 
-/// What the scripts need to know.
+/// Adds the data for the scripts as JSON.
 fn facts_for_script(out: &mut Markup, served: &Served<'_>) {
     let layout = served.layout;
     out.lit(
@@ -257,7 +258,7 @@ fn facts_for_script(out: &mut Markup, served: &Served<'_>) {
     out.lit("]}</script>\n");
 }
 
-/// A page with what became of the files that a session changed.
+/// Renders a page with the net changes of the files that a session edited.
 pub fn changes_page(changes: &[FileChange], title: &str, cwd: Option<&str>, options: &Options) -> Markup {
     let mut body = Markup::new();
     let sheet = Sheet::new(options, cwd);

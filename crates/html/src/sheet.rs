@@ -1,4 +1,4 @@
-//! What is being drawn: where text goes, what was named, and what is put aside for later.
+//! The state of rendering a page: options, ids in use, and deferred sections.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -10,31 +10,31 @@ use crate::page::Options;
 use crate::raw::RawLines;
 use crate::words;
 
-/// Folded parts smaller than this are not worth putting aside.
+/// The content of a collapsible section smaller than this is not deferred.
 const SMALL: usize = 1 << 10;
 
-/// What is being drawn.
+/// The state of rendering a page.
 pub(crate) struct Sheet<'a> {
     pub(crate) options: &'a Options,
     pub(crate) cwd: Option<String>,
-    /// What is drawn on demand; `None` on a page that has everything in it.
+    /// Sections that are drawn on demand; `None` while everything is plain markup.
     pub(crate) pack: Option<Pack>,
-    /// The lines of the log, which may hold the pictures that are drawn on demand.
+    /// The raw lines of the log, which may contain the data of images in deferred sections.
     pub(crate) raw: RawLines,
-    /// Stretches of the page that are drawn when they come into view.
+    /// Parts of the page that are drawn when they come into view.
     pub(crate) pieces: Vec<Piece>,
-    /// Each sub-agent with the name of the call that started it.
+    /// Each sub-agent with the anchor of the call that started it.
     pub(crate) agents: Vec<(String, String)>,
-    /// The tools that were called, and how often.
+    /// The tools that were called, with the number of calls.
     pub(crate) tools: Vec<(String, usize)>,
     tool_numbers: FxHashMap<String, usize>,
     names: FxHashSet<String>,
 }
 
-/// A stretch of the page that is drawn when it comes into view.
+/// A part of the page that is drawn when it comes into view.
 pub(crate) struct Piece {
     pub(crate) part: usize,
-    /// The first and the last line of the session in it.
+    /// The first and last line of the session in it.
     pub(crate) lines: (u64, u64),
 }
 
@@ -53,7 +53,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Numbers the tools as they are numbered on the whole page.
+    /// Sets the tool numbers of the whole page, for a page that is rendered in parts.
     pub(crate) fn know_tools(&mut self, tools: &[(String, usize)]) {
         for (name, _) in tools {
             self.tool_numbers.insert(name.clone(), self.tools.len());
@@ -61,12 +61,12 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// The name, the first time it is asked for: two elements never share one.
+    /// Returns the id the first time it is requested, so that no two elements share one.
     pub(crate) fn name(&mut self, name: String) -> Option<String> {
         self.names.insert(name.clone()).then_some(name)
     }
 
-    /// Notes a call of a tool and returns the number that stands for the tool.
+    /// Counts a call of a tool and returns the number of the tool.
     pub(crate) fn tool(&mut self, name: &str) -> usize {
         let number = match self.tool_numbers.get(name) {
             Some(number) => *number,
@@ -80,13 +80,13 @@ impl<'a> Sheet<'a> {
         number
     }
 
-    /// Adds a fold: a line that opens to a body, which is put aside where it is large.
+    /// Adds a collapsible section. A large body is deferred if `owner`, the anchor it belongs to, is given.
     pub(crate) fn fold(&mut self, out: &mut Markup, owner: Option<&str>, summary: &Markup, body: &Markup) {
         out.lit("<details");
         self.rest_of_fold(out, owner, summary, body);
     }
 
-    /// Adds a fold that can be linked to itself.
+    /// Adds a collapsible section with its own id.
     pub(crate) fn named_fold(&mut self, out: &mut Markup, name: &str, summary: &Markup, body: &Markup) {
         out.lit("<details");
         if let Some(name) = self.name(name.to_owned()) {
@@ -108,7 +108,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Adds a stretch of the page that covers these lines, to be drawn when it comes into view.
+    /// Adds markup that covers these lines. It is drawn when it comes into view if sections are deferred.
     pub(crate) fn piece(&mut self, out: &mut Markup, markup: &Markup, lines: (u64, u64), rows: usize) {
         let Some(pack) = &mut self.pack else {
             out.add(markup);
@@ -123,7 +123,7 @@ impl<'a> Sheet<'a> {
             .lit("\"></div>");
     }
 
-    /// Adds text that a tool returned, as far as it may go.
+    /// Adds the output of a tool, up to the maximum length.
     pub(crate) fn output(&self, out: &mut Markup, text: &str) {
         let text = text.trim_end_matches(['\n', '\r', ' ']).trim_start_matches(['\n', '\r']);
         if text.is_empty() {
@@ -137,7 +137,7 @@ impl<'a> Sheet<'a> {
     }
 }
 
-/// Says how much of a text is not here.
+/// Adds a note with the number of bytes left out.
 pub(crate) fn left_out(out: &mut Markup, bytes: usize) {
     if bytes > 0 {
         out.lit("<p class=\"note\">")

@@ -1,4 +1,4 @@
-//! What stands around a page of the viewer: its head, its bar, and the style and script that it asks our server for.
+//! The frame of a viewer page: its head, the top bar, and the assets it loads from the server.
 
 use std::sync::OnceLock;
 
@@ -7,20 +7,20 @@ use sha2::{Digest, Sha256};
 use crate::asset::{SCRIPT, STYLE};
 use crate::markup::Markup;
 
-/// What stands around a page.
+/// The frame of a viewer page.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// What the page is called.
+    /// The title of the page.
     pub title: &'a str,
-    /// Where it is in the viewer.
+    /// The active tab.
     pub tab: Tab,
-    /// The class of its body, for its style.
+    /// The class of the body element.
     pub class: &'static str,
-    /// Scripts of its own, besides the one that every page has: names of [assets](asset()).
+    /// Additional scripts, besides the one every page includes: names of [assets](asset()).
     pub scripts: &'static [&'static str],
 }
 
-/// The parts of the viewer.
+/// The sections of the viewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it all")]
 pub enum Tab {
@@ -28,18 +28,18 @@ pub enum Tab {
     Search,
     Usage,
     Check,
-    /// None of them.
+    /// No tab is active.
     None,
 }
 
-/// What the bar leads to.
+/// The tabs of the top bar.
 const TABS: &[(Tab, &str, &str)] =
     &[(Tab::Home, "/", "Sessions"), (Tab::Search, "/search", "Search"), (Tab::Usage, "/usage", "Usage")];
 
-/// The script of the pages that list things; they have a style of their own too.
+/// The script of the list pages. Pages with it also include `lists.css`.
 const LISTS: &str = "lists.js";
 
-/// What every page asks for, by name, with its type.
+/// The assets: name, content type and text.
 const ASSETS: &[(&str, &str, &str)] = &[
     ("page.css", "text/css; charset=utf-8", STYLE),
     ("site.css", "text/css; charset=utf-8", include_str!("../assets/site.css")),
@@ -50,12 +50,12 @@ const ASSETS: &[(&str, &str, &str)] = &[
     ("site.js", "text/javascript; charset=utf-8", include_str!("../assets/site.js")),
 ];
 
-/// A file that pages of the viewer ask for: its type and its text.
+/// Returns the content type and the text of an asset.
 pub fn asset(name: &str) -> Option<(&'static str, &'static str)> {
     ASSETS.iter().find(|(known, _, _)| *known == name).map(|(_, kind, text)| (*kind, *text))
 }
 
-/// What changes when any asset does, so that browsers may keep them for good.
+/// Returns a hash of all assets. It is part of their URLs, so that browsers can cache them indefinitely.
 pub fn stamp() -> &'static str {
     static STAMP: OnceLock<String> = OnceLock::new();
     STAMP.get_or_init(|| {
@@ -68,14 +68,14 @@ pub fn stamp() -> &'static str {
     })
 }
 
-/// A page of the viewer around its content, which stands in `main`.
+/// Renders a viewer page with `content` inside `main`.
 pub fn site(frame: &Frame<'_>, content: &Markup) -> Markup {
     let mut out = site_head(frame);
     out.lit("<main id=\"main\" tabindex=\"-1\">\n").add(content).lit("</main>\n</body>\n</html>\n");
     out
 }
 
-/// Everything up to the content, for a page that has more than `main` or is sent while it is made.
+/// Renders everything up to the content, for pages with more than `main` and for streamed pages.
 pub fn site_head(frame: &Frame<'_>) -> Markup {
     let mut out = Markup::new();
     out.lit("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
@@ -101,7 +101,7 @@ pub fn site_head(frame: &Frame<'_>) -> Markup {
         out.lit(
             "<form role=\"search\" class=\"everywhere\" action=\"/search\"><input type=\"search\" name=\"q\"",
         );
-        // A page of a session has a search of its own.
+        // The page of a session has its own search field with this id.
         out.lit(if lists { " id=\"q\"" } else { "" });
         out.lit(" placeholder=\"Search all sessions\" aria-label=\"Search all sessions\" autocomplete=\"off\" spellcheck=\"false\"></form>");
     }

@@ -1,4 +1,4 @@
-//! Turns: what was asked as the head, figures in the margin, and below what happened.
+//! Turns: the prompt as a heading, figures in the margin, and the items below.
 
 use threadline_view::{Body, Input, Item, Totals, TurnView, figure, input_name, short_model, unmarked};
 
@@ -8,23 +8,23 @@ use crate::picture::attached;
 use crate::sheet::Sheet;
 use crate::{prose, words};
 
-/// A prompt longer than this is folded behind its beginning.
+/// The rest of a prompt is collapsed after its beginning if it is longer than this.
 const LONG_PROMPT: usize = 2000;
 
-/// A first line longer than this is no head; its first sentence is.
+/// If the first line is longer than this, the heading is its first sentence.
 const LONG_HEAD: usize = 150;
 
-/// A report of another agent longer than this is folded.
+/// A report of another agent that is longer than this is collapsed.
 const LONG_REPORT: usize = 700;
 
-/// Where turns stand: in the session, or in one of its sub-agents.
+/// The context of a turn: the session, a branch, or a sub-agent.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     /// The sub-agent's id.
     pub(crate) agent: Option<&'a str>,
-    /// What stands before the number in a turn's name; empty where turns have none.
+    /// The prefix of turn ids; empty if turns have no ids and numbers.
     pub(crate) turns: &'static str,
-    /// Whether a turn goes on here that has its head elsewhere.
+    /// Whether this is the continuation of a turn whose head is in another part.
     pub(crate) goes_on: bool,
 }
 
@@ -33,7 +33,7 @@ impl Place<'_> {
     pub(crate) const BRANCH: Place<'static> = Place { agent: None, turns: "", goes_on: false };
     pub(crate) const MORE: Place<'static> = Place { agent: None, turns: "t", goes_on: true };
 
-    /// The name of something here. Those of the session itself are as everywhere else.
+    /// Returns the element id of an anchor. Anchors of the session itself are used unchanged.
     pub(crate) fn name(self, anchor: &str) -> String {
         match self.agent {
             Some(agent) => format!("a-{agent}-{anchor}"),
@@ -49,31 +49,31 @@ pub(crate) fn turn(sheet: &mut Sheet<'_>, out: &mut Markup, turn: &TurnView, pla
     opened.finish(sheet, out, turn);
 }
 
-/// A turn that is being drawn. What happened in it stands there already; the rest is put before that when all is known.
+/// A turn under construction. Its items are already written; the head is inserted before them at the end.
 pub(crate) struct OpenTurn<'a> {
     place: Place<'a>,
-    /// Where it begins.
+    /// The byte offset at which it begins.
     at: usize,
-    /// How often each tool was called before it.
+    /// The number of calls of each tool before this turn.
     counts: Vec<usize>,
     head: Option<Head>,
-    /// What a person gave without a word, and what happened since: words about it may follow, and be the head.
+    /// Input without text and the items after it. Text may follow and become the head instead.
     held: Vec<Item>,
     work: Work<'a>,
-    /// Nobody asked, and nothing was answered.
+    /// Whether it consists of background items only.
     is_aside: bool,
     is_bad: bool,
 }
 
 impl<'a> OpenTurn<'a> {
-    /// Begins a turn where `out` ends.
+    /// Begins a turn at the end of `out`.
     pub(crate) fn new(sheet: &Sheet<'_>, out: &Markup, place: Place<'a>) -> Self {
         let counts = sheet.tools.iter().map(|(_, count)| *count).collect();
         let (head, work) = (None, Work::new(sheet, place));
         Self { place, at: out.len(), counts, head, held: Vec::new(), work, is_aside: true, is_bad: false }
     }
 
-    /// Adds what happened next.
+    /// Adds the next item.
     pub(crate) fn add(&mut self, sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item) {
         self.is_bad |= item.is_bad();
         self.is_aside &= is_background(&item.body);
@@ -97,7 +97,7 @@ impl<'a> OpenTurn<'a> {
         }
     }
 
-    /// Draws what was held back. The first of it is the head if there is none.
+    /// Draws the items kept back. The first becomes the head if there is none yet.
     fn let_go(&mut self, sheet: &mut Sheet<'_>, out: &mut Markup) {
         for item in std::mem::take(&mut self.held) {
             if self.head.is_none() {
@@ -108,17 +108,17 @@ impl<'a> OpenTurn<'a> {
         }
     }
 
-    /// Ends it, given what there is to say of it as a whole.
+    /// Ends the turn and inserts its head. `turn` provides its totals.
     pub(crate) fn finish(mut self, sheet: &mut Sheet<'_>, out: &mut Markup, turn: &TurnView) {
         let place = self.place;
         self.let_go(sheet, out);
         self.work.finish(sheet, out);
         let mut start = Markup::new();
-        // Nobody but Claude Code had an answer.
+        // A command that no model answered.
         let is_minor = turn.models.is_empty() && self.head.as_ref().is_some_and(|head| head.is_command);
         start.lit(match (place.goes_on, self.is_aside) {
             (true, _) => "<section class=\"turn more\"",
-            // It goes where its events go.
+            // Hidden together with events.
             (false, true) => "<section class=\"turn aside\"",
             (false, false) if is_minor => "<section class=\"turn minor\"",
             (false, false) => "<section class=\"turn\"",
@@ -152,12 +152,12 @@ impl<'a> OpenTurn<'a> {
     }
 }
 
-/// What was asked, drawn but for the figures of its turn.
+/// The head of a turn, rendered except for the figures of the turn.
 struct Head {
     start: Markup,
     text: Markup,
     end: Markup,
-    /// Whether it is a command: `/clear`, `!ls`.
+    /// Whether the prompt is a command, such as `/clear` or `!ls`.
     is_command: bool,
 }
 
@@ -208,7 +208,7 @@ fn prompt_head(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, place: Plac
 
 fn bare_head(sheet: &mut Sheet<'_>, out: &mut Markup, turn: &TurnView, place: Place<'_>) {
     out.lit("<div class=\"i head\"");
-    // What happened first may have that name.
+    // The first item may already have this id.
     if let Some(name) = sheet.name(place.name(&turn.anchor)) {
         out.lit(" id=\"").text(&name).lit("\"");
     }
@@ -229,7 +229,7 @@ fn number(out: &mut Markup, turn: &TurnView, place: Place<'_>) {
     }
 }
 
-/// A prompt's head and the rest: its first line or, where that is long, the first sentence of it.
+/// Splits a prompt into heading and rest: after the first line or, if that is long, after its first sentence.
 fn headed(text: &str) -> (&str, &str) {
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
     if first.len() <= LONG_HEAD {
@@ -244,7 +244,7 @@ fn headed(text: &str) -> (&str, &str) {
     }
 }
 
-/// What another agent had to say, in Markdown; folded where it is long.
+/// Adds a report of another agent as Markdown, collapsed if it is long.
 fn report(sheet: &mut Sheet<'_>, out: &mut Markup, text: &str, name: &str) {
     let text = text.trim();
     let mut body = Markup::new();
@@ -266,7 +266,7 @@ fn report(sheet: &mut Sheet<'_>, out: &mut Markup, text: &str, name: &str) {
     sheet.fold(out, Some(name), &summary, &body);
 }
 
-/// What a prompt says after its first line.
+/// Adds the rest of a prompt, after its heading. The end of a long text is collapsed.
 pub(crate) fn prompt_rest(sheet: &mut Sheet<'_>, out: &mut Markup, rest: &str, name: &str) {
     let rest = rest.trim_matches(['\n', '\r']).trim_end();
     if rest.is_empty() {
@@ -289,7 +289,8 @@ pub(crate) fn prompt_rest(sheet: &mut Sheet<'_>, out: &mut Markup, rest: &str, n
     sheet.fold(out, Some(name), &summary, &body);
 }
 
-/// What somebody typed, as it was typed; what they put between fences is code, and a document with headings is set as one.
+/// Adds typed text verbatim. Fenced blocks are shown as code, and a text with headings is rendered as
+/// Markdown.
 fn ask(out: &mut Markup, text: &str) {
     let headings = text.lines().filter(|line| line.starts_with("## ") || line.starts_with("### "));
     if headings.take(2).count() == 2 {
@@ -318,7 +319,8 @@ fn plain(out: &mut Markup, text: &str) {
     }
 }
 
-/// What stands before the first fence, its language, what is inside, and what follows. One that is not closed is none.
+/// Returns the text before the first fenced block, its language, its content, and the text after it. An
+/// unclosed fence does not count.
 fn next_fence(text: &str) -> Option<(&str, &str, &str, &str)> {
     let lines = || {
         text.split_inclusive('\n').scan(0, |at, line| Some((std::mem::replace(at, *at + line.len()), line)))
@@ -331,7 +333,7 @@ fn next_fence(text: &str) -> Option<(&str, &str, &str, &str)> {
     Some((&text[..start], language, &text[start + open.len()..end], &text[end + close.len()..]))
 }
 
-/// Where the fence begins that `at` stands in.
+/// Returns the start of the fenced block that contains the offset `at`.
 fn fence_around(text: &str, at: usize) -> Option<usize> {
     let mut rest = text;
     while let Some((before, .., after)) = next_fence(rest) {
@@ -345,13 +347,13 @@ fn fence_around(text: &str, at: usize) -> Option<usize> {
     None
 }
 
-/// A word about text that came to the user's side in another way than by typing.
+/// Adds a label for input that was not typed.
 pub(crate) fn label(out: &mut Markup, input: Input) {
     let Some(word) = input_name(input) else { return };
     out.lit("<span class=\"kind\">").lit(word).lit("</span> ");
 }
 
-/// When, which model, how long, how many tokens: once a turn, in the margin.
+/// Adds time, model, duration, tokens and cost of a turn, in the margin.
 fn margin(sheet: &Sheet<'_>, out: &mut Markup, turn: &TurnView) {
     out.lit("<dl class=\"margin\">");
     let start =
@@ -406,7 +408,7 @@ fn margin(sheet: &Sheet<'_>, out: &mut Markup, turn: &TurnView) {
     out.lit("</dl>");
 }
 
-/// How many calls there were, and why they cost more than is known.
+/// Returns the number of calls, and the reason if the cost is only a lower bound.
 pub(crate) fn spent_words(spent: &Totals) -> String {
     let calls = figure::plural(spent.calls, "call");
     match spent.caveat() {

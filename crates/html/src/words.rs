@@ -1,4 +1,4 @@
-//! Moments, money and excerpts, as a reader needs them.
+//! Times, money and excerpts as text.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -7,13 +7,13 @@ use threadline_view::{Money, Totals};
 
 use crate::markup::Markup;
 
-/// A moment in the reader's zone, and the same for machines.
+/// Formats a time in the given zone, and as RFC 3339.
 pub(crate) fn moment(millis: i64, zone: &TimeZone, format: &str) -> Option<(String, String)> {
     let moment = jiff::Timestamp::from_millisecond(millis).ok()?;
     Some((moment.to_zoned(zone.clone()).strftime(format).to_string(), moment.to_string()))
 }
 
-/// From when to when, the day once where it is one, given how to say a day; and the beginning for machines.
+/// Formats a time range, with the date once if both ends are on one day. Also returns the start as RFC 3339.
 pub(crate) fn span((start, end): (i64, i64), zone: &TimeZone, day: &str) -> Option<(String, String)> {
     let ((first_day, exact), (from, _)) = (moment(start, zone, day)?, moment(start, zone, "%H:%M")?);
     let ((last_day, _), (until, _)) = (moment(end, zone, day)?, moment(end, zone, "%H:%M")?);
@@ -25,13 +25,13 @@ pub(crate) fn span((start, end): (i64, i64), zone: &TimeZone, day: &str) -> Opti
     Some((shown, exact))
 }
 
-/// The path as seen from the directory that the session ran in.
+/// Returns the path relative to the working directory of the session, if it is inside.
 pub(crate) fn path<'a>(path: &'a str, cwd: Option<&str>) -> &'a str {
     let below = cwd.filter(|cwd| !cwd.is_empty()).and_then(|cwd| path.strip_prefix(cwd));
     below.and_then(|rest| rest.strip_prefix(['/', '\\'])).filter(|rest| !rest.is_empty()).unwrap_or(path)
 }
 
-/// The text up to `limit` bytes, and how many were left off.
+/// Truncates text to `limit` bytes at a character boundary. Also returns the number of bytes left out.
 pub(crate) fn clip(text: &str, limit: Option<usize>) -> (&str, usize) {
     match limit {
         Some(limit) if text.len() > limit => {
@@ -42,7 +42,7 @@ pub(crate) fn clip(text: &str, limit: Option<usize>) -> (&str, usize) {
     }
 }
 
-/// The first words of a text on one line.
+/// Returns the beginning of a text on one line, truncated to about `limit` bytes.
 pub(crate) fn first_words(text: &str, limit: usize) -> String {
     let mut out = String::new();
     for word in text.split_whitespace() {
@@ -60,14 +60,14 @@ pub(crate) fn first_words(text: &str, limit: usize) -> String {
     out
 }
 
-/// Text as part of an address: letters, digits and a few signs as they are, everything else as bytes.
+/// Percent-encodes text for use in a URL. ASCII letters, digits and `-_.~` are kept.
 pub fn url(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     let part = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     text.bytes().map(part).collect()
 }
 
-/// What some calls cost; `≥` where it was more, and a dash where none of them has a price.
+/// Formats a cost: with `≥` if it is a lower bound, and as a dash if no call has a price.
 pub(crate) fn cost(totals: &Totals) -> String {
     match totals.calls > 0 && totals.unpriced_calls == totals.calls && totals.cost == Money::ZERO {
         true => "–".to_owned(),
@@ -76,7 +76,7 @@ pub(crate) fn cost(totals: &Totals) -> String {
     }
 }
 
-/// `$1,234.50`, `$0.0040`.
+/// Formats money: `$1,234.50`, `$0.0040`.
 pub(crate) fn money(amount: Money) -> String {
     let short = amount.short();
     let (sign, rest) = short.split_once('$').unwrap_or(("", &short));
@@ -84,12 +84,12 @@ pub(crate) fn money(amount: Money) -> String {
     format!("{sign}${}.{cents}", whole.parse().map_or_else(|_| whole.to_owned(), count))
 }
 
-/// The day of a moment.
+/// Returns the date of a time.
 pub(crate) fn date(millis: i64, zone: &TimeZone) -> Option<Date> {
     Some(jiff::Timestamp::from_millisecond(millis).ok()?.to_zoned(zone.clone()).date())
 }
 
-/// `Today`, `Thursday, 12 November`, `12 November 2025`.
+/// Formats a date relative to today: `Today`, `Yesterday`, `Thursday, 12 November`, `12 November 2025`.
 pub(crate) fn day(day: Date, today: Option<Date>) -> String {
     match today {
         Some(today) if day == today => "Today".to_owned(),
@@ -99,7 +99,7 @@ pub(crate) fn day(day: Date, today: Option<Date>) -> String {
     }
 }
 
-/// `just now`, `3 minutes ago`, `2 hours ago`, `12 Nov`, `12 Nov 2025`.
+/// Formats a time relative to now: `just now`, `3 minutes ago`, `2 hours ago`, `12 Nov`, `12 Nov 2025`.
 pub(crate) fn ago(at: i64, now: i64, zone: &TimeZone) -> String {
     match (now - at) / 1000 {
         ..60 => "just now".to_owned(),
@@ -113,7 +113,7 @@ pub(crate) fn ago(at: i64, now: i64, zone: &TimeZone) -> String {
     }
 }
 
-/// The same where the day is known: `3 minutes ago`, then the time of the day.
+/// Formats a time below a heading with its date: `3 minutes ago` within an hour, else the time of day.
 pub(crate) fn clock_or_ago(at: i64, now: i64, zone: &TimeZone) -> String {
     if now - at < 3_600_000 {
         return ago(at, now, zone);
@@ -121,7 +121,7 @@ pub(crate) fn clock_or_ago(at: i64, now: i64, zone: &TimeZone) -> String {
     moment(at, zone, "%H:%M").map(|(shown, _)| shown).unwrap_or_default()
 }
 
-/// Adds a moment as a reader wants it, with the exact one behind it.
+/// Adds a `time` element with the given text, and the exact time as its tooltip.
 pub(crate) fn time(out: &mut Markup, at: i64, shown: &str, zone: &TimeZone) {
     let Some((exact, machine)) = moment(at, zone, "%A, %-d %B %Y, %H:%M:%S %Z") else { return };
     out.lit("<time datetime=\"")
@@ -133,12 +133,12 @@ pub(crate) fn time(out: &mut Markup, at: i64, shown: &str, zone: &TimeZone) {
         .lit("</time>");
 }
 
-/// Text on one line.
+/// Returns text on one line, with whitespace collapsed.
 pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Text on one line that Markdown takes as it is.
+/// Returns text on one line, escaped for Markdown.
 pub(crate) fn markdown(text: &str) -> String {
     let mut out = String::new();
     for ch in one_line(text).chars() {

@@ -1,6 +1,7 @@
-//! Charts as SVG: zero-based, labelled directly, coloured by classes alone, so that both themes and paper can have them.
+//! Charts as SVG: zero-based and directly labelled. Colours come from classes only, so that both themes and
+//! print styles apply.
 //!
-//! Nothing is measured by the eye alone: a table with the same figures stands below every chart.
+//! A table with the same figures is shown below every chart.
 
 use jiff::ToSpan;
 use jiff::civil::Date;
@@ -9,32 +10,32 @@ use crate::markup::Markup;
 
 /// A column of a chart.
 pub(crate) struct Column {
-    /// What stands below it, for some of them.
+    /// The label below the column; only some columns have one.
     pub(crate) label: Option<String>,
-    /// Where it leads.
+    /// The target of its link.
     pub(crate) href: Option<String>,
-    /// What it says in words.
+    /// The tooltip.
     pub(crate) title: String,
-    /// Its parts from the bottom up: the class of each, and how tall it is.
+    /// Its segments from the bottom up: series number and height.
     pub(crate) parts: Vec<(usize, f64)>,
 }
 
 /// A chart of stacked columns.
 pub(crate) struct Columns<'a> {
-    /// What it shows, for who cannot see it.
+    /// The accessible name.
     pub(crate) name: &'a str,
     /// The columns from left to right.
     pub(crate) columns: &'a [Column],
-    /// What a height means in words.
+    /// Formats a value for the axis.
     pub(crate) scale: &'a dyn Fn(f64) -> String,
-    /// How tall the tallest can be; the tallest of the columns, if it is not given.
+    /// The upper end of the scale; by default the next round value above the tallest column.
     pub(crate) top: Option<f64>,
 }
 
-/// The room that a chart has, in units that are about a pixel wide.
+/// The size of the plot area, in units of about one pixel.
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 190.0;
-/// The room for words on the left and below.
+/// Space for labels.
 const LEFT: f64 = 56.0;
 const BELOW: f64 = 22.0;
 const ABOVE: f64 = 8.0;
@@ -73,7 +74,7 @@ pub(crate) fn columns(out: &mut Markup, chart: &Columns<'_>) {
             continue;
         }
         mark(out, column.href.as_deref(), &column.title, |out| {
-            // All of the column's height answers to the pointer, however short it is.
+            // The full height of a column is clickable, even if the column is short.
             rect(out, "reach", (left, ABOVE), (room, HEIGHT));
             let mut bottom = 0.0;
             for (class, value) in &column.parts {
@@ -91,24 +92,24 @@ pub(crate) fn columns(out: &mut Markup, chart: &Columns<'_>) {
     out.lit("</svg>");
 }
 
-/// The classes of what is told apart by colour.
+/// The classes of the series colours.
 pub(crate) const SERIES: [&str; 8] = ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"];
 
-/// A line of a chart of bars.
+/// A bar of a bar chart.
 pub(crate) struct Bar {
-    /// What stands before it.
+    /// The label in front of the bar.
     pub(crate) label: String,
-    /// Where the label leads.
+    /// The target of its link.
     pub(crate) href: Option<String>,
-    /// What it says in words.
+    /// The tooltip.
     pub(crate) title: String,
-    /// How long it is.
+    /// Its length.
     pub(crate) value: f64,
-    /// What stands behind it.
+    /// The value as text, shown after the bar.
     pub(crate) shown: String,
 }
 
-/// Draws bars that lie one below the other.
+/// Draws horizontal bars.
 pub(crate) fn bars(out: &mut Markup, name: &str, bars: &[Bar]) {
     const ROW: f64 = 24.0;
     const LABEL: f64 = 190.0;
@@ -137,11 +138,12 @@ pub(crate) struct Cell {
     pub(crate) day: Date,
     pub(crate) href: String,
     pub(crate) title: String,
-    /// How much, from 0 to 1; nothing at all is not drawn as little.
+    /// The intensity from 0 to 1. Even 0 is drawn in a colour that differs from a day without a cell.
     pub(crate) share: f64,
 }
 
-/// Draws a calendar: a column a week from Monday on, up to 53 of them, ending with `last`.
+/// Draws a calendar of 53 weeks, one column per week, ending with the week of `last`. `cells` is sorted by
+/// day.
 pub(crate) fn calendar(out: &mut Markup, name: &str, cells: &[Cell], last: Date) {
     const SIDE: f64 = 15.4;
     const GAP: f64 = 2.8;
@@ -163,7 +165,7 @@ pub(crate) fn calendar(out: &mut Markup, name: &str, cells: &[Cell], last: Date)
     while day <= last {
         let days = days_between(start, day);
         let (left, row) = (SIDE_LABEL + (days / 7) as f64 * SIDE, (days % 7) as f64);
-        // A month is named over the first week that begins in it.
+        // A month is labelled above the first week that begins in it.
         if row == 0.0 && month != Some(day.month()) && day < last.saturating_sub(14.days()) {
             if month.is_some() || day.day() <= 7 {
                 out.lit("<text class=\"tick\" x=\"");
@@ -196,7 +198,7 @@ fn open(out: &mut Markup, name: &str, width: f64, height: f64) {
     point(out, height).lit("\">");
 }
 
-/// Adds something to see, which says what it is and leads somewhere.
+/// Adds a graphic with a tooltip, as a link if there is a target.
 fn mark(out: &mut Markup, href: Option<&str>, title: &str, draw: impl FnOnce(&mut Markup)) {
     match href {
         Some(href) => out.lit("<a href=\"").text(href).lit("\" aria-label=\"").text(title).lit("\">"),
@@ -215,13 +217,13 @@ fn rect(out: &mut Markup, class: &'static str, (x, y): (f64, f64), (width, heigh
     point(out, height).lit("\"/>");
 }
 
-/// Adds a coordinate.
+/// Adds a coordinate, rounded to one decimal.
 fn point(out: &mut Markup, value: f64) -> &mut Markup {
     let value = if value.is_finite() { value } else { 0.0 };
     out.text(&format!("{}", (value * 10.0).round() / 10.0))
 }
 
-/// How far apart the lines of a scale are, and where it ends: round figures, three to six lines.
+/// Returns the distance of the grid lines and the end of the scale: round values, with three or four steps.
 fn steps(most: f64) -> (f64, f64) {
     if !(most > 0.0 && most.is_finite()) {
         return (1.0, 1.0);
@@ -269,7 +271,7 @@ mod tests {
             &Columns { name: "Cost", columns: &all, scale: &|value| format!("${value}"), top: None },
         );
         let svg = out.into_string();
-        // Four dollars are as tall as the chart, and the second part stands on the first.
+        // The scale ends at four dollars, and the second segment is on top of the first.
         assert!(svg.contains(r#"<rect class="c0" x="240" y="150.5" width="34" height="47.5"/>"#), "{svg}");
         assert!(svg.contains(r#"<rect class="c1" x="240" y="8" width="34" height="142.5"/>"#), "{svg}");
         assert!(

@@ -1,4 +1,4 @@
-//! Check: what is wrong with a session, and what a repair would do.
+//! Check: the findings of a session and the plan of a repair.
 
 use threadline_view::{Finding, Severity, figure};
 
@@ -7,20 +7,20 @@ use super::link;
 use crate::markup::Markup;
 use crate::words;
 
-/// What the check page shows.
+/// The data of the check page.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckPage<'a> {
-    /// The session.
+    /// The session id.
     pub id: &'a str,
-    /// What it is called.
+    /// Its title.
     pub title: &'a str,
-    /// What was found, by log: the sub-agent whose log it is, its path, and the findings in it.
+    /// Findings by log: the sub-agent (`None` for the session itself), the path, and the findings.
     pub logs: &'a [(Option<String>, String, Vec<Finding>)],
-    /// What `edit repair` would do, line by line; `None` where it cannot tell.
+    /// The steps that `edit repair` would take; `None` if there is no plan.
     pub plan: Option<&'a [String]>,
 }
 
-/// What stands between the bar and the end of the page.
+/// Renders the main content and the footer of the check page.
 pub fn check(page: &CheckPage<'_>) -> Markup {
     let mut out = Markup::new();
     let all = || page.logs.iter().flat_map(|(_, _, findings)| findings);

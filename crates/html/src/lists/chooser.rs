@@ -1,4 +1,4 @@
-//! The side of home: projects to go to, and filters.
+//! The sidebar of home: projects and filters.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::home::{HomePage, with};
 use crate::markup::Markup;
 use crate::words;
 
-/// The side: projects to go to, and filters.
+/// Adds the sidebar with projects and filters.
 pub(super) fn chooser(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>) {
     let selection = page.selection;
     out.lit("<form class=\"chooser\" id=\"chooser\" action=\"/\" aria-label=\"Filter\">\n<details class=\"fold\" open><summary>Filter</summary>\n");
@@ -36,7 +36,7 @@ pub(super) fn chooser(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&st
     out.lit("</form>\n");
 }
 
-/// So many projects are listed before the rest is folded away.
+/// The number of projects listed before the rest is collapsed.
 const PROJECTS: usize = 24;
 
 fn projects(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>) {
@@ -106,7 +106,7 @@ fn select(
 }
 
 fn date(out: &mut Markup, label: &'static str, name: &'static str, value: Option<&str>) {
-    // What is no plain date, such as `7d`, could not be shown by a date field.
+    // A date field cannot show relative values such as `7d`.
     let plain = value.is_none_or(|value| value.parse::<Date>().is_ok());
     out.lit("<label class=\"field\"><span>").lit(label).lit("</span><input type=\"");
     out.lit(if plain { "date" } else { "text" }).lit("\" name=\"").lit(name).lit("\" value=\"");

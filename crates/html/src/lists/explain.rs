@@ -1,4 +1,4 @@
-//! Why a figure is what it is: every record that tells of a call, counted or not.
+//! The records behind a usage figure, counted or not.
 
 use jiff::tz::TimeZone;
 use threadline_view::{Explained, Money, Verdict, figure, short_model};
@@ -8,23 +8,23 @@ use super::link;
 use crate::markup::Markup;
 use crate::words;
 
-/// What an explanation shows.
+/// The data of the page.
 #[derive(Clone, Copy, Debug)]
 pub struct ExplainPage<'a> {
-    /// What was asked for: the parts of the page's link.
+    /// The query parameters of the page.
     pub asked: &'a [(String, String)],
-    /// Every record, by log and line.
+    /// All records, by log and line.
     pub records: &'a [Explained],
-    /// The page of them, counted from 0.
+    /// The page number, from 0.
     pub page: usize,
-    /// The zone that times are shown in.
+    /// The time zone of the times shown.
     pub zone: &'a TimeZone,
 }
 
-/// How many records stand on a page.
+/// The number of records per page.
 const RECORDS: usize = 500;
 
-/// What stands between the bar and the end of the page.
+/// Renders the main content and the footer of the page.
 pub fn explain(page: &ExplainPage<'_>) -> Markup {
     let mut out = Markup::new();
     let records = page.records;

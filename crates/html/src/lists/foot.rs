@@ -1,8 +1,8 @@
-//! What stands below every list: its twins, and the keys.
+//! The footer of every list page: links to other formats, and the keyboard shortcuts.
 
 use crate::markup::Markup;
 
-/// Adds the links to the twins of a page, and the list of keys.
+/// Adds the footer with links to the same page as JSON and Markdown, and the dialog of keyboard shortcuts.
 pub(crate) fn foot(out: &mut Markup, json: &str, markdown: Option<&str>) {
     out.lit("<footer class=\"foot\"><span>The same as ");
     out.lit("<a rel=\"alternate\" type=\"application/json\" href=\"").text(json).lit("\">JSON</a>");

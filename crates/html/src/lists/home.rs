@@ -1,4 +1,4 @@
-//! Home: the sessions of all projects, as a table of contents.
+//! Home: the sessions of all projects.
 
 use std::collections::HashMap;
 
@@ -13,30 +13,30 @@ use super::link;
 use crate::markup::Markup;
 use crate::words;
 
-/// What home shows.
+/// The data of the home page.
 #[derive(Clone, Copy, Debug)]
 pub struct HomePage<'a> {
-    /// What is asked for.
+    /// The filters and sort order.
     pub selection: &'a Selection,
-    /// The page of sessions that answers it.
+    /// The matching sessions of the current page.
     pub chosen: &'a Chosen<'a>,
-    /// What else there is.
+    /// The values that each filter offers, with counts.
     pub choices: &'a Choices,
-    /// How many sessions there are in all.
+    /// The total number of sessions.
     pub total: usize,
-    /// What could not be read, in words.
+    /// Errors of logs that could not be read.
     pub unread: &'a [String],
-    /// The folders that were looked into, for a home that holds nothing.
+    /// The folders that were searched, shown if there are no sessions.
     pub homes: &'a [String],
-    /// How much the server had told when the page was made, so that it knows what it missed.
+    /// The sequence number of the last server event, so that the page can detect events it missed.
     pub news: u64,
-    /// In milliseconds since 1970.
+    /// The current time in milliseconds since 1970.
     pub now: i64,
-    /// The zone that times are shown in.
+    /// The time zone of the times shown.
     pub zone: &'a TimeZone,
 }
 
-/// What stands between the bar and the foot of home.
+/// Renders the main content and the footer of home.
 pub fn home(page: &HomePage<'_>) -> Markup {
     let mut out = Markup::new();
     let names = link::project_names(page.choices.projects.iter().map(|(project, _)| &**project));
@@ -55,20 +55,20 @@ pub fn home(page: &HomePage<'_>) -> Markup {
     out
 }
 
-/// The link to a selection.
+/// Returns the link to a selection.
 fn to(selection: &Selection) -> String {
     let pairs = selection.pairs();
     link::href("/", pairs.iter().map(|(key, value)| (*key, &**value)))
 }
 
-/// The same selection from its first page on, changed.
+/// Returns the link to the current selection after a change, at its first page.
 pub(super) fn with(page: &HomePage<'_>, change: impl FnOnce(&mut Selection)) -> String {
     let mut selection = Selection { page: 0, ..page.selection.clone() };
     change(&mut selection);
     to(&selection)
 }
 
-/// The list itself, and what is said about it.
+/// Adds the list of sessions, with its status line.
 fn shelf(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>) {
     status(out, page);
     for error in page.unread {
@@ -130,7 +130,7 @@ fn status(out: &mut Markup, page: &HomePage<'_>) {
     out.lit("</div>\n");
 }
 
-/// What the list is narrowed to, each with a way out of it.
+/// Adds one chip per active filter, which links to the list without it.
 fn chips(out: &mut Markup, page: &HomePage<'_>) {
     let selection = page.selection;
     if !selection.is_narrowed() {
@@ -166,7 +166,7 @@ fn chips(out: &mut Markup, page: &HomePage<'_>) {
     out.lit("<a id=\"clear\" href=\"").text(&clear).lit("\" title=\"x\">clear</a></p>");
 }
 
-/// The orders that have no column.
+/// Adds links to the sort orders, including those without a column.
 fn sorter(out: &mut Markup, page: &HomePage<'_>) {
     out.lit("<p class=\"sorter\">Sort by ");
     for (sort, name) in [
@@ -266,7 +266,7 @@ fn cost(figures: &Figures) -> (String, Option<String>) {
     (words::cost(totals), Some(told))
 }
 
-/// Where it ran, with what, and what went wrong.
+/// Adds the project, branch, models, tools and errors of a session.
 fn facts(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, card: &SessionCard) {
     out.lit("<p class=\"facts\">");
     if page.selection.project.is_none() {
@@ -308,7 +308,7 @@ fn facts(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, car
     out.lit("</p>");
 }
 
-/// So many tools are named; the rest is counted.
+/// The number of tools that are named; the rest is counted.
 const TOOLS: usize = 4;
 
 fn tools(out: &mut Markup, tools: &[(String, u64)]) {
@@ -359,7 +359,7 @@ fn pages(out: &mut Markup, page: &HomePage<'_>) {
     out.lit("</nav>\n");
 }
 
-/// The same list as Markdown.
+/// Renders the same list as Markdown.
 pub fn home_markdown(page: &HomePage<'_>) -> String {
     use std::fmt::Write;
     let mut out =

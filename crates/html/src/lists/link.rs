@@ -1,9 +1,9 @@
-//! Links: a path and what it asks for, written so that any text survives.
+//! Links: a path and query parameters, percent-encoded.
 
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// A link to `path` that asks for `pairs`.
+/// Returns a link to `path` with the query parameters `pairs`. Only the values are encoded.
 pub fn href<'p>(path: &str, pairs: impl IntoIterator<Item = (&'p str, &'p str)>) -> String {
     let mut link = path.to_owned();
     for (n, (key, value)) in pairs.into_iter().enumerate() {
@@ -15,7 +15,7 @@ pub fn href<'p>(path: &str, pairs: impl IntoIterator<Item = (&'p str, &'p str)>)
     link
 }
 
-/// Adds text as a part of a link: all but letters, digits and a few marks becomes `%xx`.
+/// Appends text to a link. Bytes other than ASCII letters, digits and `-_.~/` are percent-encoded.
 pub(crate) fn encode(text: &str, link: &mut String) {
     for byte in text.bytes() {
         match byte {
@@ -29,10 +29,10 @@ pub(crate) fn encode(text: &str, link: &mut String) {
     }
 }
 
-/// The link to a session.
+/// Returns the link to a session.
 pub(crate) fn session(id: &str) -> String {
     let mut link = "/s/".to_owned();
-    // A slash of an id would part the path.
+    // `encode` keeps slashes, but one in an id would split the path.
     for part in id.split_inclusive('/') {
         encode(part.trim_end_matches('/'), &mut link);
         link.push_str(if part.ends_with('/') { "%2F" } else { "" });
@@ -40,13 +40,13 @@ pub(crate) fn session(id: &str) -> String {
     link
 }
 
-/// What a project is called for short: the last part of its directory.
+/// Returns the short name of a project: the last component of its directory.
 pub fn project_name(project: &str) -> &str {
     last_parts(project, 1)
 }
 
-/// What projects that stand in one list are called: each by the fewest last parts of its directory that no other ends
-/// with.
+/// Returns unique short names for the projects of a list: for each the fewest last components of its
+/// directory that no other project ends with.
 pub(crate) fn project_names<'p>(projects: impl Iterator<Item = &'p str>) -> HashMap<&'p str, &'p str> {
     let mut named = HashMap::new();
     let mut unnamed: Vec<&str> = projects.collect();
@@ -57,7 +57,7 @@ pub(crate) fn project_names<'p>(projects: impl Iterator<Item = &'p str>) -> Hash
             by_name.entry(last_parts(project, parts)).or_default().push(project);
         }
         for (name, alike) in by_name {
-            // A project whose whole path is the end of another's has no longer name.
+            // A project that is, as a whole, a suffix of another has no longer name.
             if alike.len() == 1 {
                 named.insert(alike[0], name);
             } else {
@@ -72,7 +72,7 @@ pub(crate) fn project_names<'p>(projects: impl Iterator<Item = &'p str>) -> Hash
     named
 }
 
-/// The last so many parts of a path, or all of it.
+/// Returns the last `parts` components of a path, or the whole path if it has fewer.
 fn last_parts(path: &str, parts: usize) -> &str {
     let inner = path.trim_end_matches(['/', '\\']);
     let slash = inner.rmatch_indices(['/', '\\']).nth(parts - 1);

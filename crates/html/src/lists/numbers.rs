@@ -1,11 +1,11 @@
-//! Figures of usage, in words and in tables.
+//! Usage figures as text and tables.
 
 use threadline_view::{Totals, figure};
 
 use crate::markup::Markup;
 use crate::words;
 
-/// The share of what models were given that came from the cache.
+/// Returns the share of input tokens that were read from the cache.
 pub(super) fn cache_share(totals: &Totals) -> Option<f64> {
     let context = totals.tokens.context();
     (context > 0).then(|| totals.tokens.cache_read as f64 / context as f64)
@@ -15,7 +15,7 @@ pub(super) fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "–".to_owned(), |share| format!("{:.0} %", share * 100.0))
 }
 
-/// A sum in words.
+/// Formats totals as one line.
 pub(super) fn figures(totals: &Totals) -> String {
     format!(
         "{}, {}, {} tokens",
@@ -25,7 +25,7 @@ pub(super) fn figures(totals: &Totals) -> String {
     )
 }
 
-/// `$2`, `$0.25`: a mark of a scale.
+/// Formats a value of the cost axis: `$2`, `$0.25`.
 pub(super) fn dollars(value: f64) -> String {
     match value {
         _ if value == 0.0 => "$0".to_owned(),
@@ -35,21 +35,21 @@ pub(super) fn dollars(value: f64) -> String {
     }
 }
 
-/// A line of a table.
+/// A row of a usage table.
 pub(super) struct Row<'a> {
     pub(super) name: String,
     pub(super) href: String,
-    /// Where its figures are explained.
+    /// The link to the records behind its figures.
     pub(super) why: String,
     pub(super) totals: &'a Totals,
-    /// What only this table has.
+    /// The value of the additional column, if the table has one.
     pub(super) more: Option<String>,
 }
 
-/// Tables longer than this are folded.
+/// Tables with more rows than this are collapsed.
 const FOLDED: usize = 8;
 
-/// The figures of a chart, and their sum. `rows` says how many there are, for the fold.
+/// Adds the table below a chart, with a total. It is collapsed if `rows` is large.
 pub(super) fn table<'a>(
     out: &mut Markup,
     (name, more): (&'static str, Option<&'static str>),

@@ -1,4 +1,4 @@
-//! Search: what was found in all sessions, each find with a link to its block.
+//! Search: matches in all sessions, each with a link to its block.
 
 use std::ops::Range;
 
@@ -11,66 +11,66 @@ use threadline_view::{figure, short_tool};
 use crate::markup::Markup;
 use crate::words;
 
-/// What the search page shows.
+/// The data of the search page.
 #[derive(Clone, Debug)]
 pub struct SearchPage<'a> {
-    /// What was asked.
+    /// The query as typed.
     pub query: &'a str,
-    /// Why it cannot be answered, and which part of the query is at fault.
+    /// The error of an invalid query, and the byte range of the part that caused it.
     pub problem: Option<(&'a str, Option<Range<usize>>)>,
-    /// The sessions where something was found, in order.
+    /// The sessions with matches, in display order.
     pub sessions: &'a [FoundSession],
-    /// How much was found, in how many sessions.
+    /// The number of matches and of sessions with matches.
     pub found: (usize, usize),
-    /// Whether the search stopped because there is so much.
+    /// Whether the search stopped at the maximum number of matches.
     pub stopped: bool,
-    /// What could not be searched, in words.
+    /// Errors of logs that could not be searched.
     pub troubles: &'a [String],
-    /// In milliseconds since 1970.
+    /// The current time in milliseconds since 1970.
     pub now: i64,
-    /// The zone that times are shown in.
+    /// The time zone of the times shown.
     pub zone: &'a TimeZone,
 }
 
-/// A session where something was found.
+/// A session with matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoundSession {
     /// Its id.
     pub id: String,
-    /// What it is called.
+    /// Its title.
     pub title: String,
-    /// Where it ran.
+    /// Its project directory.
     pub project: String,
-    /// When it was last written to, in milliseconds since 1970.
+    /// When it was last modified, in milliseconds since 1970.
     pub modified: i64,
-    /// How much was found in it.
+    /// The number of matches in it.
     pub count: usize,
-    /// The first of it.
+    /// The first matches.
     pub blocks: Vec<FoundBlock>,
 }
 
-/// A block in which something was found.
+/// A block with matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoundBlock {
-    /// Its name in its log.
+    /// Its anchor in its log.
     pub anchor: String,
-    /// The sub-agent whose log it is.
+    /// The sub-agent that the log belongs to.
     pub agent: Option<String>,
-    /// What it is, in one word.
+    /// Its kind, in one word.
     pub kind: &'static str,
-    /// The tool that was called.
+    /// The tool of a call or result.
     pub tool: Option<String>,
-    /// When, in milliseconds since 1970.
+    /// Its time in milliseconds since 1970.
     pub at: Option<i64>,
-    /// The text around what was found.
+    /// The text around the match.
     pub text: String,
-    /// What was found, in bytes of `text`.
+    /// The matches, as byte ranges of `text`.
     pub ranges: Vec<Range<usize>>,
-    /// How many other sessions hold a copy.
+    /// The number of other sessions with a copy of the block.
     pub copies: usize,
 }
 
-/// What stands between the bar and the end of the search page.
+/// Renders the main content and the footer of the search page.
 pub fn search(page: &SearchPage<'_>) -> Markup {
     let mut out = Markup::new();
     out.lit("<main id=\"main\" tabindex=\"-1\" class=\"search\">\n<h1 class=\"sr\">Search</h1><form role=\"search\" class=\"ask\" id=\"ask\" action=\"/search\">");
@@ -82,7 +82,7 @@ pub fn search(page: &SearchPage<'_>) -> Markup {
     out
 }
 
-/// What was found, alone, for a page that is there already.
+/// Renders only the results, to replace those of a page that is already open.
 pub fn search_results(page: &SearchPage<'_>) -> Markup {
     let mut out = Markup::new();
     if let Some((problem, part)) = &page.problem {
@@ -173,7 +173,7 @@ fn found(out: &mut Markup, page: &SearchPage<'_>, session: &FoundSession) {
     out.lit("</section>\n");
 }
 
-/// The link to a block, with what is to be marked there.
+/// Returns the link to a block. It includes the query, so that the page can highlight the matches.
 fn to(query: &str, session: &FoundSession, block: &FoundBlock) -> String {
     let mut href = link::href(&link::session(&session.id), [("q", query)]);
     href.push('#');
@@ -186,7 +186,7 @@ fn to(query: &str, session: &FoundSession, block: &FoundBlock) -> String {
     href
 }
 
-/// Adds text with some of it marked.
+/// Adds text with the ranges highlighted.
 fn marked(out: &mut Markup, text: &str, ranges: &[Range<usize>]) {
     let mut done = 0;
     for range in ranges {

@@ -1,4 +1,4 @@
-//! Usage: tokens and money as charts, each with its table below it, each figure with a way to its records.
+//! Usage: tokens and cost as charts. Each chart has a table below it, and each figure links to its records.
 
 mod days;
 mod window;
@@ -18,24 +18,24 @@ use super::numbers::{Row, cache_share, figures, percent, table};
 use crate::markup::Markup;
 use crate::words;
 
-/// What the usage page shows.
+/// The data of the usage page.
 #[derive(Clone, Copy, Debug)]
 pub struct UsagePage<'a> {
-    /// The sums.
+    /// The totals.
     pub board: &'a UsageBoard,
-    /// What was asked for: the parts of the page's link, such as `since`, `until`, `project` and `model`.
+    /// The query parameters of the page, such as `since`, `until`, `project` and `model`.
     pub asked: &'a [(String, String)],
-    /// The projects and models that there are.
+    /// The projects and models to choose from.
     pub choices: (&'a [String], &'a [String]),
-    /// What a reader should know of the figures, in words.
+    /// Notes about the figures.
     pub notes: &'a [String],
-    /// How many logs are still to be read.
+    /// The number of logs that are not yet read.
     pub unread: usize,
-    /// How much the server had told when the page was made, so that it knows what it missed.
+    /// The sequence number of the last server event, so that the page can detect events it missed.
     pub news: u64,
-    /// In milliseconds since 1970.
+    /// The current time in milliseconds since 1970.
     pub now: i64,
-    /// The zone that days begin in.
+    /// The time zone of the days.
     pub zone: &'a TimeZone,
 }
 
@@ -44,25 +44,25 @@ impl UsagePage<'_> {
         self.asked.iter().find(|(key, _)| key == name).map(|(_, value)| &**value)
     }
 
-    /// A link that asks for the same and for `more` instead of what it had there.
+    /// Returns a link with the same parameters, in which `more` replaces those of the same name.
     fn link(&self, path: &str, more: &[(&str, &str)]) -> String {
         let kept = self.asked.iter().map(|(key, value)| (&**key, &**value));
         let kept = kept.filter(|(key, _)| !more.iter().any(|(other, _)| other == key));
         link::href(path, kept.chain(more.iter().copied()).filter(|(_, value)| !value.is_empty()))
     }
 
-    /// Where a figure is explained.
+    /// Returns the link to the records behind a figure.
     fn why(&self, more: &[(&str, &str)]) -> String {
         self.link("/usage/explain", more)
     }
 
-    /// The sessions behind a figure.
+    /// Returns the link to the sessions behind a figure.
     fn sessions(&self, more: &[(&str, &str)]) -> String {
         self.link("/", more)
     }
 }
 
-/// What stands between the bar and the end of the usage page.
+/// Renders the main content and the footer of the usage page.
 pub fn usage(page: &UsagePage<'_>) -> Markup {
     let mut out = Markup::new();
     let board = page.board;
@@ -95,7 +95,7 @@ pub fn usage(page: &UsagePage<'_>) -> Markup {
     out
 }
 
-/// The stretches of time that one click chooses.
+/// The preset time ranges.
 const STRETCHES: &[(&str, &str)] =
     &[("", "all"), ("today", "today"), ("7d", "7 days"), ("30d", "30 days"), ("90d", "90 days")];
 
@@ -172,7 +172,7 @@ fn sums(out: &mut Markup, page: &UsagePage<'_>) {
     }
 }
 
-/// So many projects are drawn.
+/// The maximum number of projects in the chart.
 const BARS: usize = 14;
 
 fn projects(out: &mut Markup, page: &UsagePage<'_>) {
@@ -221,7 +221,7 @@ fn named(all: &[(String, Totals)]) -> Vec<(String, &Totals)> {
     all.iter().map(|(name, totals)| (words::markdown(name), totals)).collect()
 }
 
-/// The same as Markdown: the tables.
+/// Renders the tables of the page as Markdown.
 pub fn usage_markdown(page: &UsagePage<'_>) -> String {
     let board = page.board;
     let mut out = "# Usage\n".to_owned();

@@ -1,4 +1,4 @@
-//! Pages in a real browser, where there is one.
+//! Pages in a real browser, if one is installed.
 
 use threadline_html::Options;
 use threadline_testkit::Browser;
@@ -6,10 +6,10 @@ use threadline_testkit::Browser;
 use crate::hostile::hostile_page;
 use crate::support::{family, options, whole};
 
-/// Opens a page from disk, waits until its script has done `what`, and returns the page as it is then and what the
-/// browser complained of.
+/// Opens a page from disk, waits until the script `what` returns true, and returns the DOM and the messages
+/// of the console.
 ///
-/// `None` where there is no browser, after saying so.
+/// Returns `None` if there is no browser.
 fn open(page: &str, fragment: &str, what: &str) -> Option<(String, Vec<String>)> {
     let browser = Browser::start()?;
     let dir = tempfile::tempdir().unwrap();
@@ -21,7 +21,7 @@ fn open(page: &str, fragment: &str, what: &str) -> Option<(String, Vec<String>)>
     Some((dom.as_str().unwrap().to_owned(), browser.console()))
 }
 
-/// Our own script ran.
+/// True once the script of the page has run.
 const RAN: &str = "return document.documentElement.classList.contains('js')";
 
 #[test]
@@ -30,7 +30,8 @@ fn nothing_of_a_hostile_session_runs() {
         let (page, _) = hostile_page(&options);
         let Some((dom, said)) = open(&page, "", RAN) else { return };
         let title = dom.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>")).unwrap().0;
-        // The attack is the session's title, as text; had any of it run, the title would be `pwned` and a number.
+        // The session's title contains the attack as text. If any of it had run, the title would be `pwned`
+        // and a number.
         assert!(title.starts_with("'\"&gt;&lt;script&gt;document.title="), "{title}");
         assert_eq!(said, Vec::<String>::new());
         assert!(
@@ -57,7 +58,7 @@ fn a_link_opens_what_was_put_aside() {
     assert!(dom.contains(" id=\"m90\""), "{said:?}");
     assert!(dom.contains("k-reply here\" id=\"m90\""), "{said:?}");
     assert_eq!(said, Vec::<String>::new());
-    // What comes after a name that is not there yet is the end.
+    // A line after the end resolves to the last item.
     let Some((dom, said)) = open(&page, "#m500", "return document.querySelector('.here')") else { return };
     assert!(dom.contains("here\" id=\"m119\""), "{said:?}");
 }
@@ -75,7 +76,7 @@ r2 <- a4  result t2 "done"
 a5 <- r2  reply  m4 text "Mended."
 "#;
 
-/// Folds, filters, search, keys, names and colours, on a plain page and on one that is drawn as it is seen.
+/// Collapsible sections, filters, search, keys, anchors and highlighting, on a plain and on a deferred page.
 #[test]
 fn a_reader_can_work_with_a_page() {
     for options in [options(), Options { plain_up_to: 0, ..options() }] {
@@ -88,13 +89,13 @@ fn a_reader_can_work_with_a_page() {
         let is_seen =
             |selector: &str| format!("return !!document.querySelector('{selector}')?.checkVisibility()");
         let click = |selector: &str| browser.run(&format!("document.querySelector('{selector}').click()"));
-        // A fold opens, and the code in it is coloured.
+        // A section expands, and the code in it is highlighted.
         browser.wait(&is_seen("#m8 summary"));
         assert_eq!(browser.run(&is_seen("#m8 .diff")), false);
         click("#m8 summary");
         browser.wait(&is_seen("#m8 .diff"));
         browser.wait("return CSS.highlights.get('string').size > 0 && CSS.highlights.get('key').size > 1");
-        // Events are there for those who ask; tools can be put away, and what went well too.
+        // Events are hidden by default. Tools and successful items can be hidden.
         assert_eq!(browser.run(&is_seen("#m2")), false);
         click("[data-k=event]");
         browser.wait(&is_seen("#m2"));
@@ -105,13 +106,13 @@ fn a_reader_can_work_with_a_page() {
         browser.run("const tool = document.querySelector('#tool'); tool.value = 'bad'; tool.dispatchEvent(new Event('change'))");
         browser.wait("return !document.querySelector('#m6').checkVisibility() && document.querySelector('#m4').checkVisibility()");
         browser.run("const tool = document.querySelector('#tool'); tool.value = ''; tool.dispatchEvent(new Event('change'))");
-        // Search finds what is folded away.
+        // Search finds matches in collapsed sections.
         browser.run("const q = document.querySelector('#q'); q.focus(); q.value = 'no bench'; q.dispatchEvent(new Event('input'))");
         browser.wait("return document.querySelector('#hits').textContent === '1'");
         browser.press("\u{e007}");
         browser.wait("return CSS.highlights.get('hit')?.size === 1");
         browser.run("document.activeElement.blur()");
-        // Keys go from prompt to prompt and to what went wrong, and names lead there.
+        // Keys move between prompts and to errors, and set the fragment of the URL.
         browser.run("scrollTo(0, 0)");
         browser.press("e");
         browser.wait("return location.hash === '#m4' && document.querySelector('#m4.here')");
@@ -122,12 +123,12 @@ fn a_reader_can_work_with_a_page() {
         browser.wait("return document.querySelector('#help').open");
         browser.run("document.querySelector('#help').close(); location.hash = '#m6'");
         browser.wait("return document.querySelector('#m6.here')");
-        // A result has no place of its own: its name leads to its call.
+        // A result has no element; its anchor resolves to its call.
         browser.run("location.hash = '#m5'");
         browser.wait("return document.querySelector('#m4.here')");
         browser.run("location.hash = '#m6'");
         browser.wait("return document.querySelector('#m6.here')");
-        // Those who listen hear a name for everything that they can work with.
+        // All controls have an accessible name.
         let tree = browser.devtools("Accessibility.getFullAXTree", &serde_json::json!({}));
         let nodes = tree["nodes"].as_array().unwrap().iter().filter(|node| node["ignored"] != true);
         let is_used = |node: &&serde_json::Value| {

@@ -1,11 +1,11 @@
-//! Every kind of card, from a small log of our own.
+//! Every kind of card, each from a small log.
 
 use insta::assert_snapshot;
 use threadline_html::Options;
 
 use crate::support::{drawn, drawn_with, options};
 
-/// A call and its result.
+/// Renders a call and its result.
 fn call(tool: &str, input: &str, result: &str) -> String {
     drawn(&format!("u1 user \"go\"\na1 <- u1 reply m1 tool t1 {tool} {input}\nr1 <- a1 result t1 {result}\n"))
 }

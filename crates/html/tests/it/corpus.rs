@@ -1,4 +1,4 @@
-//! Real sessions, where they are at hand: every one at every level, and nothing in a page that is not ours.
+//! Real sessions, if available: every one at every level, with only known tags and attributes.
 
 use threadline_html::page;
 use threadline_session::{Family, Session};
@@ -9,7 +9,7 @@ use crate::support::{options, packs, raw};
 
 #[test]
 fn every_session_at_every_level() {
-    // Debug runs are slow: the small ones are enough there.
+    // Debug builds are slow, so they skip large sessions.
     let most = if cfg!(debug_assertions) { 250_000 } else { u64::MAX };
     for path in threadline_testkit::shared_logs() {
         if std::fs::metadata(&path).unwrap().len() > most {

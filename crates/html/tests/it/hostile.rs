@@ -1,17 +1,18 @@
-//! A session that attacks its reader wherever it can: all of it must come out as text.
+//! A session with injection attempts in every field. All of them must be rendered as text.
 
 use threadline_html::Options;
 
 use crate::support::{family, options, packs, tags, whole};
 
-/// Ways out of text, attributes, comments, scripts, styles, links and terminals, each of which names its place.
+/// Attempts to break out of text, attributes, comments, scripts, styles, links and terminals. `@` is a
+/// number.
 const ATTACK: &str = r#"'"><script>document.title='pwned@'</script><img src=x onerror=document.title='pwned@'><svg/onload=document.title='pwned@'> ' onmouseover='document.title=1' " autofocus onfocus="document.title='pwned@'" </script></style></template></title></textarea></noscript> --> <!-- <![CDATA[ [x](javascript:document.title='pwned@') [y](<JaVaScRiPt:document.title=1> "t\" onclick=x") ![z](x" onerror="document.title=1) <javascript:document.title=1> <iframe srcdoc="<script>parent.document.title=1</script>"> data:text/html,<script>alert(1)</script> <base href=//evil.test> <meta http-equiv=refresh content="0;url=//evil.test"> <link rel=stylesheet href=//evil.test> <style>*{display:none;background:url(//evil.test)}</style> </details></section></main> {{constructor.constructor('alert(1)')()}} `${alert(1)}` &lt;script&gt; &#60;script&#62;"#;
 
-/// What text may hold beside that: commands to terminals, turned text, halves of characters, NUL.
+/// Control sequences, bidirectional controls, lone surrogates and NUL.
 const CONTROLS: &str =
     r"\u001b]8;;javascript:alert(1)\u0007link\u001b[2J\u009b31m\u202eevil\u2066\u0000\ud800\u2028\r";
 
-/// `¤` is where the attack goes, each time with another number.
+/// `¤` is replaced by the attack, each time with another number.
 const SESSION: &str = r#"
 title "¤"
 tag "¤"
@@ -82,7 +83,7 @@ y2 <- y1  reply  k1 tool q1 Bash {"command":"¤"}
 z1 <- y2  result q1 "¤"
 "#;
 
-/// The notation with an attack at every place, and how many places there are.
+/// Inserts the attack at every `¤` and returns the notation with the next free number.
 fn armed(notation: &str, first: usize) -> (String, usize) {
     let mut count = first;
     let mut out = String::new();
@@ -106,7 +107,7 @@ pub(crate) fn hostile_page(options: &Options) -> (String, usize) {
     (whole(&family(&session, Some((agent_id, &agent))), options), count)
 }
 
-/// The elements and attributes that we use. Everything else would be somebody else's.
+/// The elements and attributes that this crate generates. Any other one would be injected.
 const TAGS: &str = "!doctype html head meta link title style body a main header h1 h2 h3 h4 h5 h6 p span section div dl dt dd time \
                     details summary code pre ul ol li em strong del blockquote hr br table thead tbody tr th td figure img aside \
                     nav svg rect i b form input output button select option dialog kbd script noscript";
@@ -148,7 +149,7 @@ fn nothing_of_it_becomes_markup() {
         for part in parts.iter().flat_map(|pack| pack.split_terminator('\0')) {
             check(part.split_once('\n').unwrap().1);
         }
-        // Every attack is there as text.
+        // Every attack is present as text.
         let all = format!("{page}{}", parts.concat());
         assert!(all.matches("&lt;script&gt;document.title=&#39;pwned").count() > 90);
         for hidden in ['\u{1b}', '\u{202e}', '\u{2066}', '\u{9b}', '\r'] {

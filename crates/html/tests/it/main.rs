@@ -1,4 +1,4 @@
-//! Pages and parts of them: notation in, markup out.
+//! Pages and fragments: notation in, markup out.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(clippy::print_stderr, reason = "a test that does nothing should say so")]

@@ -1,4 +1,4 @@
-//! Whole pages: what is in them, and what they are made of when they are large.
+//! Whole pages: their content, and how large ones are stored.
 
 use threadline_html::{Images, Listed, Options, RawLines, index, page};
 use threadline_view::{Money, Totals};
@@ -68,7 +68,7 @@ fn a_large_session_is_carried_along_compressed() {
     assert!(!page.contains("id=\"m99\""));
     let parts = packs(&page, "z").concat();
     assert!(parts.contains("id=\"m99\"") && parts.contains("prompt 59"));
-    // The outline is there in full.
+    // The outline is complete.
     assert!(page.contains("href=\"#m99\""));
 }
 
@@ -84,7 +84,7 @@ fn the_lines_of_the_log_travel_along() {
     assert!(packs(&without, "r").is_empty() && without.contains("\"raw\":null"));
 }
 
-/// A log with the same picture twice, on its third line; and the picture.
+/// Returns a log with the same image twice on its third line, and the image.
 pub(crate) fn picture_twice() -> (String, String) {
     let picture = "iVBORw0KGgo+".repeat(500);
     let image = format!(
@@ -108,7 +108,7 @@ fn what_lines_hold_in_base_64_travels_along_once_and_as_it_is() {
     let (before, rest) = lines.lines().last().unwrap().split_once(' ').unwrap();
     let line = family.main.entries()[2].text();
     assert_eq!(rest, line.replace(&picture, ""));
-    // Where it belongs is counted in units of UTF-16.
+    // Offsets are in UTF-16 code units.
     let units: Vec<usize> = {
         let parts: Vec<&str> = line.split(&picture).collect();
         parts.iter().map(|part| part.encode_utf16().count()).collect()
@@ -116,7 +116,7 @@ fn what_lines_hold_in_base_64_travels_along_once_and_as_it_is() {
     assert_eq!(before, format!("3:{}=0,{}=0", units[0], units[0] + units[1]));
     let lump = format!("<script type=\"application/octet-stream\" id=\"b0\">{picture}</script>");
     assert_eq!((page.matches(&lump).count(), page.matches(&picture).count()), (1, 3));
-    // Where a script draws the page, it draws that one.
+    // On a page that is drawn by the script, the image data is present only once.
     let large = whole(&family, &Options { plain_up_to: 0, ..options() });
     assert_eq!(large.matches(&picture).count(), 1);
     let parts = packs(&large, "z").concat();

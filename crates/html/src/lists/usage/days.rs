@@ -1,4 +1,4 @@
-//! What was used day by day: columns by model, a calendar, and what came from the cache.
+//! Usage per day: columns by model, a calendar, and the cache share.
 
 use std::fmt::Write;
 
@@ -12,10 +12,10 @@ use crate::lists::numbers::{Row, cache_share, dollars, figures, percent, table};
 use crate::markup::Markup;
 use crate::words;
 
-/// So many days are drawn; the table has all of them.
+/// The maximum number of days in a chart. The table lists all of them.
 pub(super) const DRAWN: usize = 92;
 
-/// The days up to the last one with calls, those without calls between them.
+/// Returns the last days up to the last one with calls, including days without calls, at most `most`.
 fn stretch(board: &UsageBoard, most: usize) -> Vec<(Date, Option<&DayUse>)> {
     let (Some(first), Some(last)) = (board.days.first(), board.days.last()) else { return Vec::new() };
     let start = last.day.saturating_sub((most as i64 - 1).days()).max(first.day);
@@ -30,7 +30,8 @@ fn stretch(board: &UsageBoard, most: usize) -> Vec<(Date, Option<&DayUse>)> {
     days
 }
 
-/// The words below a column: days when there are few, else the first day of a month or week.
+/// Returns the label below a column: every day if there are few, else Mondays, else the 1st and 15th of a
+/// month.
 fn label(day: Date, count: usize) -> Option<String> {
     match count {
         0..=14 => Some(day.strftime("%-d %b").to_string()),
@@ -110,7 +111,7 @@ fn told_less(out: &mut Markup, all: usize, days: &[(Date, Option<&DayUse>)]) {
 
 fn legend(out: &mut Markup, page: &UsagePage<'_>, value: &dyn Fn(&Totals) -> f64) {
     let models = &page.board.models;
-    // Where there are more models than colours, the last colour is that of all the rest.
+    // If there are more models than colours, the last colour is shared by the rest.
     let own = if models.len() > SERIES.len() { SERIES.len() - 1 } else { models.len() };
     out.lit("<ul class=\"legend\">");
     for (colour, (model, totals)) in SERIES.iter().zip(&models[..own]) {
@@ -140,7 +141,7 @@ fn legend(out: &mut Markup, page: &UsagePage<'_>, value: &dyn Fn(&Totals) -> f64
     out.lit("</ul>\n");
 }
 
-/// The beginning of an entry of a legend: the colour that it explains.
+/// Begins a legend entry with its colour swatch.
 fn key(out: &mut Markup, colour: &'static str) {
     out.lit("<li><svg class=\"key\" viewBox=\"0 0 10 10\" aria-hidden=\"true\"><rect class=\"").lit(colour);
     out.lit("\" width=\"10\" height=\"10\"/></svg>");
