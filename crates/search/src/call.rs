@@ -1,4 +1,5 @@
-//! Calls: what a result is about is known from the call that it answers, which stands further up.
+//! Tool calls: finds the call of a result, which precedes it in the log and provides its tool, path and
+//! command.
 
 use std::io::{self, Read};
 
@@ -10,7 +11,7 @@ use threadline_entry::{Block, Entry, Json, Lines, Position};
 use crate::needle::count_lines;
 use crate::searcher::LONGEST_LINE;
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) tool: String,
@@ -33,37 +34,37 @@ impl Call {
     }
 }
 
-/// The file or folder that a call is about.
+/// Returns the file or folder of a call.
 pub(crate) fn path_of(input: Json<'_>) -> Option<String> {
     let keys = ["file_path", "notebook_path", "path"];
     keys.iter().find_map(|key| Some(input.get(key)?.as_str()?.into_owned()))
 }
 
-/// The command that a call runs.
+/// Returns the shell command of a call.
 pub(crate) fn command_of(input: Json<'_>) -> Option<String> {
     Some(input.get("command")?.as_str()?.into_owned())
 }
 
-/// The calls of one log.
+/// The tool calls of one log, looked up on demand.
 #[derive(Default)]
 pub(crate) struct Calls {
-    /// The last lines before the block at hand, and where they end.
+    /// The last lines before the current block, and the byte offset at which they end.
     before: Vec<u8>,
     before_end: u64,
-    /// How often the log was read again for one call.
+    /// The number of times the log was read again for one call.
     n_sought: usize,
-    /// All of them, once that was too often.
+    /// All calls of the log, once it was read again too often.
     index: Option<FxHashMap<String, Call>>,
 }
 
-/// A call is looked for this far up first; nearly always it is there.
+/// A call is first looked for within this distance before its result, where it nearly always is.
 const NEAR: usize = 1 << 15;
 
-/// The log is read again for so many calls; for more, all of them are noted.
+/// The log is read again for this many calls. After that, all of them are indexed.
 const MOST_SOUGHT: usize = 3;
 
 impl Calls {
-    /// Keeps the last lines of a block, for results that stand in the next one.
+    /// Keeps the last lines of a block, for results in the next one.
     pub(crate) fn keep_end(&mut self, block: Block<'_>) {
         let from = block.bytes.len().saturating_sub(NEAR);
         let from = memrchr(b'\n', &block.bytes[..from]).map_or(0, |newline| newline + 1);
@@ -72,7 +73,8 @@ impl Calls {
         self.before_end = block.at.byte_offset + block.bytes.len() as u64;
     }
 
-    /// The call `id`, given the block that holds its result at `offset`, and a way to read the log again.
+    /// Returns the call `id` of the result at `offset` of `block`. `open` may be called to read the log
+    /// again.
     pub(crate) fn find<R: Read>(
         &mut self,
         id: &str,
@@ -99,7 +101,7 @@ impl Calls {
         self.index.as_ref()?.get(id).cloned()
     }
 
-    /// Looks in the lines that were kept, if they are those before the block.
+    /// Searches the lines kept, if they directly precede the block.
     fn find_before(&self, id: &str, block: Block<'_>) -> Option<Call> {
         if self.before_end != block.at.byte_offset {
             return None;
@@ -110,7 +112,7 @@ impl Calls {
     }
 }
 
-/// Reads the log again, up to `end`, for one call.
+/// Reads the log again up to the byte offset `end`, for one call.
 fn seek<R: Read>(id: &str, end: u64, open: &impl Fn() -> io::Result<R>) -> io::Result<Option<Call>> {
     let mut lines = Lines::new(open()?.take(end)).leaving_out_longer_than(LONGEST_LINE);
     while let Some(block) = lines.next_block()? {
@@ -129,7 +131,7 @@ fn find_between(id: &str, block: Block<'_>, from: usize, to: usize) -> Option<Ca
         let start = memrchr(b'\n', &bytes[..hit]).map_or(0, |newline| newline + 1);
         let stop = memchr(b'\n', &bytes[hit..]).map_or(bytes.len(), |newline| hit + newline);
         let line = &bytes[start..stop];
-        // Progress and results name the call too.
+        // Progress lines and results also contain the id.
         if memmem::find(line, b"tool_use\"").is_none() {
             continue;
         }
@@ -157,7 +159,7 @@ fn each_call<'e>(entry: &'e Entry, mut sink: impl FnMut(usize, MessageBlock<'e>)
     }
 }
 
-/// Every call of a log.
+/// Indexes every call of a log.
 fn index<R: Read>(open: &impl Fn() -> io::Result<R>) -> io::Result<FxHashMap<String, Call>> {
     let mut calls = FxHashMap::default();
     let mut lines = Lines::new(open()?).leaving_out_longer_than(LONGEST_LINE);

@@ -1,8 +1,8 @@
-//! Folding: text without accents, and without case where case does not count.
+//! Folding: removes accents from text and, if case is ignored, converts it to lower case.
 //!
-//! Latin, Greek and Cyrillic letters lose their accents; what is written in several ways (one sign, or
-//! a letter and a mark behind it) becomes one. Characters from U+2000 on stay as they are, and so do
-//! the syllables of Korean and the voiced ones of Japanese: there, a mark makes another letter.
+//! Latin, Greek and Cyrillic letters lose their accents, and composed and decomposed spellings become the
+//! same. Characters from U+2000 on are unchanged. So are Korean syllables and voiced Japanese kana, where a
+//! mark makes a different letter.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,26 +10,26 @@ use std::ops::Range;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-/// Whether case counts.
+/// Whether case is significant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Case {
     Counts,
     Ignored,
 }
 
-/// A folded text that knows where its parts stood before.
+/// A folded text that maps its offsets back to the original.
 pub(crate) struct Folded<'t> {
     pub(crate) text: Cow<'t, str>,
-    /// In order; none where every byte stands where it stood.
+    /// Runs in order; empty if all offsets are the same as in the original.
     parts: Vec<Part>,
     len_before: usize,
 }
 
-/// A stretch of folded text, up to the next one.
+/// A run of folded text, up to the next one.
 struct Part {
     folded: usize,
     before: usize,
-    /// Whether byte stands beside byte; else the part is one letter.
+    /// Whether bytes correspond one to one; otherwise the run is a single letter.
     same: bool,
 }
 
@@ -46,7 +46,8 @@ impl<'t> Folded<'t> {
         let mut parts: Vec<Part> = Vec::new();
         let mut at = 0;
         while at < text.len() {
-            // A mark may belong to the last plain letter, and to none before it.
+            // A mark can only belong to the last ASCII letter before it, so that one is not part of the plain
+            // run.
             let plain = text.as_bytes()[at..].iter().position(|byte| !byte.is_ascii());
             let plain = plain.map_or(text.len(), |length| at + length.saturating_sub(1));
             if plain > at {
@@ -74,7 +75,7 @@ impl<'t> Folded<'t> {
         Self { text: Cow::Owned(out), parts, len_before: text.len() }
     }
 
-    /// Where a range of the folded text stood before; whole letters. The range is not empty.
+    /// Maps a non-empty range of the folded text to the original, extended to whole letters.
     pub(crate) fn before(&self, range: Range<usize>) -> Range<usize> {
         if self.parts.is_empty() {
             return range;
@@ -93,19 +94,19 @@ impl<'t> Folded<'t> {
     }
 }
 
-/// The folded text alone.
+/// Returns only the folded text.
 pub(crate) fn fold(text: &str, case: Case) -> String {
     Folded::new(text, case).text.into_owned()
 }
 
-/// The length of a letter and the marks that belong to it.
+/// Returns the length of the first letter, including its combining marks.
 fn letter_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     if bytes[0] < 0x80 && bytes.get(1).is_none_or(|next| *next < 0x80) {
         return 1;
     }
     let mut chars = text.char_indices().skip(1);
-    // The vowel and the last consonant of a Korean syllable may stand behind it as letters of their own.
+    // The vowel and the final consonant of a Korean syllable may be separate characters.
     let joins = |ch: char| is_combining_mark(ch) || matches!(ch, '\u{1160}'..='\u{11ff}');
     chars.find(|(_, ch)| !joins(*ch)).map_or(text.len(), |(at, _)| at)
 }
@@ -117,7 +118,7 @@ fn fold_letter(letter: &str, case: Case, out: &mut String) {
         return push(first, case, out);
     }
     let mut bare = String::new();
-    // Signs that merely look like a letter: kelvin, ångström. Composing would make letters of them.
+    // Symbols that look like letters, such as the kelvin sign. NFC would replace them with letters.
     let start = if is_sign(first) { first.len_utf8() } else { 0 };
     out.push_str(&letter[..start]);
     for ch in letter[start..].chars() {
@@ -131,7 +132,7 @@ fn fold_letter(letter: &str, case: Case, out: &mut String) {
     out.extend(bare.nfc());
 }
 
-/// Marks upon letters. The long stroke through a sign negates it, as in `≠`.
+/// Combining accents. U+0338 is not one of them: it negates a symbol, as in `≠`.
 fn is_accent(ch: char) -> bool {
     matches!(ch, '\u{300}'..='\u{36f}') && ch != '\u{338}'
 }

@@ -1,29 +1,30 @@
-//! Forks: a session that continues another holds a copy of its lines. What is found in several is told once,
-//! with the one that was written to the longest time ago.
+//! Forks: a forked session contains copies of the lines of its origin. A match that occurs in several
+//! sessions is reported once, for the session with the oldest modification time.
 
 use std::collections::HashMap;
 
 use crate::head;
 use crate::scan::Scan;
 
-/// Which sessions hold copies of each other's lines.
+/// The sessions that contain copies of each other's lines.
 pub(crate) struct Forks<'a> {
     scan: Scan<'a>,
-    /// Known once something was found that may have copies.
+    /// Computed when the first match with a key is reported.
     families: Option<Families>,
 }
 
 struct Families {
-    /// By session.
+    /// Maps a session to its family.
     family_of: HashMap<usize, usize>,
     families: Vec<Family>,
 }
 
-/// Sessions that begin alike.
+/// Sessions that begin with the same entry.
 struct Family {
-    /// The last modified first.
+    /// Sorted by modification time, latest first.
     members: Vec<usize>,
-    /// For each key, the session that it is told with and how many others hold it; known once asked for.
+    /// For each key, the session it is reported for and the number of other sessions with it. Computed on
+    /// demand.
     owners: Option<HashMap<u64, (usize, usize)>>,
 }
 
@@ -32,7 +33,7 @@ impl<'a> Forks<'a> {
         Self { scan, families: None }
     }
 
-    /// How many copies others hold of what was found in `session`; `None` if another session owns it.
+    /// Returns the number of copies in other sessions, or `None` if another session owns the match.
     pub(crate) fn copies(&mut self, session: usize, key: u64) -> Option<usize> {
         let scan = self.scan;
         let families = self.families.get_or_insert_with(|| Families::of(scan));
@@ -42,7 +43,7 @@ impl<'a> Forks<'a> {
         match owners.get(&key) {
             Some((owner, _)) if *owner != session => None,
             Some((_, copies)) => Some(*copies),
-            // Written since.
+            // Appended since the keys were collected.
             None => Some(0),
         }
     }
@@ -70,7 +71,7 @@ impl Families {
 
 fn owners(scan: Scan<'_>, members: &[usize]) -> HashMap<u64, (usize, usize)> {
     let mut owners: HashMap<u64, (usize, usize)> = HashMap::new();
-    // Sessions are listed the last modified first, so the oldest is asked first here.
+    // Sessions are sorted by modification time, latest first. The reverse order makes the oldest the owner.
     for &member in members.iter().rev() {
         let mut keys = scan.keys(member);
         keys.sort_unstable();

@@ -1,4 +1,4 @@
-//! The beginnings of logs: where a session ran, and what it has in common with its forks.
+//! The beginnings of logs: the directory of a session, and the entry it shares with its forks.
 
 use std::io::Read;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::query::Query;
 use crate::scan::{Open, Searched, on_all_cores};
 use crate::searcher::first_uuid;
 
-/// Leaves the sessions that a query asks for by id and by project.
+/// Removes the sessions that the `session:` and `project:` fields of a query exclude.
 pub fn keep_wanted(sessions: &mut Vec<Searched>, query: &Query, open: &Open) {
     sessions.retain(|session| query.wants_session(&session.id));
     if query.asks_for_project() {
@@ -22,11 +22,11 @@ pub fn keep_wanted(sessions: &mut Vec<Searched>, query: &Query, open: &Open) {
     }
 }
 
-/// How much of a log is looked at to know it, at first and at most.
+/// The number of bytes read from the beginning of a log, at first and at most.
 const HEAD: usize = 1 << 12;
 const MOST: usize = 1 << 20;
 
-/// What `wanted` finds in the beginning of a log, within reason.
+/// Reads the beginning of a log until `wanted` returns a value, the file ends, or `MOST` bytes are read.
 fn head<T>(log: &Path, open: &Open, wanted: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
     let mut file = open(log).ok()?;
     let mut head = vec![0; HEAD];
@@ -44,17 +44,17 @@ fn head<T>(log: &Path, open: &Open, wanted: impl Fn(&[u8]) -> Option<T>) -> Opti
     }
 }
 
-/// What each session has in common with its forks.
+/// Returns the first uuid of each session, which forks share.
 pub(crate) fn roots(sessions: &[Searched], open: &Open) -> Vec<Option<[u8; 36]>> {
     on_all_cores(sessions, |session| head(&session.path, open, |head| first_uuid(head)?.try_into().ok()))
 }
 
-/// The directory that each session began in.
+/// Returns the directory in which each session began.
 pub fn directories(sessions: &[Searched], open: &Open) -> Vec<Option<String>> {
     on_all_cores(sessions, |session| head(session.logs.first()?, open, |head| string_of(head, "\"cwd\":\"")))
 }
 
-/// The first string behind a key.
+/// Returns the first string value of a key.
 fn string_of(head: &[u8], key: &str) -> Option<String> {
     let from = memmem::find(head, key.as_bytes())? + key.len();
     let mut escaped = false;

@@ -1,12 +1,12 @@
-//! Find by words, pattern and field, straight over the files.
+//! Searches logs by words, patterns and fields, directly over the files.
 //!
-//! A [`Query`] is what a person typed. A [`Searcher`] runs it over the lines of one log: a search over
-//! the raw bytes finds the lines that may match, these alone are decoded, and what was found is
-//! confirmed on the text as the person saw it. [`pieces`] says what of a line is text at all. A [`Scan`] runs a
-//! query over many sessions on all cores, and tells what is found in order, copies in forks left out.
+//! A [`Query`] is parsed from user input. A [`Searcher`] runs it over one log: a search over the raw bytes
+//! finds the lines that may match, only these are decoded, and each match is verified on the decoded text.
+//! [`pieces`] returns the searchable text of a line. A [`Scan`] runs a query over many sessions on all cores
+//! and reports matches in order, without the copies in forks.
 //!
-//! Nothing here touches the disk, the clock or the environment: the caller opens the files, says what
-//! time it is, and decides what to do with each [`Hit`].
+//! This crate does not access the disk, the clock or the environment. The caller opens the files, provides
+//! the current time, and handles each [`Hit`].
 //!
 //! ```
 //! use threadline_search::{Query, Searcher};

@@ -1,12 +1,13 @@
-//! Moments as people type them: `2026-03-01`, `7d`, `yesterday`.
+//! Parses times as users type them: `2026-03-01`, `7d`, `yesterday`.
 
 use jiff::civil::{Date, DateTime};
 use jiff::{Span, Timestamp, ToSpan, Zoned};
 use threadline_entry::Millis;
 
-/// The stretch of time that `text` names, as its beginning and its end, seen from `now`.
+/// Parses a time relative to `now` and returns the start and end of the range it denotes.
 ///
-/// A day, month or year is a stretch; a point in time, or one so long ago, begins and ends at once.
+/// A day, month or year is a range. For a point in time, including `7d` (seven days ago), both ends are
+/// equal.
 pub fn parse(text: &str, now: &Zoned) -> Option<(Millis, Millis)> {
     let text = text.trim().to_ascii_lowercase();
     let today = now.date();
@@ -30,7 +31,7 @@ pub fn parse(text: &str, now: &Zoned) -> Option<(Millis, Millis)> {
     point(local.to_zoned(now.time_zone().clone()).ok()?.timestamp())
 }
 
-/// `90m`, `12h`, `7d`, `2w`, `3mo`, `1y`.
+/// Parses a duration: `90m`, `12h`, `7d`, `2w`, `3mo`, `1y`.
 fn ago(text: &str) -> Option<Span> {
     let unit = text.find(|ch: char| !ch.is_ascii_digit())?;
     let (amount, unit) = text.split_at(unit);
@@ -46,7 +47,7 @@ fn ago(text: &str) -> Option<Span> {
     })
 }
 
-/// A day, a month or a year.
+/// Parses a day, a month or a year.
 fn calendar(text: &str) -> Option<(Date, Span)> {
     let digits = |text: &str, length: usize| text.len() == length && text.bytes().all(|b| b.is_ascii_digit());
     let parts: Vec<&str> = text.split('-').collect();

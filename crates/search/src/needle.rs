@@ -1,8 +1,8 @@
-//! The needle: bytes that must stand in a line, or the line cannot match.
+//! The needle: bytes that a line must contain to match.
 //!
-//! What is looked for is folded, decoded text; what is looked at are raw lines of JSON, where a letter
-//! may be written as `\u0061`, with an accent, or with a mark behind it. So a line may match if it
-//! holds the needle as it is, or if it holds anything that could be a letter in disguise: see [`is_odd`].
+//! The query is folded, decoded text, but lines are raw JSON, in which a letter may be written as `\u0061`,
+//! with an accent, or followed by a combining mark. So a line is a candidate if it contains the needle
+//! literally, or any byte sequence that may encode a letter differently: see [`is_odd`].
 
 use std::ops::ControlFlow;
 
@@ -13,19 +13,19 @@ use threadline_entry::{Block, Ending, Line, Position};
 
 use crate::fold::Case;
 
-/// Which lines are worth decoding.
+/// Selects the lines worth decoding.
 #[derive(Clone, Debug)]
 pub(crate) enum Needle {
-    /// Those that hold these bytes, or something odd.
+    /// Lines that contain these bytes, or an odd sequence.
     Exact(Box<memmem::Finder<'static>>),
-    /// The same, in any case.
+    /// The same, ignoring ASCII case.
     AnyCase(Box<AnyCase>),
-    /// All of them.
+    /// All lines.
     None,
 }
 
 impl Needle {
-    /// The best needle out of texts that all must occur.
+    /// Builds the most selective needle from texts that must all occur.
     pub(crate) fn of<'t>(texts: impl IntoIterator<Item = (&'t str, Case)>) -> Self {
         let runs = texts.into_iter().flat_map(|(text, case)| plain_runs(text).map(move |run| (run, case)));
         let Some((run, case)) = runs.max_by_key(|(run, _)| rarity(run)) else { return Self::None };
@@ -51,9 +51,10 @@ impl Needle {
         }
     }
 
-    /// Calls `sink` with each line of the block that may match and where it begins, until that breaks.
+    /// Calls `sink` with each candidate line of the block and its offset, until `sink` breaks.
     ///
-    /// Lines have no numbers. Where nothing odd is near, those without the needle are never looked at one by one.
+    /// The lines have no numbers. In windows without odd sequences, lines without the needle are not split at
+    /// all.
     pub(crate) fn candidates<'b, B>(
         &self,
         block: Block<'b>,
@@ -68,14 +69,15 @@ impl Needle {
             let at = Position { byte_offset: block.at.byte_offset + start as u64, ..block.at };
             Line { bytes: &bytes[start..stop], ending, at }
         };
-        // Lines before `done` are done with; from `at` on nobody looked for the needle; before `plain` nothing is odd.
+        // Lines before `done` are processed; the needle was not searched from `at` on; no sequence before
+        // `plain` is odd.
         let (mut done, mut at, mut plain) = (0, 0, 0);
         while at < bytes.len() {
             if at == plain {
                 let stop = (at + WINDOW).min(bytes.len());
                 plain = stop;
                 if matches!(self, Self::None) || is_odd(&bytes[at..(stop + ESCAPE).min(bytes.len())]) {
-                    // The lines that reach into the window, one by one.
+                    // Checks the lines that overlap the window one by one.
                     at = memrchr(b'\n', &bytes[done..at]).map_or(done, |newline| done + newline + 1);
                     while at < stop {
                         let line = line_at(at);
@@ -104,12 +106,12 @@ impl Needle {
     }
 }
 
-/// A needle in any case.
+/// A needle that ignores ASCII case.
 #[derive(Clone, Debug)]
 pub(crate) struct AnyCase {
     regex: regex::bytes::Regex,
     length: usize,
-    /// The two bytes of the needle that are met the least: where they stand in it, and in lower case.
+    /// The two rarest bytes of the needle: offset and lower-case value.
     rarest: [(usize, u8); 2],
 }
 
@@ -126,7 +128,7 @@ impl AnyCase {
         Some(Self { regex, length: run.len(), rarest })
     }
 
-    /// Looks for the two rarest bytes, many places at a time; the regular expression has the last word.
+    /// Searches for the two rarest bytes, one chunk at a time, and verifies with the regular expression.
     fn find(&self, bytes: &[u8]) -> Option<usize> {
         let [(a, _), (b, _)] = self.rarest;
         let places = bytes.len().checked_sub(self.length - 1).filter(|places| *places > 0)?;
@@ -138,7 +140,7 @@ impl AnyCase {
         };
         let mut in_vain = 0;
         let mut next = 0;
-        // With the widest vectors that the machine has: the compiler makes them of plain loops.
+        // Compiled for the widest vectors of the machine: the compiler vectorizes plain loops.
         let skipped = |next: usize| dispatch!(Level::new(), _ => self.first_that_fits(&a_chunks[next..], &b_chunks[next..]));
         while let Some(skipped) = skipped(next) {
             let start = (next + skipped) * CHUNK;
@@ -149,20 +151,20 @@ impl AnyCase {
             next += skipped + 1;
             in_vain += 1;
             if in_vain > 8 {
-                // The two are not that rare here.
+                // The two bytes are too common here.
                 return from(start + CHUNK, bytes.len());
             }
         }
         from(a_chunks.len() * CHUNK, bytes.len())
     }
 
-    /// How many chunks come before the first in which both bytes stand where they should.
+    /// Returns the number of chunks before the first one with both bytes at matching offsets.
     #[inline(always)]
     fn first_that_fits(&self, a_chunks: &[[u8; CHUNK]], b_chunks: &[[u8; CHUNK]]) -> Option<usize> {
         let [(_, a_byte), (_, b_byte)] = self.rarest;
         let mask = |byte: u8| if byte.is_ascii_alphabetic() { 0x20 } else { 0 };
         let (a_mask, b_mask) = (mask(a_byte), mask(b_byte));
-        // Zero where both fit.
+        // Zero if both match.
         let fits = |a: u8, b: u8| ((a | a_mask) ^ a_byte) | ((b | b_mask) ^ b_byte);
         a_chunks.iter().zip(b_chunks).position(|(a_chunk, b_chunk)| {
             a_chunk.iter().zip(b_chunk).fold(u8::MAX, |least, (a, b)| least.min(fits(*a, *b))) == 0
@@ -170,24 +172,24 @@ impl AnyCase {
     }
 }
 
-/// So many places are looked at in one go.
+/// The number of offsets tested at once.
 const CHUNK: usize = 512;
 
-/// What is looked at in one go stays close to the processor, however often it is looked at.
+/// The size of a window, which fits into the processor's cache while it is scanned several times.
 const WINDOW: usize = 1 << 15;
 
-/// An escape is at most this long.
+/// The number of bytes needed to classify an escape: `\u` and three digits.
 const ESCAPE: usize = 5;
 
-/// The stretches of a folded text that stand in raw lines as they are, unless something odd does.
+/// Returns the runs of a folded text that occur literally in raw lines, unless these contain odd sequences.
 fn plain_runs(text: &str) -> impl Iterator<Item = &str> {
-    // A slash may be written as `\/`.
+    // A slash may be escaped as `\/`.
     let escaped = |ch: char| matches!(ch, '"' | '\\' | '/' | '\u{7f}') || ch < ' ';
     let plain = move |ch: char| (ch.is_ascii() && !escaped(ch)) || is_steady(ch);
     text.split(move |ch| !plain(ch)).filter(|run| !run.is_empty())
 }
 
-/// Whether a character that is not ASCII has no case and no other spelling: ideographs, kana, symbols.
+/// Returns whether a non-ASCII character has no case and no other spelling: ideographs, kana, symbols.
 fn is_steady(ch: char) -> bool {
     matches!(ch, '\u{2010}'..='\u{2027}' | '\u{2190}'..='\u{2328}' | '\u{232b}'..='\u{23ff}' | '\u{2500}'..='\u{2bff}'
         | '\u{3001}'..='\u{3007}' | '\u{300a}'..='\u{301f}' | '\u{3041}'..='\u{3098}' | '\u{309b}'..='\u{30ff}'
@@ -195,7 +197,7 @@ fn is_steady(ch: char) -> bool {
         && unicode_normalization::is_nfd(ch.encode_utf8(&mut [0; 4]))
 }
 
-/// How seldom a text is met, roughly: longer is better, and what every line has in its keys is worst.
+/// Estimates how rare a text is: longer is rarer, and text that is part of the usual JSON keys is common.
 fn rarity(run: &str) -> usize {
     const KEYS: &str = "parentUuid isSidechain userType external sessionId version gitBranch type message role user \
                         assistant content text timestamp model usage input_tokens output_tokens requestId entrypoint \
@@ -204,7 +206,7 @@ fn rarity(run: &str) -> usize {
     if KEYS.to_ascii_lowercase().contains(&run.to_ascii_lowercase()) { weight / 8 } else { weight }
 }
 
-/// How seldom a byte is met.
+/// Estimates how rare a byte is.
 fn weigh(byte: u8) -> usize {
     match byte.to_ascii_lowercase() {
         b' ' | b'e' | b't' | b'a' | b'o' | b'i' | b'n' | b's' | b'r' => 2,
@@ -213,15 +215,15 @@ fn weigh(byte: u8) -> usize {
     }
 }
 
-/// Whether the raw text holds something that may be read as a plain letter without being written as one:
-/// an escaped character, an accented letter, or a mark.
+/// Returns whether raw text contains a sequence that may decode or fold to a plain letter without being
+/// written as one: an escaped character, an accented letter, or a combining mark.
 fn is_odd(bytes: &[u8]) -> bool {
     dispatch!(Level::new(), simd => is_odd_by(simd, bytes))
 }
 
 #[inline(always)]
 fn is_odd_by<S: Simd>(simd: S, bytes: &[u8]) -> bool {
-    // Each byte has one behind it.
+    // Each byte needs a successor, so the last one is handled below.
     let (blocks, rest) = bytes[..bytes.len().saturating_sub(1)].as_chunks::<BLOCK>();
     let rest = bytes.len().min(rest.len() + 1);
     for (n, block) in blocks.iter().enumerate() {
@@ -249,16 +251,16 @@ fn is_odd_by<S: Simd>(simd: S, bytes: &[u8]) -> bool {
     })
 }
 
-/// So many bytes are looked at in one go.
+/// The number of bytes tested at once.
 const BLOCK: usize = 64;
 
-/// Whether the character that is escaped by number at `at` is no control character. Those are escaped by everyone, and
-/// fold to nothing.
+/// Returns whether the `\u` escape at `at` encodes anything but a control character. Those are always
+/// escaped, and are never part of a needle.
 fn is_odd_escape(bytes: &[u8], at: usize) -> bool {
     !matches!(bytes.get(at + 2..at + 5), Some(b"000" | b"001"))
 }
 
-/// How many lines end in `bytes`.
+/// Counts the newlines in `bytes`.
 pub(crate) fn count_lines(bytes: &[u8]) -> u64 {
     memchr_iter(b'\n', bytes).count() as u64
 }
@@ -277,7 +279,7 @@ mod tests {
                 let disguised = folded.chars().any(|out| out != ch && (out.is_ascii() || is_steady(out)));
                 assert!(!disguised || is_odd(text.as_bytes()), "U+{:04X} {folded}", ch as u32);
                 assert!(!is_steady(ch) || folded == text, "U+{:04X}", ch as u32);
-                // A mark that vanishes may stand within a needle.
+                // A mark that folds to nothing may occur within a needle.
                 assert!(!folded.is_empty() || is_odd(text.as_bytes()), "U+{:04X}", ch as u32);
             }
         }
@@ -330,7 +332,7 @@ mod tests {
         assert!(!is_odd(colours.as_bytes()));
         for odd in [r"\u0061", r"\u00e9", r"\u9519", r"\ud83e", "é", "e\u{301}", r"\u00"] {
             assert!(is_odd(odd.as_bytes()), "{odd}");
-            // Wherever it stands.
+            // At any offset.
             for place in [1, 1000, 1018, 1019, 1020, 1021, 1022, 1023, 1024, 1025, 2047, 2048, 3000] {
                 let before = &colours.as_bytes()[..place];
                 let before = &before[..before.iter().rposition(|byte| *byte == b'm').map_or(0, |at| at + 1)];

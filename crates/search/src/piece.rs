@@ -1,11 +1,11 @@
-//! Pieces: what of a line is text that a person saw, one for each block of a message.
+//! Pieces: the searchable text of a line, one piece per block of its message.
 //!
-//! Left out on purpose: images and documents, signatures, `toolUseResult` (a copy of the result),
-//! `progress` (copies of what sub-agents and commands said), requests as they were sent, file history,
-//! queues and `last-prompt` (copies of prompts), and what Claude Code attached by itself.
+//! Deliberately excluded: images and documents, signatures, `toolUseResult` (a copy of the result),
+//! `progress` (copies of output from sub-agents and commands), raw API requests, file history, queues and
+//! `last-prompt` (copies of prompts), and attachments added by Claude Code.
 //!
-//! What counts as a prompt is decided here with the line alone, by the same marks that `session::Input`
-//! goes by; this crate must not know sessions.
+//! Whether a text is a prompt is decided from the line alone, by the same criteria as `session::Input`,
+//! because this crate must not depend on sessions.
 
 use std::borrow::Cow;
 
@@ -14,33 +14,33 @@ use threadline_entry::lens::{
 };
 use threadline_entry::{Entry, Json, JsonKind, Kind};
 
-/// What a piece of text is.
+/// The kind of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TextKind {
-    /// Typed by the person: a prompt, a slash command, a `!command`.
+    /// Typed by the user: a prompt, a slash command, a `!command`.
     Prompt,
-    /// Said by the model.
+    /// Text of the model.
     Reply,
-    /// Thought by the model.
+    /// Thinking of the model.
     Thinking,
     /// The input of a tool call.
     Tool,
-    /// What a tool returned.
+    /// The result of a tool call.
     Result,
-    /// What a slash command or a `!command` printed.
+    /// The output of a slash command or a `!command`.
     Output,
-    /// What a sub-agent was asked to do.
+    /// The task given to a sub-agent.
     Task,
-    /// The summary that stands for a conversation.
+    /// A summary that replaces a conversation.
     Summary,
     /// A title of the session.
     Title,
-    /// Put in by Claude Code: a skill, a reminder, word of a background task.
+    /// Inserted by Claude Code: a skill, a reminder, a notification of a background task.
     Notice,
 }
 
 impl TextKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: &'static [Self] = &[
         Self::Prompt,
         Self::Reply,
@@ -54,7 +54,7 @@ impl TextKind {
         Self::Notice,
     ];
 
-    /// The word for it, in queries and in our JSON.
+    /// Returns the name used in queries and in JSON output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Prompt => "prompt",
@@ -70,7 +70,7 @@ impl TextKind {
         }
     }
 
-    /// What a person looks for first: 0 for what they wrote, 1 for what the model said, 2 for the rest.
+    /// Returns the display priority: 0 for text of the user, 1 for text of the model, 2 for everything else.
     pub fn rank(self) -> usize {
         match self {
             Self::Prompt | Self::Title => 0,
@@ -80,22 +80,22 @@ impl TextKind {
     }
 }
 
-/// Who speaks, as the API has it: what tools return is the user's.
+/// The role of a message as in the API: tool results have the role `user`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// The person, and whatever is put in their mouth.
+    /// The user, including tool results and text inserted by Claude Code.
     User,
     /// The model.
     Assistant,
-    /// Claude Code, beside the conversation.
+    /// Claude Code, outside of the conversation.
     System,
 }
 
 impl Role {
-    /// Every role.
+    /// All roles.
     pub const ALL: &'static [Self] = &[Self::User, Self::Assistant, Self::System];
 
-    /// The word for it.
+    /// Returns the name used in queries.
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -108,19 +108,19 @@ impl Role {
 /// A piece of text.
 #[derive(Clone, Debug)]
 pub struct Piece<'e> {
-    /// Which block of the line's message it is, counted from 0.
+    /// The index of the block in the line's message, from 0.
     pub block_idx: usize,
-    /// What it is.
+    /// Its kind.
     pub kind: TextKind,
-    /// Who speaks.
+    /// Its role.
     pub role: Role,
-    /// The text, decoded. Of a call, the strings of its input, one below the other.
+    /// The decoded text. For a call, the strings of its input, joined by newlines.
     pub text: Cow<'e, str>,
-    /// Of a call, the name of the tool.
+    /// For a call, the name of the tool.
     pub tool: Option<Cow<'e, str>>,
-    /// Of a call, its input.
+    /// For a call, its input.
     pub input: Option<Json<'e>>,
-    /// Of a result, the id of its call.
+    /// For a result, the id of its call.
     pub call_id: Option<Cow<'e, str>>,
     /// Whether a tool or the API reported an error.
     pub is_error: bool,
@@ -159,7 +159,7 @@ pub fn pieces<'e>(entry: &'e Entry, sink: &mut dyn FnMut(Piece<'e>)) {
     }
 }
 
-/// A user line: its texts are one piece, as they are shown, and each result is one.
+/// Visits a user line: all its texts are one piece, and each result is another.
 fn of_user<'e>(entry: &'e Entry, sink: &mut dyn FnMut(Piece<'e>)) {
     let Some(content) = entry.message().and_then(|message| message.content()) else { return };
     let text = content.text();
@@ -173,7 +173,7 @@ fn of_user<'e>(entry: &'e Entry, sink: &mut dyn FnMut(Piece<'e>)) {
     }
 }
 
-/// Tags that a text of the user's begins with if the person did not simply type it.
+/// Prefixes of user texts that were not simply typed.
 const TAGS: &[(&str, TextKind)] = &[
     ("<command-name>", TextKind::Prompt),
     ("<command-message>", TextKind::Prompt),
@@ -205,7 +205,7 @@ fn kind_of_input(entry: &Entry, content: Content<'_>, text: &str) -> TextKind {
     if user.and_then(User::is_compact_summary) == Some(true) {
         return TextKind::Summary;
     }
-    // Of several texts, one without a tag was typed.
+    // If any of several texts has no tag, the user typed it.
     let kind = if content.as_str().is_some() {
         tagged(text)
     } else {
@@ -228,7 +228,7 @@ fn of_reply<'e>(entry: &'e Entry, sink: &mut dyn FnMut(Piece<'e>)) {
     let Some(content) = entry.message().and_then(|message| message.content()) else { return };
     let is_error = entry.flag("isApiErrorMessage");
     let reply = |kind, text| Piece { is_error, ..Piece::new(kind, Role::Assistant, text) };
-    // Foreign writers put a reply's text where its blocks should be.
+    // Other programs may write the text of a reply as a string instead of blocks.
     if let Some(text) = content.as_str() {
         return sink(reply(TextKind::Reply, text));
     }
@@ -256,7 +256,7 @@ fn call(block: Block<'_>) -> Piece<'_> {
     Piece { tool: block.name(), input, ..Piece::new(TextKind::Tool, Role::Assistant, text.into()) }
 }
 
-/// Every string in a value, one below the other. Nobody nests the input of a tool deeper than this.
+/// Joins all strings in a value by newlines, up to a nesting depth of 32.
 fn strings(json: Json<'_>, depth: usize, out: &mut String) {
     match json.kind() {
         JsonKind::String => {
@@ -282,7 +282,7 @@ fn result(block: Block<'_>, role: Role) -> Piece<'_> {
     }
 }
 
-/// A prompt that was typed while the model was at work.
+/// Visits a prompt that was typed while the model was working.
 fn queued<'e>(entry: &'e Entry, sink: &mut dyn FnMut(Piece<'e>)) {
     let Some(body) = entry.lens().and_then(AttachmentLine::attachment) else { return };
     if body.kind().as_deref() != Some("queued_command") {

@@ -1,11 +1,11 @@
-//! Queries: what a person typed, as terms to find and fields to hold.
+//! Queries: parses user input into terms to find and fields to filter by.
 //!
 //! ```text
 //! word          anywhere in the text, also within words; all must occur in one block of a message
-//! "a phrase"    whole words, one behind the other; white space of any kind between them; \" is a quote
-//! /pattern/     a regular expression on one block; /pattern/i whatever the case
-//! field:value   the value is a word, a "phrase" or a /pattern/, or what the field says
-//! -any of these must not be so
+//! "a phrase"    consecutive whole words, separated by any white space; \" is a quote
+//! /pattern/     a regular expression on one block; /pattern/i ignores case
+//! field:value   the value is a word, a "phrase" or a /pattern/, or specific to the field
+//! -term         negates any of these
 //! ```
 
 mod part;
@@ -20,10 +20,10 @@ use crate::needle::Needle;
 use crate::piece::{Role, TextKind};
 use crate::term::{Sheet, Term};
 
-/// What to find.
+/// A parsed query.
 ///
-/// A block of a message is found if every word, phrase and pattern occurs in it, none of the excluded
-/// ones does, and the fields hold. Of a field that is given several times, one must hold.
+/// A block of a message matches if it contains every word, phrase and pattern and none of the excluded ones,
+/// and all fields match. If a field is given several times, one of its values must match.
 #[derive(Clone, Debug)]
 pub struct Query {
     pub(crate) terms: Vec<Term>,
@@ -32,14 +32,14 @@ pub struct Query {
     pub(crate) needle: Needle,
 }
 
-/// A field that must hold, or must not.
+/// A field condition, possibly negated.
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {
     pub(crate) field: Field,
     pub(crate) negated: bool,
 }
 
-/// What a field asks for.
+/// The condition of a field.
 #[derive(Clone, Debug)]
 pub(crate) enum Field {
     Role(Role),
@@ -47,19 +47,19 @@ pub(crate) enum Field {
     Tool(ToolName),
     Path(Term),
     Command(Term),
-    /// Whether it is an error, and perhaps what stands in it.
+    /// Whether it is an error, and optionally a term in its text.
     Error(bool, Option<Term>),
     Project(Term),
     Session(String),
     Branch(Term),
     Model(Term),
-    /// From here on.
+    /// At or after this time.
     Since(Millis),
-    /// Before this.
+    /// Before this time.
     Until(Millis),
 }
 
-/// The name of a tool, in any case; `*` stands for anything.
+/// A tool name, compared case-insensitively; `*` matches any text.
 #[derive(Clone, Debug)]
 pub(crate) struct ToolName(Vec<String>);
 
@@ -80,22 +80,22 @@ impl ToolName {
     }
 }
 
-/// Why a query cannot be understood, and which part of it.
+/// A parse error of a query, with the part that caused it.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum QueryError {
-    /// There is nothing in it.
+    /// The query is empty.
     #[error("the query is empty")]
     Empty,
-    /// It says only what is not wanted.
+    /// The query contains only negated parts.
     #[error("the query says only what must not be there")]
     OnlyExcluded,
-    /// A phrase, a value or an excluded word has nothing in it.
+    /// A phrase, a value or an excluded word is empty.
     #[error("`{part}` has nothing to look for")]
     Nothing {
         /// The part.
         part: String,
-        /// Where it stands, in bytes.
+        /// Its byte range in the query.
         span: Range<usize>,
     },
     /// A phrase has no closing quote.
@@ -103,33 +103,33 @@ pub enum QueryError {
     Unclosed {
         /// The part.
         part: String,
-        /// Where it stands, in bytes.
+        /// Its byte range in the query.
         span: Range<usize>,
     },
-    /// A pattern is no regular expression.
+    /// A pattern is not a valid regular expression.
     #[error("`{part}` is no regular expression: {problem}")]
     Pattern {
         /// The part.
         part: String,
-        /// What is wrong with it.
+        /// The error of the regular expression.
         problem: String,
-        /// Where it stands, in bytes.
+        /// Its byte range in the query.
         span: Range<usize>,
     },
-    /// A field has no such value.
+    /// The value of a field is invalid.
     #[error("`{part}`: {expected}")]
     Value {
         /// The part.
         part: String,
-        /// What would be one.
+        /// A description of valid values.
         expected: String,
-        /// Where it stands, in bytes.
+        /// Its byte range in the query.
         span: Range<usize>,
     },
 }
 
 impl QueryError {
-    /// The part that is wrong, in bytes of the query; `None` if it is the whole.
+    /// Returns the byte range of the invalid part; `None` if it is the whole query.
     pub fn span(&self) -> Option<Range<usize>> {
         match self {
             Self::Empty | Self::OnlyExcluded => None,
@@ -141,7 +141,7 @@ impl QueryError {
     }
 }
 
-/// The name of a field that there is not, such as `brunch` in `brunch:main`, which was taken for a word.
+/// Returns the name of an unknown field, such as `brunch` in `brunch:main`, which is parsed as a word.
 pub fn unknown_field(text: &str) -> Option<&str> {
     text.split_whitespace().find_map(|word| {
         let (name, value) = word.trim_start_matches('-').split_once(':')?;
@@ -152,11 +152,11 @@ pub fn unknown_field(text: &str) -> Option<&str> {
 }
 
 impl Query {
-    /// Understands `text`; `now` is what `since:yesterday` counts from, in the person's time zone.
+    /// Parses a query. Relative times such as `since:yesterday` are resolved against `now`, in its time zone.
     ///
     /// # Errors
     ///
-    /// [`QueryError`] names the part that makes no sense.
+    /// Returns a [`QueryError`] with the invalid part.
     pub fn parse(text: &str, now: &Zoned) -> Result<Self, QueryError> {
         let mut query =
             Self { terms: Vec::new(), excluded: Vec::new(), filters: Vec::new(), needle: Needle::None };
@@ -187,10 +187,10 @@ impl Query {
         Ok(())
     }
 
-    /// What must stand in a line for it to be worth decoding.
+    /// Returns the needle that a line must contain to be worth decoding.
     fn best_needle(&self) -> Needle {
         let mut texts: Vec<_> = self.terms.iter().flat_map(Term::needs).collect();
-        // Of what a call is about nothing may stand in its result, but both say `tool_use`.
+        // A result need not contain the path or command of its call, but both lines contain `tool_use`.
         let of_tools = |filter: &Filter| {
             !filter.negated && matches!(filter.field, Field::Tool(_) | Field::Path(_) | Field::Command(_))
         };
@@ -200,7 +200,7 @@ impl Query {
         Needle::of(texts)
     }
 
-    /// Whether a session is looked into at all, as far as its id tells.
+    /// Returns whether a session with this id may match.
     pub fn wants_session(&self, id: &str) -> bool {
         self.holds(|field| match field {
             Field::Session(prefix) => Some(id.to_lowercase().starts_with(prefix)),
@@ -208,12 +208,12 @@ impl Query {
         })
     }
 
-    /// Whether the query asks for a project.
+    /// Returns whether the query has a `project:` field.
     pub fn asks_for_project(&self) -> bool {
         self.filters.iter().any(|filter| matches!(filter.field, Field::Project(_)))
     }
 
-    /// Whether a project is looked into, given its names: its directory, its folder.
+    /// Returns whether a project may match, given its directory and the name of its folder.
     pub fn wants_project(&self, names: &[&str]) -> bool {
         self.holds(|field| match field {
             Field::Project(term) => Some(names.iter().any(|name| term.is_in(&Sheet::new(name)))),
@@ -221,7 +221,7 @@ impl Query {
         })
     }
 
-    /// Where the words, phrases and patterns occur in a text: bytes, in order, apart from each other.
+    /// Returns the byte ranges of the words, phrases and patterns in a text, sorted and without overlaps.
     pub fn highlight(&self, text: &str) -> Vec<Range<usize>> {
         let sheet = Sheet::new(text);
         let mut ranges = Vec::new();
@@ -234,9 +234,9 @@ impl Query {
         crate::snippet::merge(ranges)
     }
 
-    /// Whether the fields that `asks` knows about hold. It answers `None` for those it does not know.
+    /// Returns whether the fields match for which `asks` returns `Some`. Other fields are ignored.
     pub(crate) fn holds(&self, mut asks: impl FnMut(&Field) -> Option<bool>) -> bool {
-        // Of the fields that were given several times: whether one of them held.
+        // For each kind of field that is not negated, whether one of its values matched.
         let mut groups: Vec<(std::mem::Discriminant<Field>, bool)> = Vec::new();
         for filter in &self.filters {
             let Some(held) = asks(&filter.field) else { continue };
@@ -255,7 +255,7 @@ impl Query {
         groups.iter().all(|group| group.1)
     }
 
-    /// Whether a field asks for what a result has from its call.
+    /// Returns whether a field depends on the call of a result.
     pub(crate) fn asks_for_calls(&self) -> bool {
         let of_calls = |field: &Field| matches!(field, Field::Tool(_) | Field::Path(_) | Field::Command(_));
         self.filters.iter().any(|filter| of_calls(&filter.field))

@@ -1,4 +1,5 @@
-//! The scan over many sessions: all cores search, and what they find is told in order, as soon as it can be.
+//! The scan over many sessions: all cores search, and matches are reported in session order as early as
+//! possible.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -15,126 +16,127 @@ use crate::piece::TextKind;
 use crate::query::Query;
 use crate::searcher::{Hit, Searcher};
 
-/// A session, with the logs that belong to it.
+/// A session with its logs.
 #[derive(Clone, Debug)]
 pub struct Searched {
     /// Its id.
     pub id: String,
     /// The name of the project's folder.
     pub folder: String,
-    /// The session's own log, whether it is there or not.
+    /// The session's main log, which may not exist.
     pub path: PathBuf,
-    /// When it was last written to.
+    /// When it was last modified.
     pub modified: SystemTime,
-    /// Its own log first, then those of its sub-agents.
+    /// The main log first, then those of its sub-agents.
     pub logs: Vec<PathBuf>,
 }
 
 impl Searched {
-    /// The sub-agent that a log of this session belongs to.
+    /// Returns the sub-agent that a log of this session belongs to; `None` for the main log.
     pub fn agent_of(&self, log: &Path) -> Option<String> {
         let name = log.file_stem()?.to_str()?;
         (log != self.path).then(|| name.strip_prefix("agent-").unwrap_or(name).to_owned())
     }
 }
 
-/// Opens a log: the disk's business, and so the caller's.
+/// Opens a log. Provided by the caller, since this crate does not access the disk.
 pub type Open = dyn Fn(&Path) -> io::Result<Box<dyn Read>> + Sync;
 
-/// How a scan is done.
+/// The parameters of a scan.
 #[derive(Clone, Copy)]
 pub struct Scan<'a> {
-    /// What to find.
+    /// The query.
     pub query: &'a Query,
-    /// Where, the last modified first.
+    /// The sessions, sorted by modification time, latest first.
     pub sessions: &'a [Searched],
     /// Opens a log.
     pub open: &'a Open,
-    /// Lines of text around what was found; `None` for those who only count.
+    /// The number of context lines around a match; `None` to only count matches.
     pub context: Option<usize>,
-    /// Set when nobody wants to know any more.
+    /// Set to cancel the scan. A finished scan sets it as well, so each scan needs its own flag.
     pub cancelled: &'a AtomicBool,
 }
 
-/// Something that was found, and where.
+/// A match in one of the logs of a session.
 #[derive(Clone, Debug)]
 pub struct LogHit {
-    /// Which of the session's logs.
+    /// The index of the log in the session.
     pub log: usize,
-    /// What it is.
+    /// The kind of text.
     pub kind: TextKind,
     key: Option<u64>,
-    /// How many other sessions hold a copy of it.
+    /// The number of other sessions with a copy of it.
     pub copies: usize,
-    /// The find itself, unless it is only counted.
+    /// The match itself, unless matches are only counted.
     pub hit: Option<Hit>,
 }
 
-/// Something that was not as it should be with one log.
+/// A problem with one log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// A line that is very long.
+    /// A very long line, which was searched.
     Huge {
         /// The log.
         path: PathBuf,
-        /// The line.
+        /// The line number.
         line_no: u64,
-        /// How long it is, in bytes.
+        /// Its length in bytes.
         length: usize,
     },
     /// A line that is too long to be searched.
     LeftOut {
         /// The log.
         path: PathBuf,
-        /// The line.
+        /// The line number.
         line_no: u64,
-        /// How long it is, in bytes.
+        /// Its length in bytes.
         length: u64,
     },
-    /// The log is not there any more.
+    /// The log no longer exists.
     Gone(PathBuf),
-    /// The log could not be read to its end, so something may be left out.
+    /// The log could not be read to its end, so matches may be missing.
     Unread(PathBuf, String),
 }
 
-/// What the scan tells, session by session.
+/// The events of a scan, grouped by session.
 pub enum Event {
-    /// Found in this session.
+    /// A match in this session.
     Hit(usize, LogHit),
-    /// A copy of what is found in an older session was left out.
+    /// A match was skipped, because it is a copy of one in an older session.
     Copy,
-    /// There is no more in this session.
+    /// There are no more matches in this session.
     End(usize),
-    /// Something was not as it should be.
+    /// A problem with a log.
     Trouble(Trouble),
 }
 
-/// Finds may wait for their turn, up to this many.
+/// The maximum number of pending matches.
 const WAITING: usize = 1 << 14;
 
-/// As long as nothing was told, whoever searches leaves the processor to whoever tells.
+/// The limit until the first match is reported, so that the searching threads leave the processor to the
+/// reporting one.
 const WAITING_AT_FIRST: usize = 1 << 7;
 
-/// Nobody waits longer than this before looking again.
+/// The maximum time that a thread waits before it checks again.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Finds are handed over in bundles.
+/// The number of matches that are handed over at once.
 const BUNDLE: usize = 32;
 
-/// What the searching threads and the telling one share.
+/// The state shared by the searching threads and the reporting one.
 struct Board {
     slots: Vec<Slot>,
-    /// How many finds wait in all.
+    /// The number of pending matches of all sessions.
     waiting: usize,
-    /// The place in the order that is being told.
+    /// The position in the order that is being reported.
     head: usize,
-    /// How many sessions are done with.
+    /// The number of finished sessions.
     n_done: usize,
-    /// How many finds may wait.
+    /// The current limit of pending matches.
     most: usize,
 }
 
-/// What is known of one session so far.
+/// The pending results of one session.
 #[derive(Default)]
 struct Slot {
     hits: VecDeque<LogHit>,
@@ -143,10 +145,14 @@ struct Slot {
 }
 
 impl<'a> Scan<'a> {
-    /// Searches the sessions and tells `sink` what is found, in the given order of sessions, until that breaks.
+    /// Searches the sessions and calls `sink` with events, in the given order of sessions, until `sink`
+    /// breaks.
+    ///
+    /// Blocks until all threads have stopped, and sets `cancelled`.
+    ///
     /// # Errors
     ///
-    /// Those of `sink`.
+    /// Returns the errors of `sink`.
     pub fn run<E>(
         self,
         order: &[usize],
@@ -169,14 +175,14 @@ impl<'a> Scan<'a> {
                 });
             }
             let told = self.tell(order, &board, &changed, sink);
-            // Whoever still searches does so for nobody.
+            // Stops the threads that are still searching.
             self.cancelled.store(true, Ordering::Relaxed);
             changed.notify_all();
             told
         })
     }
 
-    /// Takes one session after the other, until there are no more.
+    /// Searches one session after the other until there are no more.
     fn search(self, order: &[usize], next: &AtomicUsize, desk: &Desk<'_, 'a>) {
         let mut searcher = self.searcher();
         loop {
@@ -232,13 +238,13 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// The keys of all that is found in a session.
+    /// Returns the keys of all matches in a session.
     pub(crate) fn keys(self, session: usize) -> Vec<u64> {
         let scan = Self { context: None, ..self };
         let mut searcher = scan.searcher();
         let mut keys = Vec::new();
         for (log, path) in self.sessions[session].logs.iter().enumerate() {
-            // What cannot be read is reported when the session's turn comes.
+            // Read errors are reported when the session is scanned.
             scan.search_log(&mut searcher, path, log, &mut |hit| {
                 keys.extend(hit.key);
                 ControlFlow::Continue(())
@@ -301,7 +307,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Where a searching thread hands in what it found.
+/// Hands over the results of a searching thread.
 struct Desk<'b, 'a> {
     board: &'b Mutex<Board>,
     changed: &'b Condvar,
@@ -309,7 +315,7 @@ struct Desk<'b, 'a> {
 }
 
 impl Desk<'_, '_> {
-    /// Waits while too much waits already, unless it is this session's turn.
+    /// Waits while too many matches are pending, unless this session is being reported.
     fn hand_in(&self, place: usize, bundle: &mut Vec<LogHit>) -> ControlFlow<()> {
         let cancelled = || self.scan.cancelled.load(Ordering::Relaxed);
         if bundle.is_empty() {
@@ -342,7 +348,7 @@ impl Desk<'_, '_> {
         let mut board = lock(self.board);
         board.slots[place].done = true;
         board.n_done += 1;
-        // That nothing was found is told soon enough.
+        // The reporting thread polls, so only the end of the last session is signalled.
         let last = board.n_done == board.slots.len();
         drop(board);
         if last {
@@ -370,12 +376,13 @@ fn unreadable(path: &Path, error: &io::Error) -> Trouble {
     Trouble::Unread(path.to_owned(), error.to_string())
 }
 
-/// How many threads to search with.
+/// Returns the number of searching threads.
 fn n_threads() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from)
 }
 
-/// What `work` makes of each item. Short work that comes once: threads that look for more of it cost more.
+/// Maps `work` over the items on all cores, in order. Each thread gets an equal share: the work is short, so
+/// dynamic scheduling would cost more than it saves.
 pub(crate) fn on_all_cores<T: Sync, V: Send>(items: &[T], work: impl Fn(&T) -> V + Sync) -> Vec<V> {
     let share = items.len().div_ceil(n_threads()).max(1);
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! The search over one log: raw lines that may match, decoded, confirmed, and told one by one.
+//! The search over one log: candidate lines are decoded, verified and reported one by one.
 
 use std::hash::Hasher;
 use std::io::{self, Read};
@@ -15,31 +15,31 @@ use crate::query::{Field, Query};
 use crate::snippet;
 use crate::term::{Sheet, Term};
 
-/// A line as long as this is worth a word to the person.
+/// Lines of at least this length are reported.
 const HUGE_LINE: usize = 20 << 20;
 
-/// A longer line than this is not searched: memory has a limit.
+/// Longer lines are not searched, to limit memory.
 pub(crate) const LONGEST_LINE: usize = 32 << 20;
 
-/// Runs a query over logs, one after the other, in one buffer.
+/// Runs a query over logs, one after the other, reusing one buffer.
 pub struct Searcher<'q> {
     query: &'q Query,
     buffer: Vec<u8>,
     only_finding: bool,
 }
 
-/// What is worth knowing about a log beside what was found in it.
+/// Statistics and problems of a searched log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scanned {
-    /// How many bytes were read.
+    /// The number of bytes read.
     pub bytes: u64,
-    /// Lines of more than 20 MB: their number and length.
+    /// Lines of at least 20 MiB: number and length.
     pub huge_lines: Vec<(u64, usize)>,
-    /// Lines of more than 32 MB, which were not searched.
+    /// Lines of more than 32 MiB, which were not searched.
     pub left_out: Vec<LeftOut>,
 }
 
-/// Something that was found: a block of a message.
+/// A match: a block of a message.
 pub struct Found<'a> {
     query: &'a Query,
     piece: &'a Piece<'a>,
@@ -48,60 +48,61 @@ pub struct Found<'a> {
     call: Option<&'a Call>,
 }
 
-/// Something that was found, to keep.
+/// A match as owned data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit {
-    /// The line it stands on, counted from 1.
+    /// Its line number, from 1.
     pub line_no: u64,
-    /// Where that line begins in the file.
+    /// The byte offset of the line in the file.
     pub byte_offset: u64,
-    /// Which block of the line's message it is, counted from 0.
+    /// The index of the block in the line's message, from 0.
     pub block_idx: usize,
-    /// Its name in links, as `view` gives it. A result goes by the name of its call, which it is shown with.
+    /// Its anchor, as in `view`. A result has the anchor of its call, because it is shown there.
     pub anchor: String,
-    /// What it is.
+    /// The kind of text.
     pub kind: TextKind,
-    /// Who speaks.
+    /// The role of the message.
     pub role: Role,
-    /// The tool that was called, or whose result it is.
+    /// The tool of the call or result.
     pub tool: Option<String>,
-    /// When.
+    /// The time of the line.
     pub timestamp: Option<Millis>,
-    /// The same for every copy of the block, in whatever file.
+    /// A key that is equal for all copies of the block, in any file.
     pub key: Option<u64>,
-    /// A part of the block's text, around what was found.
+    /// An excerpt of the block's text around the match.
     pub text: String,
-    /// What was found, in bytes of `text`.
+    /// The matches, as byte ranges of `text`.
     pub ranges: Vec<Range<usize>>,
-    /// Where `text` stands in the block's text.
+    /// The byte range of `text` in the block's text.
     pub within: Range<usize>,
-    /// Whether the first line of `text` goes on before it, and the last one behind it.
+    /// Whether `text` begins or ends within a line.
     pub cut: [bool; 2],
-    /// In how many places of the block something was found.
+    /// The number of matches in the block.
     pub n_matches: usize,
 }
 
 impl<'q> Searcher<'q> {
-    /// A searcher for this query.
+    /// Creates a searcher for a query.
     pub fn new(query: &'q Query) -> Self {
         Self { query, buffer: Vec::new(), only_finding: false }
     }
 
-    /// Only finds: lines are not numbered, and the calls of results are not looked up unless a field asks
-    /// for it. For those who count, or want to know whether.
+    /// Only finds matches: lines are not numbered, and the calls of results are not looked up unless a field
+    /// requires it. This is faster if matches are only counted.
     #[must_use]
     pub fn only_finding(mut self) -> Self {
         self.only_finding = true;
         self
     }
 
-    /// Searches the log that `open` gives, from its start, and calls `sink` with each find until that breaks.
+    /// Searches the log that `open` returns, from its start, and calls `sink` with each match until `sink`
+    /// breaks.
     ///
-    /// `open` may be called again to look for the call of a result that stands far above it.
+    /// `open` may be called again to find the call of a result that is far above it.
     ///
     /// # Errors
     ///
-    /// What the reader reports. What was found before has been told.
+    /// Returns the errors of the reader. Matches found before an error have been passed to `sink`.
     pub fn search<R: Read>(
         &mut self,
         open: impl Fn() -> io::Result<R>,
@@ -109,7 +110,7 @@ impl<'q> Searcher<'q> {
     ) -> io::Result<Scanned> {
         let lines = Lines::new(Sips(open()?)).leaving_out_longer_than(LONGEST_LINE);
         let mut lines = lines.with_buffer(std::mem::take(&mut self.buffer));
-        // Lines are numbered only where something is found.
+        // Lines are numbered only if there is a match.
         lines.stop_numbering();
         let mut scanned = Scanned::default();
         let mut finder = Finder { calls: Calls::default(), line_no: Some(1), open };
@@ -121,12 +122,12 @@ impl<'q> Searcher<'q> {
                 Err(error) => break Err(error),
             };
             scanned.bytes += block.bytes.len() as u64;
-            // Where something was left out before the block, its lines have to be counted.
+            // If a line before the block was skipped, the line number is unknown.
             if block.at.byte_offset != end {
                 finder.line_no = None;
             }
             end = block.at.byte_offset + block.bytes.len() as u64;
-            // A line that long has a block for itself, or nearly so.
+            // A line this long is in a block of about its size.
             if block.bytes.len() >= HUGE_LINE {
                 note_huge(finder.numbered(block), &mut scanned.huge_lines);
             }
@@ -150,7 +151,7 @@ impl<'q> Searcher<'q> {
         result.map(|()| scanned)
     }
 
-    /// Decodes a line and tells what is found in it.
+    /// Decodes a line and passes its matches to `sink`.
     fn look<R: Read, O: Fn() -> io::Result<R>>(
         &self,
         line: &Line<'_>,
@@ -188,11 +189,11 @@ impl<'q> Searcher<'q> {
     }
 }
 
-/// Reads a little at a time: what was just read is still close to the processor when it is looked at, and
-/// each stretch of it is looked at several times.
+/// Limits the size of each read, so that the data is still in the processor's cache when it is scanned, which
+/// happens several times.
 struct Sips<R>(R);
 
-/// How much is read at a time.
+/// The number of bytes per read.
 const SIP: usize = 1 << 17;
 
 impl<R: Read> Read for Sips<R> {
@@ -202,16 +203,17 @@ impl<R: Read> Read for Sips<R> {
     }
 }
 
-/// What is known of the log beside the block at hand.
+/// The state of a search besides the current block.
 struct Finder<O> {
     calls: Calls,
-    /// The number of the line that the next block begins with, if it is known.
+    /// The number of the first line of the next block, if it is known.
     line_no: Option<u64>,
     open: O,
 }
 
 impl<R: Read, O: Fn() -> io::Result<R>> Finder<O> {
-    /// The block with the number of its first line. Where nobody counted on the way, the log is read again.
+    /// Returns the block with the number of its first line. If it is unknown, the log is read again to count
+    /// lines.
     fn numbered<'b>(&mut self, block: Block<'b>) -> Block<'b> {
         let count = || count_before(&self.open, block.at.byte_offset).unwrap_or(1);
         let line_no = *self.line_no.get_or_insert_with(count);
@@ -219,7 +221,7 @@ impl<R: Read, O: Fn() -> io::Result<R>> Finder<O> {
     }
 }
 
-/// The number of the line that begins at `byte_offset`.
+/// Returns the number of the line at `byte_offset`.
 fn count_before<R: Read>(open: &impl Fn() -> io::Result<R>, byte_offset: u64) -> io::Result<u64> {
     let mut reader = open()?.take(byte_offset);
     let mut buffer = vec![0; 1 << 16];
@@ -234,16 +236,16 @@ fn count_before<R: Read>(open: &impl Fn() -> io::Result<R>, byte_offset: u64) ->
     }
 }
 
-/// The place in a block up to which lines were counted.
+/// Counts the lines of a block incrementally.
 struct Cursor<'b> {
     block: Block<'b>,
     counted: usize,
-    /// The number of the line at `counted`, once one was asked for.
+    /// The number of the line at `counted`, once one was requested.
     line_no: Option<u64>,
 }
 
 impl Cursor<'_> {
-    /// The number of the line that begins at `start`. Asked from the top down.
+    /// Returns the number of the line at `start`. Calls must be in ascending order.
     fn line_no<R: Read, O: Fn() -> io::Result<R>>(&mut self, start: usize, finder: &mut Finder<O>) -> u64 {
         if self.line_no.is_none() {
             self.block = finder.numbered(self.block);
@@ -255,13 +257,13 @@ impl Cursor<'_> {
         line_no
     }
 
-    /// The number of the line behind the block, if somebody asked for one within.
+    /// Returns the number of the line after the block, if any number in it was requested.
     fn end(&self) -> Option<u64> {
         Some(self.line_no? + count_lines(&self.block.bytes[self.counted..]))
     }
 }
 
-/// The lines of a large block that are too long.
+/// Adds the huge lines of a large block.
 fn note_huge(block: Block<'_>, huge: &mut Vec<(u64, usize)>) {
     let lines = block.bytes.split(|byte| *byte == b'\n');
     let long = (block.at.line_no..).zip(lines).filter(|(_, line)| line.len() >= HUGE_LINE);
@@ -269,7 +271,7 @@ fn note_huge(block: Block<'_>, huge: &mut Vec<(u64, usize)>) {
 }
 
 impl Query {
-    /// Whether the fields that belong to the whole line hold.
+    /// Returns whether the fields of the whole line match.
     fn wants_line(&self, entry: &Entry) -> bool {
         let envelope: Option<Envelope<'_>> = entry.lens();
         self.holds(|field| {
@@ -288,7 +290,7 @@ impl Query {
         })
     }
 
-    /// Whether a piece is what is looked for, as far as it tells by itself.
+    /// Returns whether the terms and the fields of a single piece match.
     fn wants_piece(&self, piece: &Piece<'_>) -> bool {
         let sheet = Sheet::new(&piece.text);
         let fields = self.filters.is_empty()
@@ -307,7 +309,7 @@ impl Query {
             && !self.excluded.iter().any(|term| term.is_in(&sheet))
     }
 
-    /// Whether the fields hold that a call and its result share.
+    /// Returns whether the fields match that a call and its result share.
     fn wants_call(&self, piece: &Piece<'_>, call: Option<&Call>) -> bool {
         let tool = piece.tool.as_deref().or(call.map(|call| &*call.tool));
         let about = |of_input: fn(threadline_entry::Json<'_>) -> Option<String>, of_call: Option<&String>| {
@@ -329,17 +331,18 @@ impl Query {
 }
 
 impl Found<'_> {
-    /// What it is.
+    /// Returns the kind of text.
     pub fn kind(&self) -> TextKind {
         self.piece.kind
     }
 
-    /// Where its line stands.
+    /// Returns the position of its line.
     pub fn at(&self) -> Position {
         self.at
     }
 
-    /// The same for every copy of the block, in whatever file: a fork copies lines with their uuids.
+    /// Returns a key that is equal for all copies of the block, in any file: a fork copies lines with their
+    /// uuids.
     pub fn key(&self) -> Option<u64> {
         let uuid = self.entry.uuid()?;
         let mut hasher = rustc_hash::FxHasher::default();
@@ -349,12 +352,12 @@ impl Found<'_> {
         Some(hasher.finish())
     }
 
-    /// The whole text of the block.
+    /// Returns the whole text of the block.
     pub fn text(&self) -> &str {
         &self.piece.text
     }
 
-    /// What was found, to keep, with `context` lines of the text around it.
+    /// Returns the match as owned data, with `context` lines of text around it.
     pub fn hit(&self, context: usize) -> Hit {
         let text = &*self.piece.text;
         let sheet = Sheet::new(text);
@@ -384,7 +387,7 @@ impl Found<'_> {
         }
     }
 
-    /// The terms to mark in the text: of a call also those that its path and command were asked for.
+    /// Returns the terms to highlight. For a call, these include its path and command filters.
     fn marks(&self) -> impl Iterator<Item = &Term> {
         let of_call = self.query.filters.iter().filter(|filter| !filter.negated).filter_map(|filter| {
             match &filter.field {
@@ -403,7 +406,7 @@ impl Found<'_> {
     }
 }
 
-/// The first places a term occurs at; more than these nobody marks.
+/// Returns the first occurrences of a term, up to a limit that suffices for display.
 fn places(term: &Term, sheet: &Sheet<'_>) -> Vec<Range<usize>> {
     let mut places = Vec::new();
     term.find(sheet, &mut |range| {
@@ -413,14 +416,14 @@ fn places(term: &Term, sheet: &Sheet<'_>) -> Vec<Range<usize>> {
     places
 }
 
-/// The name of a block, as `view::anchor` gives it.
+/// Returns the anchor of a block, as `view::anchor` does.
 fn anchor(line_no: u64, block_idx: usize) -> String {
     if block_idx == 0 { format!("m{line_no}") } else { format!("m{line_no}.{}", block_idx + 1) }
 }
 
-/// The uuid of the first line that has one, given the beginning of a log.
+/// Returns the uuid of the first line that has one, given the beginning of a log.
 ///
-/// A session that was forked begins with the lines of the one it came from, so the two share it.
+/// A forked session begins with the lines of its origin, so both have the same first uuid.
 pub fn first_uuid(head: &[u8]) -> Option<&[u8]> {
     const KEY: &[u8] = b"\"uuid\":\"";
     let at = memmem::find(head, KEY)? + KEY.len();

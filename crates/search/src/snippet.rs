@@ -1,18 +1,18 @@
-//! Snippets: the lines of a text around what was found in it.
+//! Snippets: the lines of a text around a match.
 
 use std::ops::Range;
 
-/// How much of a line is kept before and behind what was found in it.
+/// The number of bytes of a line that are kept before and after a match.
 const BEFORE: usize = 160;
 const BEHIND: usize = 320;
 
-/// A gap between words is looked for in so many bytes.
+/// The number of bytes in which a word boundary is searched.
 const GAP: usize = 40;
 
-/// How much each line of context may add.
+/// The number of bytes that each line of context may add.
 const CONTEXT_LINE: usize = 400;
 
-/// The ranges in order, with those that touch made one.
+/// Sorts the ranges and merges those that overlap or touch.
 pub(crate) fn merge(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges.retain(|range| !range.is_empty());
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
@@ -26,9 +26,9 @@ pub(crate) fn merge(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     merged
 }
 
-/// The part of `text` to show: the line with the most that was found, and `context` lines around it.
+/// Returns the part of `text` to show: the line with the most terms, and `context` lines around it.
 ///
-/// `found` holds the places of each term. What comes back is cut where lines are very long, and has no
+/// `found` contains the occurrences of each term. The result is truncated if lines are very long, and has no
 /// white space at its ends.
 pub(crate) fn choose(text: &str, found: &[Vec<Range<usize>>], context: usize) -> Range<usize> {
     let best = best_place(text, found);
@@ -45,7 +45,7 @@ pub(crate) fn choose(text: &str, found: &[Vec<Range<usize>>], context: usize) ->
         start = above.max(floor(text, start.saturating_sub(reach)));
         end = below.min(ceil(text, end.saturating_add(reach)));
     }
-    // A cut within a line goes between words, if a gap is near.
+    // A cut within a line is moved to a word boundary if one is near.
     if start > line_start(text, start) {
         let near = &text[start..floor(text, best.start.min(start + GAP))];
         start += near.find(char::is_whitespace).unwrap_or(0);
@@ -60,14 +60,14 @@ pub(crate) fn choose(text: &str, found: &[Vec<Range<usize>>], context: usize) ->
     start + lead..start + lead + kept
 }
 
-/// Whether lines are cut short before and behind a part of `text`.
+/// Returns whether a part of `text` begins or ends within a line.
 pub(crate) fn cuts(text: &str, part: &Range<usize>) -> [bool; 2] {
     let before = text[..part.start].trim_end_matches([' ', '\t']);
     let behind = text[part.end..].trim_start_matches([' ', '\t', '\r']);
     [!(before.is_empty() || before.ends_with('\n')), !(behind.is_empty() || behind.starts_with('\n'))]
 }
 
-/// The first place on the line where the most terms occur; the first line with text if nothing was found.
+/// Returns the first match on the line with the most terms, or the start of the text if there are none.
 fn best_place(text: &str, found: &[Vec<Range<usize>>]) -> Range<usize> {
     let mut lines: Vec<(usize, u64, Range<usize>)> = Vec::new();
     for (i, places) in found.iter().enumerate() {
@@ -81,7 +81,7 @@ fn best_place(text: &str, found: &[Vec<Range<usize>>]) -> Range<usize> {
                         *first = place.clone();
                     }
                 }
-                // Nobody reads further down for a better line.
+                // A better line further down is not worth the search.
                 None if n_lines < 100 => lines.push((line, 1 << (i % 64), place.clone())),
                 None => break,
             }

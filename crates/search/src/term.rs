@@ -1,4 +1,4 @@
-//! Terms: a word, a phrase or a pattern, and where each occurs in a text.
+//! Terms: words, phrases and patterns, and their occurrences in a text.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -8,17 +8,17 @@ use regex::Regex;
 
 use crate::fold::{Case, Folded, fold};
 
-/// Something to find in a text.
+/// A term to find in a text.
 #[derive(Clone, Debug)]
 pub(crate) enum Term {
-    /// Anywhere, also within words.
+    /// Matches anywhere, also within words.
     Word(Literal),
-    /// Whole words, one behind the other.
+    /// Matches consecutive whole words.
     Phrase(Vec<Literal>),
-    /// On the text as it stands.
+    /// Matches the text without folding.
     Pattern {
         regex: Regex,
-        /// A text that every match holds, in this case or in any.
+        /// A text that every match contains, and whether its case is significant.
         needs: Option<(String, Case)>,
     },
 }
@@ -39,19 +39,19 @@ impl Literal {
     }
 }
 
-/// A capital letter says that case counts.
+/// Case is significant if the text contains an upper-case letter.
 fn smart_case(text: &str) -> Case {
     if text.chars().any(char::is_uppercase) { Case::Counts } else { Case::Ignored }
 }
 
 impl Term {
-    /// A word; `None` if nothing of it is left to look for.
+    /// Creates a word; `None` if it folds to nothing.
     pub(crate) fn word(text: &str) -> Option<Self> {
         let literal = Literal::new(text, smart_case(text));
         (!literal.folded.is_empty()).then_some(Self::Word(literal))
     }
 
-    /// A phrase; `None` if there is nothing in it.
+    /// Creates a phrase; `None` if it is empty.
     pub(crate) fn phrase(text: &str) -> Option<Self> {
         let case = smart_case(text);
         let words: Vec<_> = text.split_whitespace().map(|word| Literal::new(word, case)).collect();
@@ -59,7 +59,7 @@ impl Term {
         (!empty).then_some(Self::Phrase(words))
     }
 
-    /// A pattern, with `^` and `$` at every line.
+    /// Creates a pattern, in which `^` and `$` match at every line.
     pub(crate) fn pattern(text: &str, ignore_case: bool) -> Result<Self, regex::Error> {
         let case = if ignore_case { Case::Ignored } else { pattern_case(text) };
         let regex = regex::RegexBuilder::new(text)
@@ -71,7 +71,7 @@ impl Term {
         Ok(Self::Pattern { regex, needs })
     }
 
-    /// Whether it occurs.
+    /// Returns whether the term occurs.
     pub(crate) fn is_in(&self, sheet: &Sheet<'_>) -> bool {
         let mut found = false;
         self.find(sheet, &mut |_| {
@@ -81,7 +81,7 @@ impl Term {
         found
     }
 
-    /// Calls `sink` with each place it occurs at, until that says `false`.
+    /// Calls `sink` with each occurrence, until it returns `false`.
     pub(crate) fn find(&self, sheet: &Sheet<'_>, sink: &mut dyn FnMut(Range<usize>) -> bool) {
         match self {
             Self::Word(word) => {
@@ -114,7 +114,7 @@ impl Term {
         }
     }
 
-    /// The texts that stand in every text it occurs in, folded, and whether their case counts.
+    /// Returns folded texts that every matching text contains, and whether their case is significant.
     pub(crate) fn needs(&self) -> Vec<(&str, Case)> {
         match self {
             Self::Word(word) => vec![(&word.folded, word.case)],
@@ -124,7 +124,7 @@ impl Term {
     }
 }
 
-/// Where the phrase ends that begins at `at`, if it does.
+/// Returns the end of the phrase that begins at `at`, if it matches.
 fn phrase_end(text: &str, at: usize, words: &[Literal]) -> Option<usize> {
     if !is_boundary(text, at) {
         return None;
@@ -144,15 +144,15 @@ fn phrase_end(text: &str, at: usize, words: &[Literal]) -> Option<usize> {
     is_boundary(text, end).then_some(end)
 }
 
-/// Whether a word may begin or end here.
+/// Returns whether a word may begin or end here.
 fn is_boundary(text: &str, at: usize) -> bool {
     let before = text[..at].chars().next_back();
     let after = text[at..].chars().next();
     !(before.is_some_and(in_word) && after.is_some_and(in_word))
 }
 
-/// Whether the character ties its neighbours into one word. An underscore parts the words of a name, and
-/// scripts that are written without spaces have no such words.
+/// Returns whether the character joins its neighbours into one word. An underscore separates the words of an
+/// identifier, and scripts without spaces have no such words.
 fn in_word(ch: char) -> bool {
     ch.is_alphanumeric()
         && !matches!(ch,
@@ -161,7 +161,7 @@ fn in_word(ch: char) -> bool {
             | '\u{ff66}'..='\u{ff9f}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// Case counts if the pattern itself, not a class such as `\W`, has a capital letter.
+/// Case is significant if the pattern contains an upper-case letter, other than in a class such as `\W`.
 fn pattern_case(pattern: &str) -> Case {
     let mut escaped = false;
     let mut capital = false;
@@ -172,13 +172,13 @@ fn pattern_case(pattern: &str) -> Case {
     if capital { Case::Counts } else { Case::Ignored }
 }
 
-/// A text that every match of the pattern holds.
+/// Returns the longest text that every match of the pattern contains.
 fn needed_text(pattern: &str, case: Case) -> Option<String> {
     let hir = regex_syntax::ParserBuilder::new().multi_line(true).build().parse(pattern).ok()?;
     let mut best = None;
     needed_of(&hir, &mut |bytes| {
         let Ok(text) = std::str::from_utf8(bytes) else { return };
-        // Where case is ignored, the sign of the kelvin counts as a `k` too.
+        // If case is ignored, the kelvin sign also matches `k`.
         let kelvin = |ch: char| case == Case::Ignored && ch.eq_ignore_ascii_case(&'k');
         for run in text.split(|ch: char| !ch.is_ascii() || kelvin(ch)) {
             if best.as_ref().is_none_or(|best: &String| best.len() < run.len()) {
@@ -201,7 +201,7 @@ fn needed_of(hir: &regex_syntax::hir::Hir, sink: &mut dyn FnMut(&[u8])) {
     }
 }
 
-/// A text to find terms in, folded once however many there are.
+/// A text to find terms in. It is folded at most once per case mode.
 pub(crate) struct Sheet<'t> {
     pub(crate) text: &'t str,
     with_case: OnceCell<Folded<'t>>,

@@ -1,4 +1,4 @@
-//! The parts of a query, as they are written.
+//! The lexer of queries.
 
 use std::ops::Range;
 
@@ -9,13 +9,13 @@ use crate::moment;
 use crate::piece::{Role, TextKind};
 use crate::term::Term;
 
-/// The names of the fields.
+/// The names of all fields.
 pub(super) const FIELDS: &[&str] = &[
     "role", "kind", "tool", "path", "command", "error", "project", "session", "branch", "model", "since",
     "until",
 ];
 
-/// Cuts a query into parts.
+/// Splits a query into parts.
 pub(super) struct Reader<'q> {
     text: &'q str,
     at: usize,
@@ -26,12 +26,12 @@ pub(super) struct Part<'q> {
     pub(super) negated: bool,
     pub(super) field: Option<&'static str>,
     value: Value<'q>,
-    /// The whole of it.
+    /// The source text of the part.
     text: &'q str,
     span: Range<usize>,
 }
 
-/// How a value is written.
+/// The syntax of a value.
 enum Value<'q> {
     Word(&'q str),
     Phrase(String),
@@ -39,7 +39,7 @@ enum Value<'q> {
 }
 
 impl<'q> Reader<'q> {
-    /// From the start of a text.
+    /// Creates a reader at the start of a text.
     pub(super) fn new(text: &'q str) -> Self {
         Self { text, at: 0 }
     }
@@ -51,7 +51,7 @@ impl<'q> Reader<'q> {
         if start == text.len() {
             return Ok(None);
         }
-        // A dash by itself is a word.
+        // A single dash is a word.
         let dash =
             text[start..].strip_prefix('-').filter(|rest| rest.starts_with(|ch: char| !ch.is_whitespace()));
         self.at += usize::from(dash.is_some());
@@ -85,8 +85,8 @@ impl<'q> Reader<'q> {
     }
 }
 
-/// The phrase up to the closing quote, and the length with it. A quote closes where a blank follows, so
-/// that `"type":"user"` is one phrase; `\"` never does.
+/// Returns the phrase up to the closing quote, and its length including that quote. A quote closes the phrase
+/// only before white space or the end, so that `"type":"user"` is one phrase; `\"` never does.
 fn quoted(inner: &str) -> Option<(String, usize)> {
     let mut phrase = String::new();
     let mut chars = inner.char_indices().peekable();
@@ -104,8 +104,8 @@ fn quoted(inner: &str) -> Option<(String, usize)> {
     None
 }
 
-/// The pattern of `/pattern/` or `/pattern/i`, whether case is ignored, and the length of it all. The
-/// closing slash is one that nothing but a blank follows, so that a path is no pattern.
+/// Returns the pattern of `/pattern/` or `/pattern/i`, whether case is ignored, and the total length. The
+/// closing slash must be followed by white space or the end, so that a path is not a pattern.
 fn slashed(text: &str) -> Option<(&str, bool, usize)> {
     let inner = text.strip_prefix('/')?;
     let mut escaped = false;
@@ -142,7 +142,7 @@ impl Part<'_> {
         term.ok_or_else(|| QueryError::Nothing { part: self.text.to_owned(), span: self.span.clone() })
     }
 
-    /// The value as plain text.
+    /// Returns the value as plain text.
     fn plain(&self) -> &str {
         match &self.value {
             Value::Word(word) => word,
@@ -198,7 +198,7 @@ impl Part<'_> {
     }
 }
 
-/// What is wrong with a pattern, in one line.
+/// Returns the last line of a regex error, which contains the reason.
 fn problem(error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text.lines().last().unwrap_or_default();

@@ -7,7 +7,7 @@ fn now() -> Zoned {
     now.to_zoned(jiff::tz::TimeZone::UTC)
 }
 
-/// A query in other words.
+/// Describes a parsed query.
 fn told(text: &str) -> String {
     let query = match Query::parse(text, &now()) {
         Ok(query) => query,

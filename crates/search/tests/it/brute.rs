@@ -1,4 +1,4 @@
-//! The same answers as a search that decodes everything and compares plainly.
+//! Compares the results with a naive search that decodes everything.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use threadline_entry::mend_surrogates;
 use unicode_normalization::UnicodeNormalization;
 
-/// A text to search, found the plain way.
+/// A text to search, extracted naively.
 struct Text {
     line_no: u64,
     block_idx: usize,
@@ -38,7 +38,7 @@ fn str_of<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     value.get(key)?.as_str()
 }
 
-/// The texts of a content: a string, or its text blocks.
+/// Returns the text of a content: a string, or its text blocks.
 fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -103,7 +103,7 @@ fn kind_of_user(line: &Value, content: &Value, text: &str) -> &'static str {
     }
 }
 
-/// Everything to search in a log.
+/// Returns all searchable texts of a log.
 fn texts(bytes: &[u8]) -> Vec<Text> {
     let mut values: Vec<(u64, Value)> = Vec::new();
     for (i, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
@@ -114,7 +114,7 @@ fn texts(bytes: &[u8]) -> Vec<Text> {
     }
     let mut calls: HashMap<String, (Option<String>, Value)> = HashMap::new();
     let mut out = Vec::new();
-    // A result that is written before its call is found without it: a search reads a log once.
+    // A result that precedes its call has no call, because a search reads the log once.
     for (line_no, value) in &values {
         for block in value["message"]["content"].as_array().into_iter().flatten() {
             if matches!(str_of(block, "type"), Some("tool_use" | "server_tool_use" | "mcp_tool_use"))
@@ -234,7 +234,7 @@ fn texts_of(
     }
 }
 
-/// What a query asks for, said again without the query language.
+/// The meaning of a query, built without the parser.
 enum Ask {
     Word(&'static str),
     Phrase { regex: Regex, cased: bool },
@@ -296,7 +296,7 @@ impl Ask {
     }
 }
 
-/// Whether the words occur one behind the other, not within longer words.
+/// Returns whether the words occur consecutively, and not within longer words.
 fn has_phrase(text: &str, regex: &Regex) -> bool {
     let tied = |ch: Option<char>| {
         let spaced =
@@ -333,7 +333,7 @@ fn not(ask: Ask) -> Ask {
     Not(Box::new(ask))
 }
 
-/// Queries, and what they mean.
+/// Queries and their meaning.
 #[rustfmt::skip]
 fn table() -> Vec<(&'static str, Vec<Ask>)> {
     vec![
@@ -395,7 +395,7 @@ fn table() -> Vec<(&'static str, Vec<Ask>)> {
         ("/[A-Z]{5,}/", vec![pattern(r"(?m)[A-Z]{5,}")]),
         ("/TODO|FIXME/i", vec![pattern("(?im)TODO|FIXME")]),
         ("/\"\\w+\":/", vec![pattern(r#"(?im)"\w+":"#)]),
-        // Of an input, serde_json has the members in another order.
+        // serde_json returns the members of an input in another order.
         ("/\\n\\n/ -kind:tool", vec![pattern(r"(?im)\n\n"), not(Kind("tool"))]),
         ("/\\p{Han}+/", vec![pattern(r"(?im)\p{Han}+")]),
         ("/\\x1b\\[/", vec![pattern(r"(?im)\x1b\[")]),
@@ -432,7 +432,7 @@ fn table() -> Vec<(&'static str, Vec<Ask>)> {
     ]
 }
 
-/// Logs of our own, of the demo, and real ones; of these only the small ones where nothing is optimised.
+/// Returns the logs of the corpus and the demo, and real ones; in debug builds only the small real ones.
 fn logs() -> Vec<PathBuf> {
     let mut logs = Vec::new();
     let mut below = vec![threadline_testkit::corpus(), threadline_testkit::demo()];
@@ -463,7 +463,7 @@ fn every_answer_is_that_of_a_search_that_decodes_everything() {
     assert!(table.len() >= 60);
     let mut found_by: Vec<usize> = vec![0; table.len()];
     let logs = logs();
-    // Logs of our own do not hold every word; with the real ones a table that finds nothing would show nothing.
+    // The corpus does not contain every word, so the limit is stricter if there are real logs.
     let has_real = logs.iter().any(|path| {
         !path.starts_with(threadline_testkit::corpus()) && !path.starts_with(threadline_testkit::demo())
     });
@@ -488,7 +488,7 @@ fn every_answer_is_that_of_a_search_that_decodes_everything() {
                     (text.line_no, text.block_idx, text.kind) == (hit.line_no, hit.block_idx, hit.kind.name())
                 });
                 let text = &text.unwrap().text;
-                // serde_json has the members of an input in another order.
+                // serde_json returns the members of an input in another order.
                 if hit.kind.name() != "tool" {
                     assert_eq!(text[hit.within.clone()], hit.text, "`{query}` in {}", name(&path));
                 }

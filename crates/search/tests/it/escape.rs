@@ -1,11 +1,11 @@
-//! However a text is written as JSON, it is found.
+//! A text is found regardless of how it is escaped in JSON.
 
 use proptest::prelude::*;
 use unicode_normalization::UnicodeNormalization;
 
 use crate::search;
 
-/// Writes `text` between quotes, each character as it is or escaped, as `dice` fall.
+/// Writes `text` as a JSON string; `dice` select which characters are escaped.
 fn write_json(text: &str, dice: &[u8]) -> String {
     let mut out = String::from("\"");
     for (ch, die) in text.chars().zip(dice.iter().cycle()) {
@@ -34,7 +34,7 @@ fn write_json(text: &str, dice: &[u8]) -> String {
     out
 }
 
-/// A log with `text` on a line of its own, among others.
+/// Returns a log with `text` on the second of three lines.
 fn log_with(text: &str, dice: &[u8]) -> Vec<u8> {
     let plain = r#"{"type":"user","message":{"role":"user","content":"§"}}"#;
     let text = write_json(text, dice);
@@ -42,7 +42,7 @@ fn log_with(text: &str, dice: &[u8]) -> Vec<u8> {
         .into_bytes()
 }
 
-/// Texts of the characters that are hard to find.
+/// Texts of characters that are hard to match.
 fn texts() -> impl Strategy<Value = String> {
     let hard = prop::sample::select(vec![
         'a', 'e', 'K', 's', 'k', 'z', '0', '_', '-', '.', '/', ' ', '\n', '\t', '"', '\\', 'é', 'É', 'ß',
@@ -60,9 +60,9 @@ proptest! {
         word in texts(), before in texts(), behind in texts(), dice in prop::collection::vec(any::<u8>(), 1..20),
     ) {
         let word: String = word.split_whitespace().next().unwrap_or("x").to_owned();
-        // As a query, these would be something else.
+        // These would be parsed as other query syntax.
         prop_assume!(!word.starts_with(['-', '"', '/']) && !word.contains('\0'));
-        // A mark at the seam belongs to what stands before it.
+        // A combining mark at the boundary would belong to the text before it.
         prop_assume!(!word.starts_with(['\u{301}', '\u{327}', '\u{3099}']));
         prop_assume!(!behind.trim_start_matches(['\u{301}', '\u{327}']).starts_with('\u{3099}'));
         let text = format!("{before}{word}{behind}");
@@ -72,7 +72,7 @@ proptest! {
         prop_assert!(!hits[0].ranges.is_empty());
         let hit = &hits[0];
         prop_assert_eq!(&text[hit.within.clone()], &*hit.text);
-        // The same word, taken apart or without its accents, finds it too. The sign of the kelvin is no K.
+        // The same word, decomposed or without accents, matches as well. The kelvin sign is not a K.
         prop_assume!(!word.contains('\u{212a}'));
         let apart: String = word.nfd().collect();
         prop_assert_eq!(search(&apart, &log_with(&text, &dice)).len(), 1, "{:?} in {:?}", apart, text);

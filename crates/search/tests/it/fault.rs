@@ -1,4 +1,4 @@
-//! Files that misbehave: what can be read is answered, what cannot is reported.
+//! Read errors: matches before the error are reported, and so is the error.
 
 use std::io::{self, Read};
 use std::ops::ControlFlow;
@@ -8,7 +8,7 @@ use threadline_testkit::log;
 
 const TALK: &str = "u1 user \"slow one\"\nu2 user \"slow two\"\n";
 
-/// Hands out its bytes, then fails.
+/// Returns its bytes, then fails.
 struct Failing<'a>(&'a [u8]);
 
 impl Read for Failing<'_> {

@@ -1,11 +1,11 @@
-//! What is found, how it is told, and what is left out on purpose.
+//! Matches, how they are reported, and the text that is deliberately excluded.
 
 use insta::assert_snapshot;
 use threadline_testkit::log;
 
 use crate::search;
 
-/// A hit a line: anchor, line, kind, tool, and the text with what was found in brackets.
+/// Returns one line per match: anchor, line, kind, tool, and the text with matches in brackets.
 fn told(text: &str, log: &[u8]) -> String {
     let mut out = String::new();
     for hit in search(text, log) {

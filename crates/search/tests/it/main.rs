@@ -1,4 +1,4 @@
-//! Search over logs: against a search that decodes everything, with odd spellings, and when files misbehave.
+//! Search over logs: compared with a naive search, with unusual escapes, and with read errors.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -11,14 +11,14 @@ use std::ops::ControlFlow;
 
 use threadline_search::{Hit, Query, Searcher};
 
-/// The query, seen from a day in 2026.
+/// Parses a query, relative to a day in 2026.
 fn query(text: &str) -> Query {
     let now: jiff::Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
     Query::parse(text, &now.to_zoned(jiff::tz::TimeZone::UTC))
         .unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// Everything that is found in a log.
+/// Returns all matches in a log.
 fn search(text: &str, log: &[u8]) -> Vec<Hit> {
     let query = query(text);
     let mut hits = Vec::new();
