@@ -1,6 +1,6 @@
-//! The characters that tokens are made of.
+//! The character sets of tokens.
 
-/// A set of bytes.
+/// A set of ASCII characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Alphabet {
     /// `0-9a-f`
@@ -31,7 +31,7 @@ pub(crate) enum Alphabet {
     Braintree,
     /// `A-Za-z0-9_%+/=-`
     Cookie,
-    /// `A-Za-z0-9_.~+/=-`, all that stands in a header's token
+    /// `A-Za-z0-9_.~+/=-`, the characters of a token in a header
     Header,
 }
 
@@ -60,7 +60,7 @@ impl Alphabet {
         }
     }
 
-    /// How many bytes of it `bytes` begins with.
+    /// Returns the number of leading bytes that are in the set.
     pub(crate) fn run(self, bytes: &[u8]) -> usize {
         bytes.iter().take_while(|byte| self.has(**byte)).count()
     }

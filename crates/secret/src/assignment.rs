@@ -1,7 +1,7 @@
-//! A value that is given to a name: `api_key = "…"`, `"password": "…"`, `DB_PASSWORD=…`, `--token …`.
+//! Values assigned to a name: `api_key = "…"`, `"password": "…"`, `DB_PASSWORD=…`, `--token …`.
 //!
-//! The name says that it is a secret, but code is full of such names; the value decides. It must look drawn by
-//! lot, unless it is a password in a line of an `.env` file, which people think up.
+//! The name suggests a secret, but code is full of such names, so the value decides. It must look random,
+//! unless it is a password in a line of an `.env` file: those are often chosen by people.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::alphabet::Alphabet;
 use crate::look;
 
-/// What in a name makes its value a secret, with what may follow in the name.
+/// Words in a name that make its value a secret.
 pub(crate) static NAMES: &[&str] = &[
     "password",
     "passwd",
@@ -39,7 +39,7 @@ pub(crate) static NAMES: &[&str] = &[
     "passkey",
 ];
 
-/// What follows in a name that is still the name of a secret: `SECRET_KEY_BASE`, `tokenValue`, `password2`.
+/// Suffixes that may follow such a word: `SECRET_KEY_BASE`, `tokenValue`, `password2`.
 const SUFFIXES: &[&str] = &[
     "key",
     "base",
@@ -58,7 +58,7 @@ const SUFFIXES: &[&str] = &[
     "s3",
 ];
 
-/// What makes the name one of something else: of a page, of a key that everybody may have.
+/// Words that make it the name of something else, such as a page token or a public key.
 const OTHERS: &[&str] = &[
     "next",
     "page",
@@ -78,20 +78,20 @@ const OTHERS: &[&str] = &[
     "mock",
 ];
 
-/// The longest name, and the longest value.
+/// The maximum length of a name and of a value.
 const LONGEST_NAME: usize = 64;
 const LONGEST_VALUE: usize = 512;
 
-/// Whether a key may be the name of a secret.
+/// Returns whether a JSON key may be the name of a secret.
 pub(crate) fn is_name(key: &str) -> bool {
     let lower = key.to_ascii_lowercase();
     NAMES.iter().chain(&["cookie", "authorization"]).any(|name| lower.contains(name))
 }
 
-/// The value given to the name that holds the word at `at`, if it is a secret.
+/// Returns the value assigned to the name that contains the word at `at`, if it is a secret.
 pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
-    // Cheap refusals first: most hits are words in prose and code.
+    // Cheap checks first: most matches are words in prose and code.
     let tail = name_run(&bytes[at.end..bytes.len().min(at.end + LONGEST_NAME)]);
     let end = at.end + tail;
     let value = value_start(bytes, end)?;
@@ -102,10 +102,10 @@ pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
             .take_while(|byte| Alphabet::Dotted.has(**byte))
             .count();
     let mut name = Name::new(&text[start..end], &text[at.clone()], &text[at.end..end], value.plain_equals)?;
-    // A part of a connection string or of an address: `User Id=sa;Password=…`, `?user=sa&password=…`.
+    // A part of a connection string or a URL: `User Id=sa;Password=…`, `?user=sa&password=…`.
     name.is_env |= value.plain_equals && start > 0 && matches!(bytes[start - 1], b';' | b'&' | b'?');
     let is_flag = text[start..end].starts_with("--");
-    // `ENV NAME value` of a Dockerfile, and what sets a variable elsewhere.
+    // `ENV NAME value` in a Dockerfile, and other commands that set a variable.
     let is_set = value.by_space
         && ["ENV ", "ARG ", "setenv ", "setx ", "set -x ", "set -gx ", "set -Ux "]
             .iter()
@@ -115,7 +115,7 @@ pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     }
     name.is_env |= is_set || is_flag && name.is_password;
     let range = value.range(text)?;
-    // Alone on the rest of its line, as in a file of settings.
+    // Alone on the rest of its line, as in a configuration file.
     let is_line = matches!(bytes.get(range.end), None | Some(b'\n' | b'\r')) && !value.by_space;
     name.takes(&text[range.clone()], value.is_quoted, is_line).then_some(range)
 }
@@ -124,15 +124,15 @@ fn name_run(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|byte| Alphabet::Url.has(**byte)).count()
 }
 
-/// Where a value begins behind a name.
+/// The start of a value after a name.
 struct Value {
     start: usize,
-    /// The quote before it, or nothing.
+    /// The opening quote, if any.
     quote: Option<u8>,
     is_quoted: bool,
-    /// Only an `=`, as in a shell.
+    /// Assigned with `=` and without spaces, as in a shell.
     plain_equals: bool,
-    /// Only a space, as behind a flag.
+    /// Separated by a space only, as after a flag.
     by_space: bool,
 }
 
@@ -235,13 +235,13 @@ impl Value {
     }
 }
 
-/// What a name promises of its value.
+/// The expectations that a name sets for its value.
 struct Name {
-    /// A password, which people think up.
+    /// A password, which may be chosen by a person.
     is_password: bool,
     /// A line of an `.env` file: `DB_PASSWORD=…`.
     is_env: bool,
-    /// A name that may be of anything: `SORT_KEY`.
+    /// A name that may be used for anything: `SORT_KEY`.
     is_vague: bool,
 }
 
@@ -273,13 +273,13 @@ impl Name {
         })
     }
 
-    /// Whether such a value is a secret under this name.
+    /// Returns whether the value is a secret under this name.
     fn takes(&self, value: &str, is_quoted: bool, is_line: bool) -> bool {
         let bytes = value.as_bytes();
         if value.len() < 8 || self.is_vague && !self.is_env {
             return false;
         }
-        // A password that Google gives to a program: four times four letters.
+        // An app password of Google: four groups of four letters.
         if self.is_password && is_quoted && value.len() == 19 && value.split(' ').all(is_four_letters) {
             return true;
         }
@@ -317,7 +317,7 @@ impl Name {
             return self.is_env && !self.is_vague;
         }
         if self.is_password {
-            // Thought up by a person: some of two kinds of characters.
+            // A password chosen by a person: at least two kinds of characters.
             let has = |kind: fn(&u8) -> bool| bytes.iter().any(kind);
             let mixed =
                 has(u8::is_ascii_alphabetic) && (has(u8::is_ascii_digit) || has(u8::is_ascii_punctuation));
@@ -338,7 +338,7 @@ impl Name {
         long_enough && look::is_drawn(bytes) && !is_code(value)
     }
 
-    /// Whether a value is a password in base 64, as Kubernetes keeps them.
+    /// Returns whether the value is a base64-encoded password, as in Kubernetes secrets.
     fn is_encoded(&self, value: &str) -> bool {
         if self.is_vague || !value.len().is_multiple_of(4) || !value.ends_with('=') && value.len() < 16 {
             return false;
@@ -357,12 +357,12 @@ fn is_four_letters(part: &str) -> bool {
     part.len() == 4 && part.bytes().all(|byte| byte.is_ascii_lowercase()) && !look::is_wordy(part.as_bytes())
 }
 
-/// Names put together by dots or underscores, calls and places in lists are code.
+/// Returns whether the value is code: identifiers joined by dots or underscores, calls, or indexing.
 fn is_code(value: &str) -> bool {
     if value.contains(['(', ')', '{', '}', ' ']) {
         return true;
     }
-    // Words with a number behind them at most: `osc7/osc51`.
+    // Words, optionally with a short number: `osc7/osc51`.
     let is_word = |part: &str| {
         let digits = part.trim_start_matches(|letter: char| letter.is_ascii_alphabetic());
         part.len() <= 12 && digits.len() <= 4 && digits.bytes().all(|byte| byte.is_ascii_digit())

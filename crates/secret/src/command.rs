@@ -1,7 +1,7 @@
 //! Passwords on command lines: `curl -u user:…`, `mysql -p…`, `redis-cli -a …`, `docker login -p …`.
 //!
-//! Which flag takes a password depends on the program, so the words behind its name are read as a shell reads them, up
-//! to the end of the command.
+//! The flag that takes a password depends on the program, so the words after its name are split as a shell
+//! does, up to the end of the command.
 
 use std::ops::Range;
 
@@ -11,13 +11,13 @@ use crate::look;
 
 /// A program that takes a password on its command line.
 struct Program {
-    /// How the command begins, in lower case.
+    /// The start of the command, in lower case.
     name: &'static str,
-    /// Flags whose value is the next word or follows an `=`.
+    /// Flags that take their value as the next word or after an `=`.
     flags: &'static [&'static str],
-    /// Flags whose value is written right behind them.
+    /// Flags with a directly attached value.
     attached: &'static [&'static str],
-    /// Flags whose value is a user and a password, with what stands between.
+    /// Flags that take a user and a password, and the separator of the two.
     pairs: &'static [&'static str],
     between: char,
 }
@@ -65,12 +65,12 @@ static PROGRAMS: &[Program] = &[
     Program { attached: &["/p:"], ..program("xfreerdp ", &[]) },
 ];
 
-/// How the commands begin that are looked at.
+/// Returns the strings that commands start with.
 pub(crate) fn anchors() -> impl Iterator<Item = &'static str> {
     PROGRAMS.iter().map(|program| program.name)
 }
 
-/// The longest command that is looked at, and the most words of it.
+/// The maximum length of a command, and the maximum number of its words.
 const LONGEST: usize = 2000;
 const MOST_WORDS: usize = 100;
 
@@ -90,10 +90,11 @@ pub(crate) fn find(text: &str, at: Range<usize>, mut found: impl FnMut(Range<usi
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    // The next command of the same name is looked at by itself, which keeps the cost of many in proportion.
+    // Stops at the next command of the same name, which is handled separately. This keeps the total cost
+    // linear.
     let own = memmem::find(&bytes[at.end..end], &bytes[at.clone()]).map_or(end, |next| at.end + next);
     let mut words = Words { text, at: at.end, end: own, left: MOST_WORDS };
-    // The rest of the name: `mysqldump`, `ldapsearch`.
+    // Skips the rest of the name: `mysqldump`, `ldapsearch`.
     if !name.ends_with(' ') {
         words.next();
     }
@@ -116,7 +117,7 @@ pub(crate) fn find(text: &str, at: Range<usize>, mut found: impl FnMut(Range<usi
     }
 }
 
-/// `-su`: short flags of curl in one word, the last with a value.
+/// Returns whether a word bundles short flags of curl, the last of which takes a value: `-su`.
 fn is_bundle(program: &Program, flag: &str) -> bool {
     program.name == "curl "
         && flag.len() > 2
@@ -124,7 +125,8 @@ fn is_bundle(program: &Program, flag: &str) -> bool {
         && flag.strip_prefix('-').is_some_and(|flags| flags.bytes().all(|byte| byte.is_ascii_alphabetic()))
 }
 
-/// How long the flag is that a word begins with and that its value is attached to, and whether the value is a pair.
+/// Returns the length of the flag that a word begins with, if its value is attached, and whether the value is
+/// a pair.
 fn attached(program: &Program, word: &str) -> Option<(usize, bool)> {
     let own = |flags: &[&str]| {
         flags.iter().find(|flag| word.len() > flag.len() && word.starts_with(**flag)).map(|flag| flag.len())
@@ -146,7 +148,7 @@ fn take(
     let value = &text[range.clone()];
     let secret = if is_pair {
         let Some((user, password)) = value.split_once(program.between) else { return };
-        // `curl -u user:password:x` is a password with a colon; `-u https://…` is none.
+        // In `curl -u user:password:x` the password contains a colon; `-u https://…` is not a password.
         if password.starts_with("//") || user == password {
             return;
         }
@@ -160,7 +162,7 @@ fn take(
     }
 }
 
-/// Without quotes around it.
+/// Removes quotes around a value.
 fn unquoted(text: &str, range: Range<usize>) -> Range<usize> {
     let value = &text[range.clone()];
     for quote in ["\\\"", "\"", "'"] {
@@ -189,7 +191,7 @@ impl Iterator for Words<'_> {
         loop {
             match bytes.get(self.at)? {
                 b' ' | b'\t' => self.at += 1,
-                // A line that goes on, also where the text stands in JSON within JSON.
+                // A line continuation, also in JSON inside a JSON string.
                 b'\\' if bytes[self.at..].starts_with(b"\\\n") => self.at += 2,
                 b'\\' if bytes[self.at..].starts_with(b"\\\\n") => self.at += 3,
                 b'\\' if bytes[self.at..].starts_with(b"\\\"") => break,

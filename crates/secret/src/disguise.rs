@@ -1,35 +1,37 @@
-//! Secrets in disguise: split by colours of a terminal, escaped for an address or for JSON, or encoded in base 64 or 16.
+//! Obfuscated secrets: split by terminal colours, percent-encoded, escaped as JSON, or encoded as base64 or
+//! hex.
 //!
-//! A [`View`] is a part of a text without such escapes, with the way back to the text. [`encoded`] decodes runs of
-//! base 64 and base 16 that hold readable text. Both work in windows of bounded size, so memory does not grow with the
-//! text.
+//! A [`View`] is a part of a text with such escapes decoded, and maps its offsets back to the text.
+//! [`encoded`] decodes runs of base64 and hex that contain readable text. Both use windows of bounded size,
+//! so memory does not grow with the text.
 
 use std::ops::Range;
 
 use memchr::{memchr, memchr3, memrchr};
 
-/// The longest part of a text that is decoded at once, and how far the next one reaches back into it.
+/// The size of the part that is decoded at once, and the overlap of two consecutive parts.
 const WINDOW: usize = 64 << 10;
 const OVERLAP: usize = 4 << 10;
 
-/// Some lines of a text as they read without escapes.
+/// Some lines of a text with escapes decoded.
 pub(crate) struct View {
-    /// The lines, decoded.
+    /// The decoded lines.
     pub(crate) text: String,
-    /// Where the view goes on in the text after something was decoded or left out: an offset in the view, one in the
-    /// text. In order.
+    /// Pairs of an offset in the view and the corresponding offset in the text, one after each escape.
+    /// Sorted.
     jumps: Vec<(usize, usize)>,
 }
 
 impl View {
-    /// Reads a part of a text.
+    /// Decodes a part of a text.
     fn of(text: &str, range: Range<usize>) -> Self {
         let bytes = &text.as_bytes()[..range.end];
         let mut view = Self { text: String::with_capacity(range.len()), jumps: vec![(0, range.start)] };
         let mut at = range.start;
         while let Some(escape) = next_escape(bytes, at) {
             view.text.push_str(&text[at..escape.range.start]);
-            // What is decoded is a jump of its own, so that a range that ends with it ends there in the text, too.
+            // A decoded character gets its own entry, so that a range that ends with it also ends there in
+            // the text.
             if let Some(letter) = escape.letter {
                 view.jumps.push((view.text.len(), escape.range.start));
                 view.text.push(letter);
@@ -41,7 +43,7 @@ impl View {
         view
     }
 
-    /// The range of the text that a range of the view was read from. It must not be empty.
+    /// Returns the range of the text that a non-empty range of the view was decoded from.
     pub(crate) fn origin(&self, range: &Range<usize>) -> Range<usize> {
         let place = |at: usize| {
             let jump = self.jumps.partition_point(|(view, _)| *view <= at) - 1;
@@ -50,20 +52,20 @@ impl View {
             (text + at - view, next)
         };
         let (last, behind) = place(range.end - 1);
-        // Up to the end of the last character: colours behind it are no part of it, the rest of an escape is.
+        // A colour after the last character is not included, but the rest of its escape is.
         let is_escape = self.jumps.binary_search(&(range.end - 1, last)).is_ok();
         let end = if is_escape { behind.unwrap_or(last + 1) } else { last + 1 };
         place(range.start).0..end
     }
 }
 
-/// Something in a text that stands for a character, or for none.
+/// A sequence that encodes one character, or none.
 struct Escape {
     range: Range<usize>,
     letter: Option<char>,
 }
 
-/// The next escape: a colour or another command to a terminal, `%3D`, `\u003d`.
+/// Returns the next escape: a terminal control sequence, `%3D` or `\u003d`.
 fn next_escape(bytes: &[u8], mut from: usize) -> Option<Escape> {
     let hex = |at: usize| {
         let digits = std::str::from_utf8(bytes.get(at..at + 2)?).ok()?;
@@ -92,14 +94,14 @@ fn next_escape(bytes: &[u8], mut from: usize) -> Option<Escape> {
     }
 }
 
-/// How long a command to a terminal is: `ESC [ … m`.
+/// Returns the length of a terminal control sequence: `ESC [ … m`.
 fn command_length(bytes: &[u8]) -> Option<usize> {
     let rest = bytes.strip_prefix(b"\x1b[")?;
     let parameters = rest.iter().take(32).take_while(|byte| (0x20..0x40).contains(*byte)).count();
     rest.get(parameters).is_some_and(|byte| (0x40..0x7F).contains(byte)).then_some(parameters + 3)
 }
 
-/// Visits the lines that have escapes as they read without. Lines that follow each other are read together.
+/// Visits the lines that contain escapes, decoded. Adjacent lines are visited together.
 pub(crate) fn views(text: &str, mut visit: impl FnMut(&View)) {
     let bytes = text.as_bytes();
     let mut lines: Option<Range<usize>> = None;
@@ -121,7 +123,7 @@ pub(crate) fn views(text: &str, mut visit: impl FnMut(&View)) {
     lines.into_iter().for_each(|lines| windows(text, lines, |part| visit(&View::of(text, part))));
 }
 
-/// Cuts a range into windows that overlap.
+/// Splits a range into overlapping windows.
 fn windows(text: &str, range: Range<usize>, mut visit: impl FnMut(Range<usize>)) {
     let mut start = range.start;
     loop {
@@ -134,14 +136,14 @@ fn windows(text: &str, range: Range<usize>, mut visit: impl FnMut(Range<usize>))
     }
 }
 
-/// The shortest run that is decoded: 18 bytes in base 64.
+/// The shortest run that is decoded: 18 bytes in base64.
 const SHORTEST_RUN: usize = 24;
-/// How many bytes at the beginning must be readable before the rest is decoded.
+/// The number of bytes that must be readable before the rest is decoded.
 const READABLE: usize = 12;
 
 const NONE: u8 = 0xFF;
 
-/// The digits of base 64, of either alphabet.
+/// The values of base64 digits, of the standard and the URL-safe alphabet.
 static DIGITS: [u8; 256] = {
     let mut digits = [NONE; 256];
     let mut at = 0;
@@ -155,7 +157,7 @@ static DIGITS: [u8; 256] = {
     digits
 };
 
-/// Visits the runs of base 64 and base 16 that decode to readable text, with the text.
+/// Visits the runs of base64 and hex that decode to readable text, with the decoded text.
 pub(crate) fn encoded(text: &str, mut visit: impl FnMut(Range<usize>, &str)) {
     let bytes = text.as_bytes();
     let is_digit = |byte: &u8| DIGITS[usize::from(*byte)] != NONE;
@@ -190,7 +192,7 @@ pub(crate) fn encoded(text: &str, mut visit: impl FnMut(Range<usize>, &str)) {
     }
 }
 
-/// Where a run ends that is wrapped into lines of the same length, as programs write base 64.
+/// Returns the end of a run that is wrapped into lines of equal length, as base64 often is.
 fn wrapped_end(bytes: &[u8], start: usize, end: usize) -> usize {
     let width = end - start;
     let mut end = end;
@@ -211,7 +213,7 @@ fn wrapped_end(bytes: &[u8], start: usize, end: usize) -> usize {
     end
 }
 
-/// What a run says, if that can be read.
+/// Decodes a run, if the result is readable.
 fn decode(run: &[u8]) -> Option<String> {
     let is_hex = run.iter().take(READABLE * 2).all(u8::is_ascii_hexdigit);
     let text = if is_hex { decode_hex(run) } else { None };
@@ -255,7 +257,7 @@ fn is_readable(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t'))
 }
 
-/// The readable beginning of some bytes.
+/// Returns the valid UTF-8 prefix, if the first bytes are readable.
 fn readable(mut bytes: Vec<u8>) -> Option<String> {
     let valid = std::str::from_utf8(&bytes).map_or_else(|error| error.valid_up_to(), str::len);
     if valid < READABLE || !is_readable(&bytes[..READABLE]) {

@@ -1,4 +1,4 @@
-//! A token that is known by how it begins, what it is made of, and how long it is.
+//! Tokens that are recognized by prefix, character set and length.
 
 use crate::alphabet::Alphabet;
 use crate::look;
@@ -9,7 +9,7 @@ pub(crate) struct Form {
     pub(crate) what: &'static str,
     pub(crate) start: &'static str,
     alphabet: Alphabet,
-    /// How many characters of the alphabet follow the start, at least and at most.
+    /// The minimum and maximum number of characters after the prefix.
     length: (usize, usize),
 }
 
@@ -24,27 +24,27 @@ impl Form {
         Self { kind, what, start, alphabet, length }
     }
 
-    /// Where a token of this form ends that begins at `at`, if there is one.
+    /// Returns the end of the token of this form that begins at `at`.
     pub(crate) fn end(&self, text: &[u8], at: usize) -> Option<usize> {
         let rest = text[at..].strip_prefix(self.start.as_bytes())?;
-        // A short start inside of a longer word is no start: `task-…` holds `sk-`.
+        // A short prefix inside a longer word does not count: `task-…` contains `sk-`.
         if self.start.len() <= 8 && !begins_word(text, at) {
             return None;
         }
         let length = self.alphabet.run(rest);
-        // The end of a sentence is no part of it.
+        // A full stop at the end of a sentence is not part of the token.
         let length = length - rest[..length].iter().rev().take_while(|byte| **byte == b'.').count();
         if !(self.length.0..=self.length.1).contains(&length) {
             return None;
         }
-        // A longer word that begins like a token: only the alphabet is left, not the word.
+        // The word continues after the characters of the set, so it is not a token.
         if rest.get(length).is_some_and(|next| *next == b'_' || next.is_ascii_alphanumeric()) {
             return None;
         }
         self.looks_real(&rest[..length]).then_some(at + self.start.len() + length)
     }
 
-    /// Names have no digits, and stand-ins one character over and over.
+    /// Returns whether a token looks real: names have no digits, and placeholders repeat characters.
     fn looks_real(&self, token: &[u8]) -> bool {
         if has_checksum(token, self.start) {
             return true;
@@ -56,7 +56,7 @@ impl Form {
     }
 }
 
-/// Whether a word may begin here: nothing of a word stands before, or the end of an escape or of a colour.
+/// Returns whether a word may begin here: at a word boundary, or after an escape or a terminal colour.
 pub(crate) fn begins_word(text: &[u8], at: usize) -> bool {
     let Some(before) = at.checked_sub(1).map(|before| text[before]) else { return true };
     if !Alphabet::Url.has(before) {
@@ -64,21 +64,21 @@ pub(crate) fn begins_word(text: &[u8], at: usize) -> bool {
     }
     let head = &text[..at];
     match before {
-        // Text within text: `\nghp_…`.
+        // An escape inside a string: `\nghp_…`.
         b'n' | b'r' | b't' if head.ends_with(&[b'\\', before]) => true,
-        // A colour of a terminal: `ESC [32mghp_…`.
+        // A terminal colour: `ESC [32mghp_…`.
         b'm' => {
             let codes =
                 head[..at - 1].iter().rev().take_while(|byte| byte.is_ascii_digit() || **byte == b';');
             let codes = codes.count();
             head[..at - 1 - codes].ends_with(b"\x1b[")
         }
-        // A part of an address: `%3Dghp_…`.
+        // A percent-encoded character: `%3Dghp_…`.
         _ => at >= 3 && head[at - 3] == b'%' && head[at - 2..].iter().all(u8::is_ascii_hexdigit),
     }
 }
 
-/// Words put together by `_`, `-` or `.`: names of files and functions, whatever they begin with.
+/// Returns whether the token consists of words joined by `_`, `-` or `.`, like names of files and functions.
 fn is_name(token: &[u8]) -> bool {
     let mut parts = token.split(|byte| matches!(byte, b'_' | b'-' | b'.'));
     let word = |part: &[u8]| {
@@ -88,7 +88,7 @@ fn is_name(token: &[u8]) -> bool {
     parts.clone().count() >= 3 && parts.all(word) || look::is_wordy(token)
 }
 
-/// The tokens of GitHub and npm end in a checksum of what stands before; such a token is one whatever it looks like.
+/// Returns whether the token ends in the checksum that GitHub and npm use. Such a token is always real.
 fn has_checksum(token: &[u8], start: &str) -> bool {
     if token.len() != 36 || !matches!(start, "ghp_" | "gho_" | "ghu_" | "ghs_" | "ghr_" | "npm_") {
         return false;

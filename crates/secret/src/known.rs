@@ -1,4 +1,4 @@
-//! Secrets that are known by what they are: found once where something gave them away, and looked for everywhere.
+//! Secrets that were identified once by their context, and are then searched everywhere.
 
 use std::ops::Range;
 
@@ -10,15 +10,15 @@ use rustc_hash::FxHashMap;
 use crate::alphabet::Alphabet;
 use crate::disguise;
 
-/// Nothing shorter is looked for by itself: it may be a word like any other.
+/// Shorter secrets are not searched, because they may be ordinary words.
 const SHORTEST: usize = 8;
-/// What is shorter is a secret only where it stands alone.
+/// Shorter secrets match only as whole words.
 const SHORT: usize = 16;
 
-/// Secrets, and the names that stand for them.
+/// Secrets and their placeholders.
 ///
-/// A password is known by the `PASSWORD=` before it, and printed bare a line further on; a key is one where it stands between its rules, and
-/// its lines are quoted one by one elsewhere.
+/// A password is identified by the `PASSWORD=` in front of it, and may be printed without it on another line.
+/// A private key is identified by its header and footer, and single lines of it may be quoted elsewhere.
 pub struct Known {
     automaton: AhoCorasick,
     names: Vec<String>,
@@ -32,7 +32,7 @@ impl Known {
                 for piece in
                     secret.split(|letter: char| !letter.is_ascii() || !Alphabet::Base64.has(letter as u8))
                 {
-                    // In a patch, a line that came has a `+` before it.
+                    // In a patch, added lines begin with `+`.
                     let piece = piece.trim_start_matches('+');
                     if piece.len() >= 32 {
                         pieces.entry(piece).or_insert(name);
@@ -45,14 +45,14 @@ impl Known {
         if pieces.is_empty() {
             return None;
         }
-        // The same secret may be written in another way elsewhere.
+        // The same secret may be encoded elsewhere.
         let encoded =
             pieces.iter().flat_map(|(secret, name)| encodings(secret).map(move |text| (text, *name)));
         let encoded: Vec<(String, &str)> = encoded.collect();
         for (text, name) in &encoded {
             pieces.entry(text).or_insert(name);
         }
-        // In an order that does not change from run to run.
+        // Sorted, so that the result is deterministic.
         let mut pieces: Vec<(&str, &str)> = pieces.into_iter().collect();
         pieces.sort_unstable();
         let automaton = AhoCorasick::builder()
@@ -62,7 +62,8 @@ impl Known {
         Some(Self { automaton, names: pieces.into_iter().map(|(_, name)| name.to_owned()).collect() })
     }
 
-    /// Where known secrets stand in a text, in order, with their names. Colours inside a secret do not hide it.
+    /// Returns the known secrets in a text, in order, with their placeholders. Colours inside a secret are
+    /// ignored.
     pub fn find<'k>(&'k self, text: &str) -> Vec<(Range<usize>, &'k str)> {
         let mut found = self.scan(text);
         if memchr::memchr(0x1B, text.as_bytes()).is_some() {
@@ -96,10 +97,10 @@ impl Known {
     }
 }
 
-/// How a secret is written in base 64, in base 16, in an address and in JSON.
+/// Returns the encodings of a secret as base64, as hex, in a URL and in JSON.
 ///
-/// In base 64 it looks different behind one or two other bytes; there the first and the last characters are left out,
-/// for they depend on what stands beside it.
+/// The base64 of a secret depends on its offset modulo three. At each offset, the first and last characters
+/// are left out, because they also encode adjacent bytes.
 fn encodings(secret: &str) -> impl Iterator<Item = String> {
     let bytes = secret.as_bytes();
     let mut all = vec![STANDARD.encode(bytes), STANDARD_NO_PAD.encode(bytes), URL_SAFE_NO_PAD.encode(bytes)];

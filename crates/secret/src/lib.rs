@@ -1,9 +1,9 @@
-//! Secrets and personal data in plain text: found by their form, replaced by names that stay the same.
+//! Finds secrets and personal data in plain text, and replaces them with stable placeholders.
 //!
-//! [`Rules`] is a table of forms: tokens that are known by how they begin, keys between their rules, passwords
-//! in addresses, headers and assignments. What it is given is decoded text; escapes are somebody else's matter.
-//! A [`Replacer`] puts a name in the place of each secret: the same name for the same secret, a name that is
-//! not taken for a secret itself.
+//! [`Rules`] recognizes tokens by their prefix, private keys, and passwords in URLs, headers, command lines
+//! and assignments. The input is decoded text; the caller decodes JSON strings. A [`Replacer`] replaces each
+//! secret with a placeholder. Equal secrets get the same placeholder, and a placeholder is never mistaken for
+//! a secret.
 //!
 //! ```
 //! use threadline_secret::{Replacer, Rules};
@@ -20,8 +20,8 @@
 //! assert_eq!(replacer.replace(&text), "push with [secret:github-token:1], then [secret:github-token:1] again");
 //! ```
 //!
-//! It looks at some hundred megabytes a second: one automaton goes over the text for the beginnings of all
-//! forms at once, and only where it stops is anything looked at closer.
+//! Throughput is about a hundred megabytes per second: one automaton searches for the prefixes of all rules
+//! at once, and only its matches are examined further.
 
 #![warn(missing_docs)]
 

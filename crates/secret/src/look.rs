@@ -1,6 +1,7 @@
-//! How a string looks: drawn by lot, written by hand, or put there to be replaced.
+//! Heuristics for strings: random, chosen by a person, or a placeholder.
 
-/// Pairs of letters that words are made of. A string drawn by lot has three in ten of its pairs among them, words eight.
+/// Common letter pairs of words. In random strings about 30 % of the pairs are among them, in words about 80
+/// %.
 const PAIRS: &str = "th he in er an re on at en nd ti es or te of ed is it al ar st to nt ng se ha as ou io le \
     ve co me de hi ri ro ic ne ea ra ce li ch ll be ma si om ur ca el ta la ns di fo ho pe ec pr no ct us ac ot \
     il tr ly nc et ut ss so rs un lo wa ge ie wh ee wi em ad ol rt po we na ul ni ts mo ow pa im mi ai sh ir su \
@@ -24,7 +25,7 @@ const fn common_pairs() -> [[bool; 26]; 26] {
 
 static COMMON: [[bool; 26]; 26] = common_pairs();
 
-/// Parts of values that stand in for a secret.
+/// Parts of placeholder values.
 const STAND_INS: &[&str] = &[
     "example",
     "sample",
@@ -60,7 +61,7 @@ const STAND_INS: &[&str] = &[
     "foobar",
 ];
 
-/// Passwords that are no secret: everybody has them in an example.
+/// Passwords that are not secret, because they are used in examples.
 const WEAK: &[&str] = &[
     "pass",
     "pw",
@@ -99,7 +100,7 @@ const WEAK: &[&str] = &[
     "abc123",
 ];
 
-/// How many different bytes there are.
+/// Returns the number of distinct bytes.
 pub(crate) fn distinct(text: &[u8]) -> usize {
     let mut seen = [false; 256];
     for byte in text {
@@ -108,7 +109,7 @@ pub(crate) fn distinct(text: &[u8]) -> usize {
     seen.iter().filter(|seen| **seen).count()
 }
 
-/// Bits of information a byte, by how often each occurs.
+/// Returns the Shannon entropy in bits per byte.
 pub(crate) fn entropy(text: &[u8]) -> f64 {
     let mut counts = [0_u32; 256];
     for byte in text {
@@ -119,7 +120,7 @@ pub(crate) fn entropy(text: &[u8]) -> f64 {
     -parts.map(|part| part * part.log2()).sum::<f64>()
 }
 
-/// Whether a string is made of words rather than drawn by lot: hardly a digit, and pairs of letters that words have.
+/// Returns whether a string consists of words: few digits, and mostly common letter pairs.
 pub(crate) fn is_wordy(text: &[u8]) -> bool {
     let digits = text.iter().filter(|byte| byte.is_ascii_digit()).count();
     if digits * 8 >= text.len()
@@ -136,21 +137,21 @@ pub(crate) fn is_wordy(text: &[u8]) -> bool {
             turns += u32::from(pair[0].is_ascii_uppercase() != pair[1].is_ascii_uppercase());
         }
     }
-    // Large and small letters change every other time by lot, and twice a word in names.
+    // In random strings case changes at every second letter, in identifiers only twice per word.
     if f64::from(turns) > f64::from(pairs) * 0.42 {
         return false;
     }
-    // A string of lots has three in ten, and seldom many more if it is long.
+    // About 30 % in random strings, and rarely many more if the string is long.
     pairs >= 5 && f64::from(common) > f64::from(pairs) * if pairs < 16 { 0.6 } else { 0.55 }
 }
 
-/// Whether it stands in for a value: `<your key>`, `changeme`, `xxxx`.
+/// Returns whether the value is a placeholder: `<your key>`, `changeme`, `xxxx`.
 pub(crate) fn is_stand_in(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let stands = |part: &str, at: usize| {
         let edge = |byte: Option<&u8>| byte.is_none_or(|byte| !byte.is_ascii_alphanumeric());
         let bytes = lower.as_bytes();
-        // By lot, four letters make a word now and then.
+        // Four letters may form a word by chance.
         part.len() > 4
             || edge(at.checked_sub(1).map(|before| &bytes[before]))
             || edge(bytes.get(at + part.len()))
@@ -158,7 +159,7 @@ pub(crate) fn is_stand_in(text: &str) -> bool {
     STAND_INS.iter().any(|part| lower.match_indices(part).any(|(at, _)| stands(part, at)))
 }
 
-/// Whether a password is one of those in every example.
+/// Returns whether a password is a common example.
 pub(crate) fn is_weak(password: &str) -> bool {
     let lower = password.to_ascii_lowercase();
     WEAK.contains(&lower.as_str())
@@ -166,7 +167,7 @@ pub(crate) fn is_weak(password: &str) -> bool {
         || lower.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '!').len() <= 1
 }
 
-/// Words that only stand-ins hold, even among those that people put into passwords.
+/// Words that occur in placeholders, but not in passwords chosen by people.
 const DUMMIES: &[&str] = &[
     "example",
     "sample",
@@ -195,7 +196,7 @@ const DUMMIES: &[&str] = &[
     "here",
 ];
 
-/// Whether a password mixes kinds of characters as people do who are asked to: `Summer2024!`.
+/// Returns whether a password mixes kinds of characters, as password policies require: `Summer2024!`.
 pub(crate) fn is_varied(password: &str) -> bool {
     let has = |kind: fn(&u8) -> bool| password.bytes().any(|byte| kind(&byte));
     let sign =
@@ -205,7 +206,8 @@ pub(crate) fn is_varied(password: &str) -> bool {
         || digit && has(u8::is_ascii_alphabetic) && password.bytes().any(sign)
 }
 
-/// Whether a value stands in for a password. One that [is varied](is_varied) may hold `secret` and the like.
+/// Returns whether the value is a placeholder of a password. [Varied](is_varied) passwords may contain words
+/// like `secret`.
 pub(crate) fn is_dummy(password: &str) -> bool {
     if is_weak(password) {
         return true;
@@ -214,7 +216,7 @@ pub(crate) fn is_dummy(password: &str) -> bool {
     if is_varied(password) { DUMMIES.iter().any(|part| lower.contains(part)) } else { is_stand_in(password) }
 }
 
-/// Whether a password looks like one of a test: `TestPassword1!`.
+/// Returns whether a password looks like test data: `TestPassword1!`.
 pub(crate) fn is_fixture(password: &str) -> bool {
     let lower = password.to_ascii_lowercase();
     [
@@ -225,7 +227,7 @@ pub(crate) fn is_fixture(password: &str) -> bool {
     .any(|part| lower.contains(part))
 }
 
-/// Whether a value is a password where a password must be, such as behind the flag of a program.
+/// Returns whether the value is a password, given that one is expected here, such as after a flag.
 pub(crate) fn is_password(value: &str) -> bool {
     let bytes = value.as_bytes();
     let has = |kind: fn(&u8) -> bool| bytes.iter().any(kind);
@@ -241,12 +243,12 @@ pub(crate) fn is_password(value: &str) -> bool {
     if value.contains(' ') {
         return is_varied(value) && value.len() <= 40;
     }
-    // Some letters and digits, or many letters that make no word.
+    // Letters with digits or punctuation, or many letters that are not a word.
     let is_word = is_wordy(bytes);
     mixed && (!is_word || has(u8::is_ascii_digit)) || value.len() >= 8 && !is_word
 }
 
-/// Whether a value looks drawn by lot: letters and digits mixed, many of them, no words.
+/// Returns whether a value looks random: mixed letters and digits, high entropy, no words.
 pub(crate) fn is_drawn(value: &[u8]) -> bool {
     let value = value.strip_prefix(b"0x").unwrap_or(value);
     let count = |kind: fn(&u8) -> bool| value.iter().filter(|byte| kind(byte)).count();

@@ -1,8 +1,8 @@
-//! A secret as it may be shown.
+//! Masks a secret for display.
 
-/// The secret with all but a little of it hidden, so that its owner knows it and nobody else does.
+/// Masks a secret, so that its owner can recognize it but others learn nothing useful.
 ///
-/// Four characters of the beginning are shown where much more follows, and none of a short one.
+/// Shows the first four characters if the secret has at least 20, otherwise only its length.
 pub fn mask(secret: &str) -> String {
     let line = secret.lines().next().unwrap_or_default();
     let length = secret.chars().count();

@@ -1,19 +1,19 @@
-//! Rules of one's own, and what is let through.
+//! Custom rules and the allow list.
 
 use regex::Regex;
 
-/// A rule that a person wrote: a name, and the pattern of the secret.
+/// A custom rule: a name and a pattern.
 pub(crate) struct Own {
     pub(crate) kind: String,
     pub(crate) what: String,
     pub(crate) pattern: Regex,
 }
 
-/// What is no secret although it looks like one.
+/// An exception: a value that is not a secret.
 pub(crate) enum Allowed {
-    /// This text alone.
+    /// Exactly this text.
     Text(String),
-    /// Whatever this pattern occurs in.
+    /// Any text that contains a match of this pattern.
     Pattern(Regex),
 }
 
@@ -26,41 +26,41 @@ impl Allowed {
     }
 }
 
-/// Why a line of a file of rules cannot be used.
+/// An error in a line of a rules file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RuleError {
-    /// A rule is a name, a space and a pattern.
+    /// The line is not a name, a space and a pattern.
     #[error("line {line_no}: a rule is a name, a space and a pattern")]
     NoPattern {
-        /// Which line.
+        /// The line number, from 1.
         line_no: usize,
     },
-    /// The name would not be safe in a placeholder.
+    /// The name cannot be used in a placeholder.
     #[error("line {line_no}: the name `{name}` may hold letters, digits and `-` only")]
     BadName {
-        /// Which line.
+        /// The line number, from 1.
         line_no: usize,
         /// The name.
         name: String,
     },
-    /// A pattern that takes nothing for a secret.
+    /// The pattern matches the empty string.
     #[error("line {line_no}: the pattern also fits an empty text")]
     FitsNothing {
-        /// Which line.
+        /// The line number, from 1.
         line_no: usize,
     },
-    /// The pattern is no regular expression.
+    /// The pattern is not a valid regular expression.
     #[error("line {line_no}: {source}")]
     BadPattern {
-        /// Which line.
+        /// The line number, from 1.
         line_no: usize,
-        /// What is wrong with it.
+        /// The error of the regular expression.
         source: Box<regex::Error>,
     },
 }
 
-/// The lines that say something, with their numbers.
+/// Returns the lines that are not empty or comments, with their numbers.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().enumerate().map(|(idx, line)| (idx + 1, line.trim()));
     lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
@@ -70,7 +70,7 @@ fn pattern(line_no: usize, text: &str) -> Result<Regex, RuleError> {
     Regex::new(text).map_err(|source| RuleError::BadPattern { line_no, source: Box::new(source) })
 }
 
-/// A rule a line: `NAME PATTERN`.
+/// Parses one rule per line: `NAME PATTERN`.
 pub(crate) fn parse_rules(text: &str) -> Result<Vec<Own>, RuleError> {
     let rule = |(line_no, line): (usize, &str)| {
         let (name, rest) = line.split_once(char::is_whitespace).ok_or(RuleError::NoPattern { line_no })?;
@@ -86,7 +86,7 @@ pub(crate) fn parse_rules(text: &str) -> Result<Vec<Own>, RuleError> {
     lines(text).map(rule).collect()
 }
 
-/// A line an exception: the text itself, or `/a pattern/`.
+/// Parses one exception per line: a literal text, or `/a pattern/`.
 pub(crate) fn parse_allowed(text: &str) -> Result<Vec<Allowed>, RuleError> {
     let allowed = |(line_no, line): (usize, &str)| {
         let inner =

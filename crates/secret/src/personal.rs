@@ -1,10 +1,10 @@
-//! What tells of a person: addresses of mail, and the names of people in the paths of their homes.
+//! Personal data: e-mail addresses, and user names in home directories.
 
 use std::ops::Range;
 
 use crate::alphabet::Alphabet;
 
-/// The address around the `@` at `at`.
+/// Returns the e-mail address around the `@` at `at`.
 pub(crate) fn email(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let local = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'%' | b'+' | b'-');
@@ -21,22 +21,22 @@ pub(crate) fn email(text: &str, at: Range<usize>) -> Option<Range<usize>> {
         && top.bytes().all(|byte| byte.is_ascii_alphabetic())
         && host.split('.').all(|part| !part.is_empty() && !part.starts_with('-') && !part.contains('_'))
         && !is_nobody(name, host)
-        // `git@github.com:owner/name` and `user@host.tld:path` name no person's mailbox.
+        // `git@github.com:owner/name` is not a mailbox.
         && name != "git"
         && name.starts_with(|letter: char| letter.is_ascii_alphanumeric())
-        // Versions of packages, files with two sizes, files that are mentioned: `left-pad@1.2.js`, `icon@2x.png`, `@AGENTS.md`.
+        // Package versions, image sizes and file references: `left-pad@1.2.js`, `icon@2x.png`, `@AGENTS.md`.
         && !domain.trim_start_matches('v').starts_with(|letter: char| letter.is_ascii_digit())
         && !FILES.contains(&top);
     real.then(|| start..at.end + host.len())
 }
 
-/// What files end with, and hosts do not.
+/// File extensions that are not used as top-level domains in practice.
 const FILES: &[&str] = &[
     "css", "go", "html", "jpg", "js", "json", "linux", "lock", "md", "png", "py", "rs", "service", "svg",
     "toml", "ts", "txt", "yaml", "yml",
 ];
 
-/// Addresses that are nobody's: those of examples and of machines.
+/// Returns whether an address does not belong to a person: examples and no-reply addresses.
 fn is_nobody(name: &str, host: &str) -> bool {
     let host = host.to_ascii_lowercase();
     let example = ["example.com", "example.org", "example.net", "test.com", "domain.com", "email.com"];
@@ -46,7 +46,7 @@ fn is_nobody(name: &str, host: &str) -> bool {
         || name.eq_ignore_ascii_case("no-reply")
 }
 
-/// The name of a person in the path of a home; `at` is `/Users/`, `/home/` or the like.
+/// Returns the user name after a home directory prefix such as `/Users/` or `/home/`, which is at `at`.
 pub(crate) fn user(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let slug = bytes[at.start] == b'-';
@@ -55,7 +55,7 @@ pub(crate) fn user(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     };
     let length = bytes[at.end..].iter().take_while(|byte| part(**byte)).count();
     let name = text[at.end..at.end + length].trim_end_matches('.');
-    // Nobody's home: what a path begins with on every machine, and names in examples.
+    // System accounts and names from examples.
     let nobody = [
         "shared",
         "public",
@@ -82,5 +82,5 @@ pub(crate) fn user(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     real.then(|| at.end..at.end + name.len())
 }
 
-/// Where the homes of people are, on every system, and as Claude Code names the folders of projects.
+/// Prefixes of home directories on all systems, and in the project folder names of Claude Code.
 pub(crate) static HOMES: &[&str] = &["/users/", "/home/", "\\users\\", "\\\\users\\\\", "-users-", "-home-"];

@@ -1,4 +1,4 @@
-//! Seed phrases of wallets: 12 to 24 words of the BIP-39 list, whose last bits are a checksum.
+//! Seed phrases of wallets: 12 to 24 words of the BIP-39 list, the last of which contains a checksum.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -6,20 +6,20 @@ use std::sync::LazyLock;
 use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
 
-/// The English words of BIP-39, in order.
+/// The English words of BIP-39 with their indices.
 static WORDS: LazyLock<FxHashMap<&'static str, u16>> =
     LazyLock::new(|| include_str!("words.txt").split_whitespace().zip(0..).collect());
 
-/// How many words a phrase may have.
+/// The number of words of a phrase, longest first.
 const LENGTHS: [usize; 5] = [24, 21, 18, 15, 12];
-/// The shortest phrase in bytes: twelve words of three letters.
+/// The length of the shortest phrase in bytes: twelve words of three letters.
 const SHORTEST: usize = 12 * 3 + 11;
 /// Longer runs of listed words are the list itself, or another dictionary.
 const LONGEST_RUN: usize = 40;
 
-/// Finds phrases written in one line with single spaces.
+/// Finds phrases on one line, separated by single spaces.
 ///
-/// Looks at every byte only inside a run of lower-case letters and spaces; elsewhere it skips.
+/// Examines every byte only inside a run of lower-case letters and spaces; elsewhere it skips ahead.
 pub(crate) fn find(text: &str, mut found: impl FnMut(Range<usize>)) {
     let bytes = text.as_bytes();
     let mut start = 0;
@@ -54,8 +54,8 @@ fn run(text: &str, range: Range<usize>, found: &mut impl FnMut(Range<usize>)) {
     phrase(&words, true, found);
 }
 
-/// Finds a phrase behind a word that announces one (`mnemonic`, `seed phrase`), however it is set: numbered, quoted,
-/// one word per line, in capitals.
+/// Finds a phrase after a word that announces one (`mnemonic`, `seed phrase`), in any layout: numbered,
+/// quoted, one word per line, in capitals.
 pub(crate) fn announced(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let mut end = text.len().min(at.end + 600);
     while !text.is_char_boundary(end) {
@@ -72,7 +72,8 @@ pub(crate) fn announced(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     while from < bytes.len() {
         let length = bytes[from..].iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
         if length == 0 {
-            // Numbers, quotes, commas and line breaks stand between the words of a list; anything else ends it.
+            // Numbers, quotes, commas and line breaks may separate the words of a list; anything else ends
+            // it.
             if !matches!(
                 bytes[from],
                 b'0'..=b'9'
@@ -108,8 +109,9 @@ pub(crate) fn announced(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     secret
 }
 
-/// Finds the phrase in consecutive listed words. With `exact`, a run that has the length of a phrase is one whatever its
-/// checksum; people quote phrases that they made up.
+/// Finds the phrase in consecutive listed words. A run with the exact length of a phrase is accepted
+/// regardless of its checksum, because people quote phrases that they made up. In other runs, the checksum
+/// locates the phrase.
 fn phrase(words: &[(Range<usize>, u16)], exact: bool, found: &mut impl FnMut(Range<usize>)) {
     if !(12..=LONGEST_RUN).contains(&words.len()) || words.is_sorted_by_key(|(_, number)| *number) {
         return;
@@ -125,7 +127,7 @@ fn phrase(words: &[(Range<usize>, u16)], exact: bool, found: &mut impl FnMut(Ran
     }
 }
 
-/// Whether the last bits are the first of the SHA-256 of the rest.
+/// Returns whether the last bits equal the first bits of the SHA-256 of the rest.
 fn has_checksum(words: &[(Range<usize>, u16)]) -> bool {
     let bits = words.iter().flat_map(|(_, number)| (0..11).rev().map(move |bit| number >> bit & 1 == 1));
     let bits: Vec<bool> = bits.collect();
@@ -162,7 +164,7 @@ mod tests {
         let phrase = "legal winner thank year wave sausage worth useful legal winner thank yellow";
         assert_eq!(found(phrase), [phrase]);
         assert_eq!(found(&format!("it is: {phrase}\n")), [phrase]);
-        // A listed word before it: the checksum tells where it begins.
+        // A listed word precedes it: the checksum determines the start.
         assert_eq!(found(&format!("phrase {phrase} always")), [phrase]);
         assert!(
             found("the quick brown fox jumps over the lazy dog and then runs away from all other animals")

@@ -1,4 +1,4 @@
-//! Names in the place of secrets.
+//! Replaces secrets with placeholders.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -8,32 +8,33 @@ use rustc_hash::FxHashMap;
 use crate::known::Known;
 use crate::rules::{Found, ROUNDS, Rules};
 
-/// Replaces secrets by names: the same name for the same secret, wherever it stands.
+/// Replaces secrets with placeholders. Equal secrets get the same placeholder.
 ///
-/// A name tells the kind and a number, `[secret:github-token:1]`, and is itself never found.
+/// A placeholder contains the kind and a number, `[secret:github-token:1]`, and is never found as a secret
+/// itself.
 pub struct Replacer<'r> {
     rules: &'r Rules,
-    /// The name of each secret.
+    /// The placeholder of each secret.
     names: FxHashMap<String, String>,
     /// The last number of each kind.
     numbers: FxHashMap<String, usize>,
 }
 
-/// A text without its secrets.
+/// A text with its secrets replaced.
 pub struct Replaced<'r> {
     /// The text.
     pub text: String,
-    /// What was found in the text as it was, in order.
+    /// The findings in the original text, in order.
     pub found: Vec<Found<'r>>,
 }
 
 impl<'r> Replacer<'r> {
-    /// A replacer that has seen nothing yet.
+    /// Creates a replacer without any placeholders.
     pub fn new(rules: &'r Rules) -> Self {
         Self { rules, names: FxHashMap::default(), numbers: FxHashMap::default() }
     }
 
-    /// Takes note of the names that stand in a text, so that none of them is given to another secret.
+    /// Reserves the placeholders that occur in a text, so that they are not used for other secrets.
     pub fn reserve(&mut self, text: &str) {
         for class in ["[secret:", "[personal:"] {
             for (at, _) in text.match_indices(class) {
@@ -48,7 +49,7 @@ impl<'r> Replacer<'r> {
         }
     }
 
-    /// The name that stands for a secret of this kind.
+    /// Returns the placeholder of a secret, and creates it if necessary.
     pub fn name(&mut self, found: &Found<'_>, secret: &str) -> &str {
         self.names.entry(secret.to_owned()).or_insert_with(|| {
             let number = self.numbers.entry(found.kind.to_owned()).or_default();
@@ -58,24 +59,25 @@ impl<'r> Replacer<'r> {
         })
     }
 
-    /// Whether nothing was named yet.
+    /// Returns whether there are no placeholders yet.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// The secrets that were named so far, to be looked for wherever nothing else gives them away; nothing if there are none.
+    /// Returns a searcher for all secrets replaced so far, which finds them without their context; `None` if
+    /// there are none.
     pub fn known(&self) -> Option<Known> {
         Known::new(&self.names)
     }
 
-    /// The text with a name for every secret in it.
+    /// Replaces every secret in a text.
     pub fn replace<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
         self.replaced(text).map_or(Cow::Borrowed(text), |replaced| Cow::Owned(replaced.text))
     }
 
-    /// The same with what was found, or nothing if there was nothing.
+    /// Replaces every secret in a text and returns the findings; `None` if there are none.
     ///
-    /// Nothing is found in what comes back: where one secret hid another, both are gone.
+    /// The result is searched again, because replacing one secret may reveal another.
     pub fn replaced(&mut self, text: &str) -> Option<Replaced<'r>> {
         let rules = self.rules;
         let found = rules.find(text);
@@ -83,7 +85,7 @@ impl<'r> Replacer<'r> {
             return None;
         }
         let mut clean = self.put(text, &found);
-        // What is left may look like a secret only now; a round takes at least one more away.
+        // The remaining text may look like a secret only now. Each round removes at least one more.
         for _ in 0..ROUNDS {
             let more = rules.find(&clean);
             if more.is_empty() {

@@ -1,4 +1,4 @@
-//! The table of rules, and the search by all of them at once.
+//! The set of rules, and the search with all of them at once.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,27 +13,27 @@ use crate::shape::{SHAPES, Shape};
 use crate::table::FORMS;
 use crate::{assignment, command, disguise, personal, phrase};
 
-/// Something that was found in a text.
+/// A finding in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found<'r> {
-    /// Where it stands: the secret alone, without the name or the address around it.
+    /// The byte range of the secret, without the name or URL around it.
     pub range: Range<usize>,
-    /// What kind it is, as in a placeholder: `github-token`.
+    /// The kind, as in a placeholder: `github-token`.
     pub kind: &'r str,
-    /// The same for people: `a GitHub token`.
+    /// The same as a readable phrase: `a GitHub token`.
     pub what: &'r str,
-    /// Whether it is personal rather than secret.
+    /// Whether it is personal data rather than a secret.
     pub is_personal: bool,
 }
 
-/// What counts as a secret.
+/// The rules that define secrets.
 ///
-/// The table that comes with it knows some two hundred beginnings of tokens and some thirty shapes. Rules of one's
-/// own come to it, and what is no secret can be let through. Making it costs a few milliseconds; finding borrows it, from as
-/// many threads as there are.
+/// The built-in table has about two hundred token prefixes and forty other shapes. Custom rules and
+/// exceptions can be added. Building takes a few milliseconds. Searching takes `&self` and can run on any
+/// number of threads.
 pub struct Rules {
     automaton: AhoCorasick,
-    /// What to try where the automaton stops, by the number of its pattern.
+    /// The checks to run at a match of the automaton, by pattern number.
     anchors: Vec<Vec<Try>>,
     own: Vec<Own>,
     allowed: Vec<Allowed>,
@@ -41,16 +41,16 @@ pub struct Rules {
     paths: bool,
 }
 
-/// Nothing shorter is found by the table: `a@b.co`.
+/// The length of the shortest built-in finding: `a@b.co`.
 const SHORTEST: usize = 6;
 
-/// The longest value that is looked at together with its key.
+/// The longest value that is searched together with its key.
 const LONGEST_MEMBER: usize = 4 << 10;
 
-/// How often a text is looked at again after something was replaced in it.
+/// The maximum number of times a text is searched again after replacements.
 pub(crate) const ROUNDS: usize = 16;
 
-/// How often encoded text is decoded again.
+/// The maximum depth of nested encodings.
 const DEPTH: usize = 3;
 
 /// Words that announce the seed phrase of a wallet.
@@ -64,7 +64,7 @@ const PHRASE_NAMES: &[&str] = &[
     "backup phrase",
 ];
 
-/// What is tried at an anchor.
+/// A check that runs at a match of the automaton.
 #[derive(Clone, Copy)]
 enum Try {
     Form(&'static Form),
@@ -83,7 +83,7 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// The table of secrets, without personal data.
+    /// Creates the built-in rules for secrets, without personal data.
     pub fn new() -> Self {
         Self::build(false, false)
     }
@@ -130,41 +130,41 @@ impl Rules {
         Self { automaton, anchors, own: Vec::new(), allowed: Vec::new(), emails, paths }
     }
 
-    /// The same with addresses of mail.
+    /// Adds e-mail addresses.
     #[must_use]
     pub fn with_emails(self) -> Self {
         Self { own: self.own, allowed: self.allowed, ..Self::build(true, self.paths) }
     }
 
-    /// The same with the names of people in the paths of their homes.
+    /// Adds user names in the paths of home directories.
     #[must_use]
     pub fn with_paths(self) -> Self {
         Self { own: self.own, allowed: self.allowed, ..Self::build(self.emails, true) }
     }
 
-    /// The same with rules of one's own: a line a rule, `NAME PATTERN`; lines that begin with `#` say nothing.
+    /// Adds custom rules: one per line, `NAME PATTERN`; lines that begin with `#` are comments.
     ///
     /// If a pattern has a group, the first group is the secret.
     ///
     /// # Errors
     ///
-    /// The first line that is no rule.
+    /// Returns an error for the first invalid line.
     pub fn with_own(mut self, text: &str) -> Result<Self, RuleError> {
         self.own.extend(parse_rules(text)?);
         Ok(self)
     }
 
-    /// The same but for what is let through: a line an exception, the text itself or `/a pattern/` that occurs in it.
+    /// Adds exceptions: one per line, either the exact text or `/a pattern/` that matches in it.
     ///
     /// # Errors
     ///
-    /// The first line that is no exception.
+    /// Returns an error for the first invalid line.
     pub fn allowing(mut self, text: &str) -> Result<Self, RuleError> {
         self.allowed.extend(parse_allowed(text)?);
         Ok(self)
     }
 
-    /// The kinds that the table knows, in order of their names.
+    /// Returns the names of all kinds of secrets, sorted.
     pub fn kinds(&self) -> Vec<&str> {
         let mut kinds: Vec<&str> =
             FORMS.iter().map(|form| form.kind).chain(SHAPES.iter().map(|shape| shape.kind)).collect();
@@ -175,10 +175,10 @@ impl Rules {
         kinds
     }
 
-    /// Everything in a text, in order, none of it overlapping.
+    /// Finds everything in a text, sorted and without overlaps.
     ///
-    /// Colours of a terminal inside a secret, the escapes of addresses and of JSON within the text, and base 64 and 16
-    /// are undone. What JSON escapes around the whole text is the caller's to decode.
+    /// Decodes terminal colours inside a secret, percent-encoding, JSON escapes within the text, and base64
+    /// and hex. If the text itself is a JSON string, the caller must decode it first.
     pub fn find(&self, text: &str) -> Vec<Found<'_>> {
         let mut found: Vec<(u8, Found<'_>)> = Vec::new();
         self.collect(text, DEPTH, &mut found);
@@ -188,7 +188,8 @@ impl Rules {
         self.settle(text, found)
     }
 
-    /// Everything in the value of a member of JSON. The key may give away what the value alone does not: a password.
+    /// Finds everything in the value of a JSON member. The key may identify a value that is not recognized
+    /// alone: a password.
     pub fn find_under(&self, key: &str, text: &str) -> Vec<Found<'_>> {
         let found = self.find(text);
         if !found.is_empty() || !(8..=LONGEST_MEMBER).contains(&text.len()) || !assignment::is_name(key) {
@@ -206,9 +207,9 @@ impl Rules {
             .collect()
     }
 
-    /// Finds everything in a text, as it stands and in disguise, in no order.
+    /// Finds everything in a text, plain and encoded, in no particular order.
     fn collect<'r>(&'r self, text: &str, depth: usize, found: &mut Vec<(u8, Found<'r>)>) {
-        // Most strings of a log are shorter than anything in the table.
+        // Most strings of a log are shorter than any built-in finding.
         if text.len() >= SHORTEST || !self.own.is_empty() {
             self.scan(text, found);
         }
@@ -226,14 +227,14 @@ impl Rules {
         disguise::encoded(text, |range, decoded| {
             let mut inner = Vec::new();
             self.collect(decoded, depth - 1, &mut inner);
-            // The whole run goes, for what is left of it could be decoded.
+            // The whole run is replaced, because the rest of it could still be decoded.
             let first =
                 inner.into_iter().filter(|(_, found)| !found.is_personal).min_by_key(|(rank, _)| *rank);
             found.extend(first.map(|(_, first)| (0, Found { range, ..first })));
         });
     }
 
-    /// Finds what stands in a text as it is.
+    /// Finds everything in a text without decoding it.
     fn scan<'r>(&'r self, text: &str, found: &mut Vec<(u8, Found<'r>)>) {
         for hit in self.automaton.find_overlapping_iter(text) {
             for what in &self.anchors[hit.pattern().as_usize()] {
@@ -255,12 +256,12 @@ impl Rules {
         }
     }
 
-    /// The text with the kind of each secret in its place, `[secret:github-token]`; borrowed if there is none.
+    /// Replaces each secret with its kind, `[secret:github-token]`; borrowed if there is none.
     ///
-    /// Personal data stays. Nothing is found in what comes back.
+    /// Personal data stays. The result is searched again until no secret is found.
     pub fn clean<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut clean = Cow::Borrowed(text);
-        // What is left may look like a secret only now; a round takes at least one more away.
+        // The remaining text may look like a secret only now. Each round removes at least one more.
         for _ in 0..ROUNDS {
             let found = self.find(&clean);
             let mut next = String::new();
@@ -281,7 +282,7 @@ impl Rules {
         clean
     }
 
-    /// Whether there is anything at all.
+    /// Returns whether there is any finding.
     pub fn finds(&self, text: &str) -> bool {
         !self.find(text).is_empty()
     }
@@ -293,7 +294,7 @@ impl Rules {
         match what {
             Try::Form(form) => {
                 let Some(end) = form.end(text.as_bytes(), at.start) else { return };
-                // One that may be anybody's gives way to one that says whose it is.
+                // A generic key has lower priority than one of a specific issuer.
                 add(if form.kind == "api-key" { 2 } else { 1 }, at.start..end, form.kind, form.what, false);
             }
             Try::Shape(shape) => {
@@ -321,14 +322,14 @@ impl Rules {
         }
     }
 
-    /// Of what overlaps the surer is kept, then the longer; what is let through goes, and so do placeholders.
+    /// Resolves overlaps, preferring higher priority, then greater length. Drops exceptions and placeholders.
     fn settle<'r>(&self, text: &str, mut found: Vec<(u8, Found<'r>)>) -> Vec<Found<'r>> {
         found.retain(|(_, found)| {
             let secret = &text[found.range.clone()];
             !is_placeholder(secret) && !self.allowed.iter().any(|allowed| allowed.takes(secret))
         });
         found.sort_by_key(|(rank, found)| (*rank, std::cmp::Reverse(found.range.len()), found.range.start));
-        // By where they begin; none overlaps another.
+        // By start offset; without overlaps.
         let mut kept: BTreeMap<usize, Found<'r>> = BTreeMap::new();
         for (_, found) in found {
             let Range { start, end } = found.range;
@@ -346,7 +347,7 @@ fn seed_phrase<'r>(range: Range<usize>) -> (u8, Found<'r>) {
     (1, Found { range, kind: "seed-phrase", what: "the seed phrase of a wallet", is_personal: false })
 }
 
-/// Whether a text holds what a [`crate::Replacer`] leaves.
+/// Returns whether a text contains a placeholder of a [`crate::Replacer`].
 pub(crate) fn is_placeholder(secret: &str) -> bool {
     secret.contains("[secret:") || secret.contains("[personal:")
 }

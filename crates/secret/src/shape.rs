@@ -1,4 +1,4 @@
-//! Secrets that are known by more than their beginning: keys between rules, passwords in addresses, headers.
+//! Secrets that are recognized by more than a prefix: private keys, passwords in URLs, headers and commands.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use crate::alphabet::Alphabet;
 use crate::form::begins_word;
 use crate::look;
 
-/// A secret with a shape: where the eye is caught, and how it is looked at from there.
+/// A secret with a shape: the anchors that indicate it, and how it is found around them.
 pub(crate) struct Shape {
     pub(crate) kind: &'static str,
     pub(crate) what: &'static str,
@@ -24,18 +24,19 @@ type FindAll = fn(&str, Range<usize>, &mut dyn FnMut(Range<usize>));
 
 /// How a shape is found around an anchor.
 pub(crate) enum Find {
-    /// By looking at the text around the anchor.
+    /// With a function that examines the text around the anchor.
     By(fn(&str, Range<usize>) -> Option<Range<usize>>),
-    /// By a pattern at the beginning of the word that holds the anchor; its first group, if it has one, is the secret.
+    /// With a pattern, matched at the start of the word that contains the anchor. Its first group, if any, is
+    /// the secret.
     Word(Alphabet, LazyLock<Regex>),
-    /// By looking at the text around the anchor, where there may be several secrets.
+    /// With a function that may find several secrets around the anchor.
     All(FindAll),
 }
 
-/// The most that is looked at behind an anchor.
+/// The maximum number of bytes examined after an anchor.
 const REACH: usize = 20_000;
 
-/// The most that is looked at where secrets are short.
+/// The maximum number of bytes examined for short secrets.
 const NEAR: usize = 600;
 
 macro_rules! word {
@@ -349,13 +350,13 @@ impl Shape {
     }
 }
 
-/// Where the word begins that holds `at`.
+/// Returns the start of the word that contains `at`.
 fn word_start(text: &str, at: usize, alphabet: Alphabet) -> usize {
     let word = text.as_bytes()[at.saturating_sub(120)..at].iter().rev();
     at - word.take_while(|byte| alphabet.has(**byte)).count()
 }
 
-/// The text from `start` on, as far as a secret may reach.
+/// Returns the text from `start`, up to the maximum length of a secret.
 fn reach(text: &str, start: usize) -> &str {
     let mut end = text.len().min(start + REACH);
     while !text.is_char_boundary(end) {
@@ -364,10 +365,9 @@ fn reach(text: &str, start: usize) -> &str {
     &text[start..end]
 }
 
-/// `-----BEGIN … PRIVATE KEY-----`, base 64, `-----END … PRIVATE KEY-----`.
+/// Finds a PEM private key: `-----BEGIN … PRIVATE KEY-----`, base64, `-----END … PRIVATE KEY-----`.
 ///
-/// What stands between may be set in any way: escaped, quoted, with the numbers of lines. A key that was cut
-/// off ends with its last line.
+/// The body may be escaped, quoted, or have line numbers. A truncated key ends with its last line.
 fn private_key(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     static HEAD: LazyLock<Regex> =
         LazyLock::new(|| regex(r"^-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"));
@@ -378,7 +378,7 @@ fn private_key(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     });
     let rest = reach(text, at.start);
     let head = HEAD.find(rest)?.end();
-    // The next rule ends the key, whatever it says: what many headers cost stays in proportion.
+    // Any further `-----` ends the key. This keeps the cost of many headers linear.
     let rule = rest[head..].find("-----").map(|rule| head + rule);
     let closed = rule.filter(|rule| rest[*rule..].starts_with("-----END ")).and_then(|rule| {
         let tail = &rest[rule + 9..];
@@ -395,7 +395,7 @@ fn private_key(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     (body >= 48).then(|| at.start..at.start + end)
 }
 
-/// `Private-Lines: 14` and lines of base 64, as PuTTY writes keys.
+/// Finds a PuTTY private key: `Private-Lines: 14` and lines of base64.
 fn putty_key(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     static BODY: LazyLock<Regex> =
         LazyLock::new(|| regex(r"^Private-Lines: [0-9]+((?:\s|\\[nr]|[A-Za-z0-9+/=]{20,})+)"));
@@ -404,7 +404,7 @@ fn putty_key(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     (body.len() >= 40).then(|| at.start + body.start()..at.start + body.end())
 }
 
-/// Three or five parts of base 64, the first of them JSON that names an algorithm.
+/// Finds a JWT: three or five parts of base64, the first of which is JSON with an algorithm.
 fn jwt(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
         regex(r"^(eyJ[A-Za-z0-9_-]{10,})\.([A-Za-z0-9_-]*)\.[A-Za-z0-9_-]{16,}(?:\.[A-Za-z0-9_-]+){0,2}")
@@ -418,7 +418,7 @@ fn jwt(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     names(&header, "\"alg\"").then(|| at.start..at.start + found[0].len())
 }
 
-/// `scheme://user:password@host`, and `scheme://token@host`; the password alone is the secret.
+/// Finds the password of `scheme://user:password@host`, or the token of `scheme://token@host`.
 fn address(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     if at.start == 0 || !bytes[at.start - 1].is_ascii_alphanumeric() {
@@ -428,7 +428,7 @@ fn address(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let stop = |byte: u8| {
         byte <= b' ' || byte >= 0x7F || matches!(byte, b'"' | b'\'' | b'`' | b'<' | b'>' | b'\\' | b'|')
     };
-    // A password may hold a slash, if it was not encoded; a path before the `@` means that there is none.
+    // An unencoded password may contain `?` or `#`. A path before the `@` means that there is no password.
     let until =
         |ends: &[u8]| rest.iter().position(|byte| stop(*byte) || ends.contains(byte)).unwrap_or(rest.len());
     let login = |length: usize| Some((length, rest[..length].iter().rposition(|byte| *byte == b'@')?));
@@ -460,7 +460,7 @@ fn address(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     (plain && (real || varied && password.len() >= 5 && !user.is_empty())).then_some(secret)
 }
 
-/// `Bearer …` with something drawn by lot.
+/// Finds the random token after `Bearer`.
 fn bearer(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let token = Alphabet::Header.run(&text.as_bytes()[at.end..]);
     let range = at.end..at.end + token;
@@ -469,7 +469,7 @@ fn bearer(text: &str, at: Range<usize>) -> Option<Range<usize>> {
         .then(|| range.start..range.start + token.len())
 }
 
-/// `Basic …`, where what follows is `user:password` in base 64.
+/// Finds the base64 of `user:password` after `Basic`.
 fn basic(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let token = Alphabet::Base64.run(&text.as_bytes()[at.end..]);
     let range = at.end..at.end + token;
@@ -482,7 +482,7 @@ fn basic(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     (plain && (!user.is_empty() || !password.is_empty()) && !look::is_dummy(password)).then_some(range)
 }
 
-/// `"auth": "…"`, where what follows is `user:password` in base 64.
+/// Finds the base64 of `user:password` in `"auth": "…"`.
 fn docker_auth(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     static VALUE: LazyLock<Regex> =
         LazyLock::new(|| regex(r#"^["']auth\\*["']\s*:\s*\\*["']([A-Za-z0-9+/=_-]{8,})"#));
@@ -491,7 +491,7 @@ fn docker_auth(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     is_login(value.as_str()).then_some(range)
 }
 
-/// Whether some base 64 is a user and a password.
+/// Returns whether base64 decodes to a user and a password.
 fn is_login(base64: &str) -> bool {
     let decoded = STANDARD.decode(base64).or_else(|_| URL_SAFE_NO_PAD.decode(base64.trim_end_matches('=')));
     let Some(decoded) = decoded.ok().and_then(|decoded| String::from_utf8(decoded).ok()) else {
@@ -503,13 +503,14 @@ fn is_login(base64: &str) -> bool {
         && !look::is_dummy(password)
 }
 
-/// `Cookie: a=…; b=…` and `Set-Cookie: a=…; Path=/`: the values that are drawn by lot, or those of sessions.
+/// Finds cookies in `Cookie: a=…; b=…` and `Set-Cookie: a=…; Path=/`: random values, and passwords in session
+/// cookies.
 fn cookies(text: &str, at: Range<usize>, found: &mut dyn FnMut(Range<usize>)) {
     static HEAD: LazyLock<Regex> =
         LazyLock::new(|| regex(r#"(?i)^cookies?(?:\\*["'])?\]?(?:\s*[:=,]\s*|\s+)[\[]?(?:\\*["'])?"#));
     let rest = near(text, at.start);
     let Some(head) = HEAD.find(rest) else { return };
-    // A flag takes its value behind a space; in prose a space means nothing.
+    // After a flag, the value follows a space; in prose, a space means nothing.
     let by_space = !head.as_str().contains([':', '=', ',']);
     if by_space && !text[..at.start].ends_with("--") {
         return;
@@ -543,18 +544,18 @@ fn cookies(text: &str, at: Range<usize>, found: &mut dyn FnMut(Range<usize>)) {
     }
 }
 
-/// `?key=…` and the like in an address.
+/// Finds a key in a URL: `?key=…` and similar.
 fn url_key(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let length = Alphabet::Header.run(&text.as_bytes()[at.end..text.len().min(at.end + 600)]);
     let value = text[at.end..at.end + length].trim_end_matches('.');
-    // A short code or session may be a page; a key is long.
+    // A short code or session may identify a page; a key is long.
     let least = if text[at.start + 1..at.end].eq_ignore_ascii_case("key=") { 16 } else { 20 };
     let real = value.len() >= least && look::is_drawn(value.as_bytes()) && !look::is_stand_in(value);
     let is_uuid = value.len() == 36 && Alphabet::Hyphened.run(value.as_bytes()) == 36;
     (real && !is_uuid).then(|| at.end..at.end + value.len())
 }
 
-/// `host:port:database:user:password`, a line of a `.pgpass`.
+/// Finds the password in a line of a `.pgpass`: `host:port:database:user:password`.
 fn pgpass(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     static LINE: LazyLock<Regex> = LazyLock::new(|| {
         regex(r#"^[A-Za-z0-9.*_-]+:(?:[0-9]{2,5}|\*):[A-Za-z0-9.*_-]+:[A-Za-z0-9.*_@-]+:([^\s"'`\\]{5,})"#)
@@ -565,7 +566,7 @@ fn pgpass(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     look::is_password(password.as_str()).then(|| start + password.start()..start + password.end())
 }
 
-/// 52 characters of base 32 on a line that speaks of Azure or of a PAT.
+/// Finds 52 characters of base32 on a line that mentions Azure or a PAT.
 fn azure_token(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let end = bytes.len().min(at.end + 200);
@@ -587,7 +588,7 @@ fn azure_token(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     None
 }
 
-/// `-passin pass:…`, and the same of other programs: `/pass:…`.
+/// Finds the password of `-passin pass:…`, and of similar options of other programs: `/pass:…`.
 fn pass_source(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let before = text.as_bytes()[..at.start].last().copied()?;
     if !matches!(before, b' ' | b'/' | b'"' | b'\'') {
@@ -609,7 +610,8 @@ fn pass_source(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     (is_flag && look::is_password(&text[range.clone()])).then_some(range)
 }
 
-/// `echo … | sudo -S`, `echo … | docker login --password-stdin`, `echo user:… | chpasswd`.
+/// Finds a piped password: `echo … | sudo -S`, `echo … | docker login --password-stdin`, `echo user:… |
+/// chpasswd`.
 fn piped(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     static PIPE: LazyLock<Regex> = LazyLock::new(|| {
         regex(
@@ -626,7 +628,7 @@ fn piped(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     look::is_password(&text[range.clone()]).then_some(range)
 }
 
-/// `--from-literal=password=…`.
+/// Finds a Kubernetes secret: `--from-literal=password=…`.
 fn literal(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     static VALUE: LazyLock<Regex> = LazyLock::new(|| {
         regex(
@@ -638,7 +640,8 @@ fn literal(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     (look::is_password(value.as_str()) || look::is_drawn(value.as_str().as_bytes())).then_some(range)
 }
 
-/// `aws configure set aws_secret_access_key …`, `npm config set …:_authToken …`, `heroku config:set KEY=…`.
+/// Finds a configured secret: `aws configure set aws_secret_access_key …`, `npm config set …:_authToken …`,
+/// `heroku config:set KEY=…`.
 fn configured(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     static VALUE: LazyLock<Regex> = LazyLock::new(|| {
         regex(
@@ -654,7 +657,7 @@ fn configured(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     .then_some(range)
 }
 
-/// A little of the text from `start` on.
+/// Returns a short part of the text from `start`.
 fn near(text: &str, start: usize) -> &str {
     let mut end = text.len().min(start + NEAR);
     while !text.is_char_boundary(end) {
@@ -663,7 +666,8 @@ fn near(text: &str, start: usize) -> &str {
     &text[start..end]
 }
 
-/// Three parts of base 64, the first of them a number, on a line that speaks of Discord.
+/// Finds a Discord token: three parts of base64, the first of which is a number, on a line that mentions
+/// Discord.
 fn discord(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
         regex(r"^[^\n]{0,80}?\b([MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38})")
@@ -677,7 +681,7 @@ fn discord(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     number.iter().all(u8::is_ascii_digit).then(|| at.start + secret.start()..at.start + secret.end())
 }
 
-/// `[0-9a-f]{32}-us12`.
+/// Finds a Mailchimp key: `[0-9a-f]{32}-us12`.
 fn mailchimp(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let digits = bytes[at.end..].iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -688,7 +692,7 @@ fn mailchimp(text: &str, at: Range<usize>) -> Option<Range<usize>> {
         .then(|| start..at.end + digits)
 }
 
-/// `pat`, 14 characters, a dot, 64 digits of base 16.
+/// Finds an Airtable token: `pat`, 14 characters, a dot, 64 hex digits.
 fn airtable(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     if bytes.get(at.end + 14) != Some(&b'.') || !text[at.clone()].starts_with("pat") {
@@ -698,7 +702,7 @@ fn airtable(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     (id && Alphabet::Hex.run(&bytes[at.end + 15..]) == 64).then(|| at.start..at.end + 79)
 }
 
-/// `re_`, 8 characters, `_`, 24 characters.
+/// Finds a Resend key: `re_`, 8 characters, `_`, 24 characters.
 fn resend(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     if bytes.get(at.end + 8) != Some(&b'_') || !begins_word(bytes, at.start) {

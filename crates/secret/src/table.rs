@@ -1,7 +1,8 @@
-//! The forms of tokens that are known by how they begin.
+//! The table of tokens that are recognized by their prefix.
 //!
-//! One line a form, ordered by who gives it out. Lengths are those that the issuer's documents or scanners name; where they
-//! name none, a little less than what was seen. Public keys (`pk_live_`, `phc_`) are no secrets and are not here.
+//! One line per form, grouped by issuer. Lengths are those documented by the issuer or used by scanners. If
+//! there are none, they are a little less than observed. Public keys (`pk_live_`, `phc_`) are not secrets and
+//! not included.
 
 use crate::alphabet::Alphabet::{
     Alnum, AnyHex, Base64, Base64Url, Braintree, Cookie, Dotted, Hex, Hyphened, Letter, Lower, Upper, Url,
@@ -97,7 +98,7 @@ forms! {
     "tailscale-key" "a Tailscale key" { "tskey-" Url 20..90 }
     "scaleway-key" "a Scaleway key" { "SCW" Upper 17..17 }
 
-    // Keepers of secrets, and keys of one's own.
+    // Secret managers and personal keys.
     "vault-token" "a Vault token" { "hvs." Url 24..200, "hvb." Url 90..300, "hvr." Url 90..300 }
     "doppler-token" "a Doppler token" {
         "dp.pt." Alnum 40..44, "dp.st." Dotted 40..64, "dp.ct." Alnum 40..44, "dp.sa." Alnum 40..44, "dp.scim." Alnum 40..44, "dp.audit." Alnum 40..44,
@@ -106,7 +107,7 @@ forms! {
     "onepassword-token" "a 1Password token" { "ops_eyJ" Base64 200..2000 }
     "age-key" "an age key" { "AGE-SECRET-KEY-1" Upper 58..58 }
 
-    // Watching.
+    // Monitoring.
     "grafana-token" "a Grafana token" { "glsa_" Word 41..41, "glc_eyJ" Base64 32..400 }
     "new-relic-key" "a New Relic key" { "NRAK-" Upper 27..27, "NRII-" Url 32..32, "NRSP-" Url 32..64 }
     "sentry-token" "a Sentry token" { "sntrys_" Base64Url 60..400, "sntryu_" Hex 64..64 }
@@ -115,7 +116,7 @@ forms! {
     "posthog-key" "a PostHog key" { "phx_" Alnum 40..60, "phs_" Alnum 40..60 }
     "segment-token" "a Segment token" { "sgp_" Alnum 64..64 }
 
-    // Money and trade.
+    // Payments and commerce.
     "stripe-key" "a Stripe key" {
         "sk_live_" Alnum 16..250, "sk_test_" Alnum 16..250, "rk_live_" Alnum 16..250, "rk_test_" Alnum 16..250,
         "whsec_" Base64 32..64,
@@ -131,7 +132,7 @@ forms! {
     "duffel-token" "a Duffel token" { "duffel_live_" Url 43..43, "duffel_test_" Url 43..43 }
     "polar-token" "a Polar token" { "polar_oat_" Alnum 40..60, "polar_pat_" Alnum 40..60 }
 
-    // Mail, messages, people.
+    // Mail, messaging, social media.
     "slack-token" "a Slack token" {
         "xoxb-" Url 40..120, "xoxp-" Url 40..120, "xoxa-" Url 40..120, "xoxr-" Url 40..200, "xoxs-" Url 40..200, "xoxc-" Url 40..120,
         "xoxd-" Cookie 60..400, "xoxe-" Url 40..250, "xoxe.xoxp-" Url 40..250, "xoxe.xoxb-" Url 40..250, "xapp-1-" Url 40..120,
@@ -144,7 +145,7 @@ forms! {
     "facebook-token" "a Facebook token" { "EAACEdEose0cBA" Alnum 20..300, "EAAG" Alnum 100..300, "EAAB" Alnum 100..300 }
     "intercom-token" "an Intercom token" { "dG9rO" Base64 50..64 }
 
-    // Tools for work.
+    // Productivity.
     "linear-key" "a Linear key" { "lin_api_" Alnum 40..40, "lin_oauth_" Hex 64..64 }
     "notion-token" "a Notion token" { "secret_" Alnum 43..43, "ntn_" Alnum 40..50 }
     "figma-token" "a Figma token" { "figd_" Url 40..44, "figu_" Url 40..60 }

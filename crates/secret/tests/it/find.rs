@@ -1,4 +1,4 @@
-//! What is found, and what is not.
+//! Texts with and without secrets.
 
 use std::collections::BTreeSet;
 

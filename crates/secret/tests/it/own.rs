@@ -1,4 +1,4 @@
-//! Rules of one's own, and what is let through.
+//! Custom rules and exceptions.
 
 use threadline_secret::Rules;
 use threadline_testkit::secrets;

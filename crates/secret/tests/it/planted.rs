@@ -1,4 +1,4 @@
-//! Secrets planted in the places where people leave them.
+//! Secrets in the places where people leave them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ fn planted_secrets_are_caught() {
     }
     assert!(total >= 3000 && places.len() >= 100, "{total} secrets in {} places", places.len());
     let count: usize = missed.values().map(Vec::len).sum();
-    // A password that a person thought up may be a word like any other.
+    // A password chosen by a person may be an ordinary word.
     assert!(count * 200 <= total, "{count} of {total} missed: {missed:#?}");
     assert!(missed.values().all(|missed| missed.len() <= 2), "{missed:#?}");
 }

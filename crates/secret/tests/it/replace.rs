@@ -1,4 +1,4 @@
-//! Names in the place of secrets.
+//! Placeholders for secrets.
 
 use std::sync::LazyLock;
 
@@ -38,7 +38,7 @@ fn what_is_shown_of_a_secret_does_not_tell_it() {
     assert_eq!(mask("short"), "… (5 characters)");
 }
 
-/// Pieces of text that secrets stand among, and that change what is one.
+/// Text fragments around secrets, some of which affect recognition.
 const AROUND: &[&str] = &[
     "",
     " ",
