@@ -6,7 +6,7 @@ const index = JSON.parse($('index').textContent);
 root.classList.add('js');
 const memory = { get: key => { try { return localStorage.getItem(key); } catch { return null; } }, set: (key, value) => { try { localStorage.setItem(key, value); } catch { /* storage is unavailable */ } } };
 
-// Sections that are drawn on demand: several per compressed section, deflated and base64-encoded.
+// Parts that are drawn on demand: several per compressed section, which is deflated and base64-encoded.
 const packs = new Map();
 function unpack(name) {
   let text = packs.get(name);

@@ -17,7 +17,7 @@ pub(crate) const BLOB: usize = 128 << 10;
 /// work.
 const PIECE: usize = 256 << 10;
 
-/// The maximum length of the queue. If it is longer, the producer compresses a piece itself.
+/// The maximum length of the queue of a [`Pack`]. If it is longer, the producer compresses a piece itself.
 const AHEAD: usize = 8;
 
 /// Compressed sections stay in memory up to this size. Beyond it, all of them are written to the spool.
