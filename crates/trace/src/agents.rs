@@ -1,4 +1,4 @@
-//! The sub-agents of a session, and which turn each of their runs belongs to.
+//! Reads the logs of sub-agents and assigns each of their runs to a turn of the session.
 
 use std::io::{self, Seek, SeekFrom};
 use std::path::Path;
@@ -11,36 +11,36 @@ use threadline_store::AgentFile;
 use crate::cut::{Cutter, Piece, Whose};
 use crate::state::State;
 
-/// The logs of sub-agents that have something new.
+/// The sub-agent logs that contain unsent lines.
 #[derive(Default)]
 pub(crate) struct Agents {
     waiting: Vec<Log>,
 }
 
-/// The log of a sub-agent, from a place on.
+/// The unsent part of a sub-agent's log.
 struct Log {
     file: AgentFile,
-    /// Where the first line begins that was not taken.
+    /// The byte offset of the first unsent line.
     from: u64,
     /// When that line was written.
     first_at: Millis,
 }
 
-/// What a sub-agent did in one go: a turn of its log.
+/// One run of a sub-agent: one turn of its log.
 pub(crate) struct Run {
     pub(crate) agent: Agent,
-    /// Where it begins in the log.
+    /// The byte offset where the run begins.
     from: u64,
-    /// When it began.
+    /// When the run began.
     start: Option<Millis>,
-    /// Where it ends in the log.
+    /// The byte offset where the run ends.
     pub(crate) to: u64,
-    /// Whether the sub-agent has come to the end of it.
+    /// Whether the sub-agent has finished the run.
     pub(crate) is_complete: bool,
 }
 
 impl Agents {
-    /// The logs that reach beyond what was sent.
+    /// Selects the logs that are longer than the part already sent, without pending agents, sorted by time.
     pub(crate) fn new(files: Vec<AgentFile>, state: &State) -> Self {
         let is_pending = |id: &str| state.pending.iter().any(|pending| pending.agent == id);
         let mut agents = Self::default();
@@ -56,7 +56,7 @@ impl Agents {
     }
 
     fn add(&mut self, file: AgentFile, from: u64) {
-        // One that replays the conversation begins with lines of long ago.
+        // The log of an agent that replays the conversation begins with old lines.
         let replays = matches!(file.kind, AgentKind::Compaction | AgentKind::SideQuestion);
         let first_at = if replays {
             runs_of(&file, from).ok().and_then(|runs| runs.last()?.start)
@@ -68,7 +68,7 @@ impl Agents {
         }
     }
 
-    /// The runs that began before `until`, or all of them.
+    /// Removes and returns the runs that began before `until`; all of them if it is `None`.
     pub(crate) fn take(&mut self, until: Option<Millis>) -> io::Result<Vec<Run>> {
         let began = |at: Millis| until.is_none_or(|until| at < until);
         let mut runs = Vec::new();
@@ -88,12 +88,12 @@ impl Agents {
     }
 }
 
-/// The runs of a sub-agent from a place in its log on.
+/// Returns the runs of a sub-agent from byte offset `from` on.
 pub(crate) fn runs_of(file: &AgentFile, from: u64) -> io::Result<Vec<Run>> {
     let meta = file.read_meta()?;
     let meta = meta.as_ref();
     let mut pieces = cut(file, from)?;
-    // One that replays the conversation has said only what follows its last prompt.
+    // An agent that replays the conversation owns only the part after its last prompt.
     if matches!(file.kind, AgentKind::Compaction | AgentKind::SideQuestion) {
         pieces.drain(..pieces.len().saturating_sub(1));
     }
@@ -123,14 +123,14 @@ pub(crate) fn runs_of(file: &AgentFile, from: u64) -> io::Result<Vec<Run>> {
     Ok(runs)
 }
 
-/// Cuts a log from a place on.
+/// Splits a log into turns, from byte offset `from` on.
 fn cut(file: &AgentFile, from: u64) -> io::Result<Vec<Piece>> {
     let mut pieces = Vec::new();
     let mut lines = lines_from(&file.path, Position { line_no: 1, byte_offset: from })?;
     let mut cutter = Cutter::new(Whose::Agent, 0);
     let mut end = lines.at();
     while let Some(line) = lines.next()? {
-        // Half a line is still being written.
+        // An incomplete line is still being written.
         if line.ending == Ending::None && !is_whole(line.bytes) {
             break;
         }
@@ -141,19 +141,20 @@ fn cut(file: &AgentFile, from: u64) -> io::Result<Vec<Piece>> {
     Ok(pieces)
 }
 
-/// Lines of a log from a place on.
+/// Opens a log and returns its lines from `at` on.
 pub(crate) fn lines_from(path: &Path, at: Position) -> io::Result<Lines<fs_err::File>> {
     let mut log = threadline_store::open_log(path)?;
     log.seek(SeekFrom::Start(at.byte_offset))?;
     Ok(Lines::from(log, at))
 }
 
-/// Whether a line that lacks its newline is whole all the same.
+/// Whether a line without a newline is complete JSON.
 pub(crate) fn is_whole(line: &[u8]) -> bool {
     std::str::from_utf8(line).is_ok_and(|text| Json::parse(text).is_some())
 }
 
-/// When the first line was written that says so, from a place in the log on; `None` if there is no line.
+/// Returns the first timestamp within 8 lines from byte offset `from` on; [`Millis::MIN`] if they have none,
+/// and `None` if there is no line.
 fn first_moment(path: &Path, from: u64) -> io::Result<Option<Millis>> {
     let mut lines = lines_from(path, Position { line_no: 1, byte_offset: from })?;
     let mut found = None;

@@ -1,4 +1,4 @@
-//! The names of attributes, and nowhere else. `docs/trace.md` lists them; a test compares.
+//! The names of all attributes. `docs/trace.md` lists them; a test compares the two.
 
 macro_rules! names {
     ($($(#[$doc:meta])* $constant:ident = $name:literal;)*) => {

@@ -1,8 +1,8 @@
-//! Cuts a log into turns as it is read, in the order it was written in.
+//! Splits a log into turns while it is read, in file order.
 //!
-//! A trace must be final once it is sent, and a hook reads only what is new. So a turn is found without
-//! looking back or ahead: it begins with a prompt and holds every line up to the next, whatever branch of the
-//! conversation they are on. What was rewound was said and paid for all the same.
+//! A trace must be final once it is sent, and a hook reads only the new part of a log. A turn is therefore
+//! found without looking back or ahead: it begins with a prompt and contains every line up to the next, on
+//! any branch of the conversation. Rewound branches are included, since they were paid for all the same.
 
 use std::borrow::Cow;
 
@@ -14,73 +14,74 @@ use crate::id::TraceId;
 /// A turn, or a part of one.
 #[derive(Clone, Debug)]
 pub struct Piece {
-    /// Its lines. A part that continues a turn has the prompt's line in front.
+    /// Its lines. A part that continues a turn has the prompt as first line.
     pub session: Session,
-    /// Whose log it is from.
+    /// The owner of the log.
     pub whose: Whose,
-    /// Counted from 1 over the turns that are sent.
+    /// The number of the turn, counted from 1 over the turns that are sent.
     pub number: usize,
-    /// What it continues, if it is not the beginning of a turn.
+    /// The part of the turn sent before, if this is not its beginning.
     pub continues: Option<Continued>,
-    /// Whether more of the same turn follows, so that its root must wait.
+    /// Whether more of the same turn follows, so that the root span must not be sent yet.
     pub goes_on: bool,
-    /// The last reply of the turn before, which may go on in this one without being its own.
+    /// The id of the last reply of the previous turn, whose lines may continue in this one.
     pub before: Option<String>,
-    /// Where the prompt stands; `None` if the log begins without one.
+    /// The position of the prompt; `None` if the log begins without one.
     pub prompt_at: Option<Position>,
-    /// Where its first line begins.
+    /// The position of its first line.
     pub from: Position,
-    /// Where the line behind its last begins.
+    /// The position after its last line.
     pub to: Position,
 }
 
-/// What is known of a turn that a part of was sent before.
+/// The state of a turn of which a part was sent before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Continued {
     /// Its trace.
     pub trace: TraceId,
-    /// When it began.
+    /// When the turn began.
     pub start: Millis,
     /// When the last line before this part was written.
     pub last_at: Millis,
 }
 
-/// Whose log is cut.
+/// The owner of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
-    /// A session's, in which lines of sub-agents open no turn.
+    /// A session. Lines of sub-agents in its log open no turn.
     Session,
-    /// A sub-agent's, in which every line is one.
+    /// A sub-agent. All lines of its log belong to it.
     Agent,
 }
 
-/// Cuts a log into turns.
+/// Splits a log into turns.
 #[derive(Debug)]
 pub struct Cutter {
     whose: Whose,
-    /// How many turns there were that have something to send.
+    /// The number of turns so far that are worth sending.
     number: usize,
     current: Option<Piece>,
-    /// How long a turn may grow before a part of it is given out.
+    /// The size in bytes at which a turn is returned in parts.
     limit: u64,
-    /// The last reply of the turn before.
+    /// The id of the last reply of the previous turn.
     before: Option<String>,
 }
 
-/// How many hexadecimal digits of a key are kept: enough for the turns of one session.
+/// The number of hexadecimal digits in a turn key: enough to be unique within one session.
 const KEY_LENGTH: usize = 12;
 
-/// A turn of more than this is handed out in parts, so that memory does not grow with it.
+/// The maximum size of a turn in bytes. A longer turn is returned in parts, to bound memory.
 const LIMIT: u64 = 16 << 20;
 
 impl Cutter {
-    /// A cutter for a log of which `number` turns are known already.
+    /// Creates a cutter for a log of which `number` turns were read before.
     pub fn new(whose: Whose, number: usize) -> Self {
         let limit = if whose == Whose::Agent { u64::MAX } else { LIMIT };
         Self { whose, number, current: None, limit, before: None }
     }
 
-    /// Goes on within a turn whose beginning was cut before. `prompt` is its first line.
+    /// Creates a cutter that continues a turn whose beginning was read before. `prompt` is the first line of
+    /// the turn.
     pub fn resume(
         whose: Whose,
         number: usize,
@@ -107,22 +108,23 @@ impl Cutter {
         Self { whose, number, current: Some(piece), limit: LIMIT, before: None }
     }
 
-    /// Says which reply was the last one that was read before.
+    /// Sets the id of the last reply read before.
     #[must_use]
     pub fn behind(mut self, reply: Option<&str>) -> Self {
         self.before = reply.map(str::to_owned);
         self
     }
 
-    /// Takes the next entry. A turn comes back when the next one begins, a part of it when it grows too long.
+    /// Adds the next entry. Returns a turn when the next one begins, or a part of a turn when it exceeds the
+    /// size limit.
     ///
-    /// Lines that belong to no conversation are left out.
+    /// Lines that are not part of the conversation are skipped.
     pub fn push(&mut self, entry: Entry, findings: Vec<Finding>) -> Option<Piece> {
         let kind = entry.kind();
         if !matches!(kind, Kind::User | Kind::Assistant | Kind::System | Kind::Progress | Kind::Attachment) {
             return None;
         }
-        // Claude Code's own scaffolding in the place of a reply.
+        // Scaffolding that Claude Code writes in place of a reply.
         if kind == Kind::Assistant && entry.flag("isMeta") {
             return None;
         }
@@ -148,17 +150,17 @@ impl Cutter {
         done
     }
 
-    /// When the turn began that is being read.
+    /// Returns when the turn being read began.
     pub fn current_start(&self) -> Option<Millis> {
         self.current.as_ref()?.start()
     }
 
-    /// The last turn, which may still be growing.
+    /// Returns the last turn, which may be incomplete.
     pub fn finish(mut self, end: Position) -> Option<Piece> {
         self.take(end)
     }
 
-    /// Whether a turn begins with this user line.
+    /// Whether this user line begins a turn.
     fn opens(&self, entry: &Entry) -> bool {
         if self.whose == Whose::Session && entry.flag("isSidechain") {
             return false;
@@ -182,7 +184,7 @@ impl Cutter {
         });
     }
 
-    /// Gives out what there is, and counts it if it is a turn that will be sent.
+    /// Returns the current piece and counts it if it is a turn that will be sent.
     fn take(&mut self, end: Position) -> Option<Piece> {
         let mut piece = self.current.take()?;
         piece.to = piece.to.max(end);
@@ -194,7 +196,8 @@ impl Cutter {
         Some(piece)
     }
 
-    /// Whether the current piece is too long, and another reply begins with `entry`.
+    /// Whether the current piece has reached the size limit and `entry` begins a new reply, with no tool call
+    /// pending.
     fn is_long(&self, at: Position, entry: &Entry) -> bool {
         let Some(piece) = &self.current else { return false };
         if at.byte_offset - piece.from.byte_offset < self.limit
@@ -207,7 +210,7 @@ impl Cutter {
         !known && piece.has_reply() && piece.session.tool_calls().iter().all(|call| !call.results.is_empty())
     }
 
-    /// Gives out a part of the current turn and goes on with the rest.
+    /// Returns a part of the current turn and continues with the rest.
     fn split(&mut self, at: Position) -> Option<Piece> {
         let mut piece = self.current.take()?;
         piece.goes_on = true;
@@ -222,19 +225,19 @@ impl Cutter {
 }
 
 impl Piece {
-    /// Whether a model, or Claude Code in its place, has answered.
+    /// Whether it has a reply, of a model or written by Claude Code itself.
     pub fn has_reply(&self) -> bool {
         !self.session.replies().is_empty()
     }
 
-    /// Whether there is something to send: a reply, or a compaction.
+    /// Whether there is something to send: a reply or a compaction.
     pub fn has_substance(&self) -> bool {
         self.has_reply() || (0..self.session.entries().len()).any(|idx| self.session.is_boundary(idx))
     }
 
-    /// Whether the model has come to the end of what it had to say. What follows may still continue it.
+    /// Whether the model has finished its turn. Later lines may still continue it.
     pub fn is_complete(&self) -> bool {
-        // The lines of the turn, whatever branch they are on.
+        // All lines of the turn, on any branch.
         let own = |idx: &usize| self.session.in_tree(*idx) && self.is_own(&self.session.entries()[*idx]);
         let entries = (0..self.session.entries().len()).filter(own).collect();
         let prompt = self.prompt_at.map(|_| 0);
@@ -242,15 +245,15 @@ impl Piece {
         self.has_substance() && !turn.is_open(&self.session)
     }
 
-    /// Whether a line is of the one whose log it is, and of no sub-agent inside it.
+    /// Whether a line belongs to the owner of the log rather than to a sub-agent inside it.
     fn is_own(&self, entry: &Entry) -> bool {
         self.whose == Whose::Agent || !entry.flag("isSidechain")
     }
 
-    /// The trace that the turn is.
+    /// Returns the trace id of the turn.
     ///
-    /// The first reply's id survives a fork, and a log that was written out again with new uuids; what was
-    /// never answered is known by its prompt.
+    /// It is derived from the id of the first reply, which survives a fork and a log written out again with
+    /// new uuids. A turn without replies uses the uuid of its first line.
     pub fn trace(&self) -> TraceId {
         if let Some(continued) = &self.continues {
             return continued.trace;
@@ -272,7 +275,8 @@ impl Piece {
         }
     }
 
-    /// What the turn is known by in the log, whatever is edited in it: a short hash of the uuid of its prompt.
+    /// Returns the key of the turn within its log, a short hash of the uuid of its prompt. Editing other
+    /// lines does not change it.
     pub(crate) fn key(&self) -> String {
         let uuid = self.session.entries().first().and_then(Entry::uuid);
         let mut key = uuid.map_or_else(|| self.trace(), |uuid| TraceId::of(&uuid)).to_string();
@@ -280,7 +284,7 @@ impl Piece {
         key
     }
 
-    /// Leaves out the lines that were written up to `at`, but for the prompt.
+    /// Removes the lines written up to `at`, except the prompt.
     pub(crate) fn keep_after(&mut self, at: Millis) {
         let mut session = Session::new();
         for (idx, entry) in self.session.entries().iter().enumerate() {
@@ -292,25 +296,25 @@ impl Piece {
         self.session = session;
     }
 
-    /// When the turn began: with its prompt, or with the first line that says when.
+    /// Returns when the turn began: the time of its first line that has a timestamp.
     pub fn start(&self) -> Option<Millis> {
         let first = || (0..self.session.entries().len()).find_map(|idx| self.session.timestamp(idx));
         self.continues.map(|continued| continued.start).or_else(first)
     }
 
-    /// When its last line was written.
+    /// Returns when its last line was written.
     pub fn last_at(&self) -> Option<Millis> {
         let last = (0..self.session.entries().len()).filter_map(|idx| self.session.timestamp(idx)).max();
         self.continues.map(|continued| continued.last_at).max(last)
     }
 
-    /// What to know of it to go on with it later.
+    /// Returns the state needed to continue the turn later.
     pub fn continued(&self) -> Continued {
         let start = self.start().unwrap_or(0);
         Continued { trace: self.trace(), start, last_at: self.last_at().unwrap_or(start) }
     }
 
-    /// What is known of it beside its lines.
+    /// Returns the properties of the turn without its lines.
     pub fn head(&self) -> Head {
         Head {
             trace: self.trace(),
@@ -324,16 +328,16 @@ impl Piece {
     }
 }
 
-/// What is known of a turn, or a part of one, beside its lines.
+/// The properties of a turn, or of a part of one, without its lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Its trace.
     pub trace: TraceId,
-    /// Counted from 1.
+    /// The number of the turn, counted from 1.
     pub number: usize,
-    /// When it began.
+    /// When the turn began.
     pub start: Millis,
-    /// What it continues, if it is not the beginning of a turn.
+    /// The part of the turn sent before, if this is not its beginning.
     pub continues: Option<Continued>,
     /// Whether more of the same turn follows.
     pub goes_on: bool,

@@ -1,4 +1,4 @@
-//! The hook's log file: a line an event, and an older half that is thrown away in time.
+//! The hook's log file: one line per event, rotated when it grows too large.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -7,27 +7,27 @@ use fs_err as fs;
 use jiff::Timestamp;
 use threadline_entry::Millis;
 
-/// Where the hook writes what it did, since nobody listens.
+/// The log file of the hook, which has no other output that a user would see.
 #[derive(Clone, Debug)]
 pub struct Diary {
     path: PathBuf,
 }
 
-/// A file of more than this is put aside, and the one before it is gone.
+/// A larger file is renamed to `hook.log.1`, replacing the previous one.
 const MOST: u64 = 1 << 20;
 
 impl Diary {
-    /// The log file in the folder `root`.
+    /// Returns the log file in the directory `root`. Touches no files.
     pub fn open(root: &Path) -> Self {
         Self { path: root.join("hook.log") }
     }
 
-    /// Where it is.
+    /// The path of the log file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Adds a line.
+    /// Appends a line. Control characters are replaced by spaces.
     pub fn write(&self, now: Millis, level: &str, text: &str) -> io::Result<()> {
         if let Some(folder) = self.path.parent() {
             crate::state::create_private_dir(folder)?;
@@ -41,7 +41,7 @@ impl Diary {
         file.write_all(format!("{at:.3} {level} {text}\n").as_bytes())
     }
 
-    /// The last lines, the newest last.
+    /// Returns the last `count` lines, newest last.
     pub fn tail(&self, count: usize) -> Vec<String> {
         let text = fs::read_to_string(&self.path).unwrap_or_default();
         let mut lines: Vec<String> = text.lines().rev().take(count).map(str::to_owned).collect();

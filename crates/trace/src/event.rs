@@ -1,4 +1,4 @@
-//! Events: compactions, failed requests, hooks and interruptions, as they stand in a log.
+//! Span events: compactions, failed requests, hooks and interruptions recorded in a log.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::generation::Generation;
 use crate::shape::Shape;
 use crate::span::{Event, Value};
 
-/// What kind of event a `system` line is.
+/// Returns the subtype of a `system` line; `None` for other lines.
 pub(crate) fn subtype(entry: &Entry) -> Option<Cow<'_, str>> {
     if entry.kind() != Kind::System {
         return None;
@@ -19,7 +19,7 @@ pub(crate) fn subtype(entry: &Entry) -> Option<Cow<'_, str>> {
     entry.lens::<System<'_>>()?.subtype()
 }
 
-/// The event that a line tells of. A line that does not say when is taken to be from `before`.
+/// Returns the event that a line records. A line without a timestamp gets the time `before`.
 pub(crate) fn of(session: &Session, idx: usize, before: Millis, shape: &Shape<'_>) -> Option<Event> {
     let entry = &session.entries()[idx];
     let at = session.timestamp(idx).unwrap_or(before);
@@ -48,7 +48,7 @@ pub(crate) fn of(session: &Session, idx: usize, before: Millis, shape: &Shape<'_
     }
 }
 
-/// The event of a reply that Claude Code wrote itself.
+/// Returns the event for a message that Claude Code wrote in place of a reply.
 pub(crate) fn api_error(generation: &Generation<'_>, text: Option<&str>) -> Event {
     let mut attributes = Vec::new();
     if let Some(text) = text {

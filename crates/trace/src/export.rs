@@ -1,4 +1,5 @@
-//! A session from its log to the receiver: what is new is read, turned into spans, delivered, and noted.
+//! Exports a session: reads the new part of its log, converts it to spans, delivers them, and saves the
+//! progress.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -19,49 +20,49 @@ use crate::state::{Pending, State, States};
 use crate::told::Told;
 use crate::turn::{Home, spans_of, spans_of_agent, tool_span};
 
-/// Sends sessions to a receiver.
+/// Exports sessions to a receiver.
 pub struct Exporter<'a> {
-    /// How spans are made.
+    /// How spans are built.
     pub shape: Shape<'a>,
-    /// Who takes them.
+    /// Where spans are sent.
     pub receiver: &'a dyn Receive,
-    /// What was sent before; `None` to send everything and note nothing.
+    /// The progress of earlier exports. `None` sends everything and saves nothing.
     pub states: Option<&'a States>,
-    /// Whether what cannot be delivered is kept in a file.
+    /// Whether undelivered spans are kept in a spool file.
     pub spools: bool,
-    /// How often a request is tried.
+    /// The number of attempts per request.
     pub tries: u32,
-    /// When to give up.
+    /// The deadline.
     pub until: Option<Instant>,
-    /// The time, for the notes.
+    /// The current time, stored as the time of delivery.
     pub now: Millis,
 }
 
-/// What became of a session.
+/// The result of exporting a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exported {
-    /// Turns that were delivered.
+    /// The number of turns delivered.
     pub turns: usize,
-    /// Spans that were delivered.
+    /// The number of spans delivered.
     pub spans: u64,
-    /// How much of the log was read.
+    /// The number of bytes of the log that were read.
     pub bytes: u64,
-    /// What the receiver made of it.
+    /// The receiver's response.
     pub received: Received,
-    /// Whether a turn waits to be finished.
+    /// Whether the log ends in an unfinished turn that was not sent.
     pub is_open: bool,
-    /// Spans that are kept for later, because the receiver did not take them.
+    /// The number of spans written to the spool because the receiver did not accept them.
     pub spooled: u64,
 }
 
-/// Why a session was not sent, or not to its end.
+/// Why a session was not exported, or only in part.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
-    /// The receiver did not take it.
+    /// The receiver did not accept the spans.
     #[error(transparent)]
     Undelivered(#[from] Undelivered),
-    /// Somebody else is sending the same session.
+    /// Another process is exporting the same session.
     #[error("another run is sending this session")]
     Busy,
     /// A file could not be read or written.
@@ -69,13 +70,14 @@ pub enum ExportError {
     Io(#[from] io::Error),
 }
 
-/// Spans are delivered when there are this many.
+/// Spans are delivered when at least this many are buffered.
 const ENOUGH_SPANS: usize = 512;
-/// Or when they take about so many bytes.
+/// Spans are also delivered when they take about this many bytes.
 const ENOUGH_BYTES: usize = 3 << 20;
 
 impl Exporter<'_> {
-    /// Sends what is new of a session. `is_over` says that nobody will go on with an unfinished turn.
+    /// Exports the new part of a session. `is_over` means that the session has ended, so that an unfinished
+    /// last turn is sent too.
     pub fn session(
         &self,
         file: &SessionFile,
@@ -119,7 +121,7 @@ impl Exporter<'_> {
     }
 }
 
-/// One session on its way.
+/// The export of one session in progress.
 struct Work<'a> {
     exporter: &'a Exporter<'a>,
     file: &'a SessionFile,
@@ -127,16 +129,16 @@ struct Work<'a> {
     is_over: bool,
     told: Told,
     agents: Agents,
-    /// What is true now.
+    /// The progress as saved on disk.
     saved: State,
-    /// What will be true when the spans are delivered.
+    /// The progress once the buffered spans are delivered.
     next: State,
     spans: Vec<Span>,
-    /// About how many bytes they take.
+    /// The approximate size of the buffered spans in bytes.
     weight: usize,
-    /// Where the log was read to.
+    /// The end of the last turn added to the buffer.
     reached: Option<Position>,
-    /// The turns that were sent before the log was written anew, and the last of them.
+    /// The keys of the turns sent before the log was rewritten, and the last of those turns.
     already: BTreeSet<String>,
     last: Option<((Continued, Option<Position>), String)>,
     exported: Exported,
@@ -149,7 +151,7 @@ impl Work<'_> {
         if let Some(mark) = mark
             && Mark::of(path, mark.at)? != Some(mark)
         {
-            // Another file, or one that was written anew.
+            // The file was replaced or rewritten since the last export.
             self.told = self.next.told();
             self.already = self.next.sent().clone();
             self.last = self.next.last().zip(self.next.last_key().map(str::to_owned));
@@ -179,7 +181,7 @@ impl Work<'_> {
             parse_line(&line, |entry, findings| done = done.take().or(cutter.push(entry, findings)));
             end = lines.at();
             if let Some(piece) = done {
-                // A command that is written late, such as `/compact`, carries the time it was typed at.
+                // A command that is logged late, such as `/compact`, carries the time it was typed.
                 let behind = piece.last_at().map(|last| last + 1);
                 self.take(piece, cutter.current_start().max(behind))?;
             }
@@ -195,7 +197,7 @@ impl Work<'_> {
         self.flush()
     }
 
-    /// Turns a piece into spans. `until` is when the next turn began.
+    /// Adds the spans of a turn, or of a part of one, to the buffer. `until` is the start of the next turn.
     fn take(&mut self, mut piece: Piece, until: Option<Millis>) -> Result<(), ExportError> {
         let key = piece.key();
         if self.already.contains(&key) && !self.is_grown(&mut piece, &key, until)? {
@@ -208,7 +210,7 @@ impl Work<'_> {
         let (continued, prompt_at, to) = (piece.continued(), piece.prompt_at, piece.to);
         let owner = copied_from(&piece, self.file);
         let is_elsewhere = |owner: &String| self.file.path.with_file_name(format!("{owner}.jsonl")).exists();
-        // What was copied from another session is sent by that session, if it is there.
+        // Turns copied from another session are sent by that session, if its log exists.
         if !owner.as_ref().is_some_and(is_elsewhere) {
             let session = owner.unwrap_or_else(|| self.file.id.to_string());
             let runs = self.agents.take(until)?;
@@ -229,7 +231,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Whether a turn that was sent before the log was written anew has gone on since; then only that is left of it.
+    /// Whether a turn sent before the log was rewritten has new replies. If so, the piece is reduced to its
+    /// new lines; if not, the turn is recorded as sent.
     fn is_grown(&mut self, piece: &mut Piece, key: &str, until: Option<Millis>) -> Result<bool, ExportError> {
         let last = self.last.as_ref().filter(|(_, last)| last == key).map(|((continued, _), _)| *continued);
         let (number, prompt_at, to) = (piece.number, piece.prompt_at, piece.to);
@@ -240,7 +243,7 @@ impl Work<'_> {
                 return Ok(true);
             }
         }
-        // What its sub-agents did was sent with it.
+        // Its sub-agents were sent with it.
         for run in self.agents.take(until)? {
             self.next.agents.insert(run.agent.id, run.to);
         }
@@ -251,7 +254,8 @@ impl Work<'_> {
         Ok(false)
     }
 
-    /// Joins a piece with the runs that belong to it, but for those that are still under way.
+    /// Joins a piece with the sub-agent runs that belong to it. Runs still in progress are returned
+    /// separately.
     fn family(
         &mut self,
         head: &Head,
@@ -283,7 +287,7 @@ impl Work<'_> {
             }
         }
         if under_way.contains(&true) {
-            // Places move, so who started whom is looked for again.
+            // Removing agents shifts indices, so the parent of each is determined again.
             let agents = std::mem::take(&mut family.agents).into_iter().zip(&under_way).take(ends.len());
             let done = agents.filter(|(_, under_way)| !**under_way).map(|(agent, _)| agent).collect();
             family = Family::new(std::mem::take(&mut family.main), done);
@@ -291,7 +295,7 @@ impl Work<'_> {
         (family, waiting)
     }
 
-    /// Sends sub-agents that were still at work when their turn was sent, if they are done now.
+    /// Adds sub-agents that were still running when their turn was sent, if they have finished now.
     fn pending(&mut self, files: &[AgentFile]) -> Result<(), ExportError> {
         for pending in std::mem::take(&mut self.next.pending) {
             let file = files.iter().find(|file| file.id == pending.agent);
@@ -314,7 +318,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Delivers what there is, and notes it.
+    /// Delivers the buffered spans and saves the progress.
     fn flush(&mut self) -> Result<(), ExportError> {
         let spans = std::mem::take(&mut self.spans);
         self.weight = 0;
@@ -346,7 +350,8 @@ impl Work<'_> {
         self.save()
     }
 
-    /// Keeps spans that were not taken, so that they outlive the log.
+    /// Writes undelivered spans to the spool, so that they survive the deletion of the log. Returns the
+    /// delivery error in any case.
     fn keep(&mut self, spans: Option<Vec<Span>>, undelivered: Undelivered) -> Result<(), ExportError> {
         let (Some(spans), Some(states)) = (spans, self.exporter.states) else {
             return Err(undelivered.into());
@@ -372,17 +377,17 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Notes why a session was not sent, beside what is still true.
+    /// Saves an error together with the progress made so far.
     fn note(&mut self, error: &ExportError) {
         if let Some(states) = self.exporter.states {
             self.saved.error = Some(error.to_string());
-            // That it could not be noted either is no news to anybody.
+            // The caller already reports an error.
             let _ = states.save(&self.key, &self.saved);
         }
     }
 }
 
-/// Whether a call only started its sub-agent, which goes on by itself.
+/// Whether a tool call only launched its sub-agent, which continues in the background.
 fn is_launched(session: &Session, call: &threadline_session::ToolCall) -> bool {
     use threadline_entry::lens::AgentResult;
     if call.outcome(session) == Outcome::Missing {
@@ -396,14 +401,14 @@ fn is_launched(session: &Session, call: &threadline_session::ToolCall) -> bool {
     })
 }
 
-/// The session that a turn was copied from, where its prompt says so.
+/// Returns the session that a turn was copied from, according to its first line.
 fn copied_from(piece: &Piece, file: &SessionFile) -> Option<String> {
     let first = piece.session.entries().first()?;
     let origin = first.envelope()?.forked_from()?.session_id()?;
     (*origin != *file.id).then(|| origin.into_owned())
 }
 
-/// The entry that stands at a place in a log.
+/// Reads the entry at a position of a log.
 fn read_entry(path: &std::path::Path, at: Position) -> io::Result<Option<Entry>> {
     let mut lines = lines_from(path, at)?;
     let mut found = None;
@@ -413,7 +418,8 @@ fn read_entry(path: &std::path::Path, at: Position) -> io::Result<Option<Entry>>
     Ok(found)
 }
 
-/// Whose log it is: one that begins with a line of a sub-agent is that sub-agent's, in the place of a session.
+/// Returns the owner of a log. A log at a session's path whose first conversation line belongs to a sub-agent
+/// is that sub-agent's log.
 fn whose_log(path: &Path) -> Result<Whose, ExportError> {
     let mut lines = lines_from(path, Position::START)?;
     let mut whose = None;

@@ -1,4 +1,4 @@
-//! A generation: one message of a model, with what it used.
+//! A generation: one message of a model with its usage.
 
 use std::fmt::Write;
 
@@ -15,26 +15,26 @@ use crate::span::{Span, SpanKind, Value};
 use crate::told::beyond;
 use crate::turn::Builder;
 
-/// A message of a model, put together from its lines.
+/// A message of a model, assembled from its lines.
 pub(crate) struct Generation<'s> {
     session: &'s Session,
     reply: &'s Reply,
-    /// What it is known by.
+    /// The key of the reply, as the function of the same name returns it.
     pub(crate) key: String,
     pub(crate) start: Millis,
     pub(crate) end: Millis,
-    /// Whether Claude Code said it in the place of a model.
+    /// Whether Claude Code wrote the message in place of a model.
     pub(crate) is_notice: bool,
-    /// Whether what it said is that a request failed.
+    /// Whether the message reports a failed request.
     pub(crate) is_error: bool,
     pub(crate) status: Option<u64>,
     reading: Option<Reading<'s>>,
-    /// What was told of it before, with an earlier turn.
+    /// The token counts sent before, with an earlier turn.
     known: Option<Tokens>,
     stop: Option<String>,
 }
 
-/// What a reply says, as far as it may be sent.
+/// The content of a reply, as far as the policy allows it to be sent.
 #[derive(Default)]
 pub(crate) struct Said {
     pub(crate) text: Option<String>,
@@ -43,8 +43,8 @@ pub(crate) struct Said {
 }
 
 impl<'s> Generation<'s> {
-    /// What a reply is known by: its id, with that of the request where a gateway made the first one up, or where
-    /// its first line stands.
+    /// Returns the key of a reply: its message id. If a gateway made the id up, or there is none, the request
+    /// id is added, or the uuid or offset of the first line.
     pub(crate) fn key(session: &Session, reply: &Reply) -> String {
         let first = reply.entries.first().map(|&idx| &session.entries()[idx]);
         match reply.id.as_deref() {
@@ -58,7 +58,7 @@ impl<'s> Generation<'s> {
         }
     }
 
-    /// The reply, which the model began to work on at `before`.
+    /// Builds the generation of a reply that the model began to work on at `before`.
     pub(crate) fn of(session: &'s Session, reply: &'s Reply, before: Millis) -> Self {
         let lines = || reply.entries.iter().map(|&idx| &session.entries()[idx]);
         let mut reading: Option<Reading<'s>> = None;
@@ -90,23 +90,23 @@ impl<'s> Generation<'s> {
         }
     }
 
-    /// What it used, as far as its lines tell.
+    /// Returns the token counts of its lines.
     pub(crate) fn tokens(&self) -> Tokens {
         self.reading.as_ref().map(|reading| reading.tokens).unwrap_or_default()
     }
 
-    /// Leaves out what was told before. Answers whether there is anything beside it.
+    /// Excludes token counts sent before. Returns whether any tokens are left.
     pub(crate) fn set_known(&mut self, known: Tokens) -> bool {
         self.known = Some(known);
         beyond(self.tokens(), known) != Tokens::default()
     }
 
-    /// Tells everything again.
+    /// Includes all token counts again.
     pub(crate) fn forget_known(&mut self) {
         self.known = None;
     }
 
-    /// What it says, as far as it may be sent.
+    /// Returns the content, as far as the policy allows it to be sent.
     pub(crate) fn said(&self, shape: &Shape<'_>) -> Said {
         let mut said = Said::default();
         if !shape.has_content() {
@@ -129,7 +129,7 @@ impl<'s> Generation<'s> {
         said
     }
 
-    /// Its span, and one for each model that was asked for advice on the way.
+    /// Returns its span and one span for each advisor model called on the way.
     pub(crate) fn spans(
         &self,
         builder: &Builder<'_, '_>,
@@ -191,7 +191,7 @@ impl<'s> Generation<'s> {
         spans
     }
 
-    /// How the model was asked: receivers price fast mode by it.
+    /// Sets the model parameters; receivers use them to price fast mode.
     fn set_parameters(&self, span: &mut Span, reading: &Reading<'_>) {
         let mut parameters = String::new();
         let mut add = |key: &str, value: &str| {
@@ -218,8 +218,8 @@ fn set_model(span: &mut Span, model: &str) {
     span.set(name::RESPONSE_MODEL, model);
 }
 
-/// Tokens by what they cost, under the names that each kind of receiver reads. There is no total: receivers
-/// add up themselves, and each in its own way.
+/// Sets token counts by price class, under the names that each kind of receiver reads. No total is set:
+/// receivers add the counts up themselves, each in its own way.
 fn set_usage(span: &mut Span, tokens: Tokens, cost: Option<Money>) {
     let mut details = format!("{{\"input\":{},\"output\":{}", tokens.input, tokens.output);
     for (key, count) in [

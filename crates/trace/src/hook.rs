@@ -1,4 +1,4 @@
-//! What Claude Code's hooks are answered with: what is new is sent, and nobody is disturbed.
+//! The Claude Code hook: sends new turns without disturbing the running session.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -13,53 +13,57 @@ use crate::export::{ExportError, Exported, Exporter};
 use crate::spool;
 use crate::state::{States, write_whole};
 
-/// What Claude Code tells a hook, as far as it matters here.
+/// The fields of Claude Code's hook input that are used here.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct HookInput {
-    /// The session.
+    /// The session id.
     pub session_id: String,
-    /// Its log.
+    /// The path of the session's log.
     pub transcript_path: PathBuf,
-    /// What happened: `Stop`, `SessionEnd` …
+    /// The hook event: `Stop`, `SessionEnd` …
     #[serde(default)]
     pub hook_event_name: String,
 }
 
 impl HookInput {
-    /// Reads what stands on the standard input of a hook; `None` if it makes no sense.
+    /// Parses the standard input of a hook. Returns `None` if it is malformed or lacks the session or the
+    /// path.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let input: Self = serde_json::from_slice(bytes).ok()?;
         (!input.session_id.is_empty() && !input.transcript_path.as_os_str().is_empty()).then_some(input)
     }
 }
 
-/// What a run of the hook did with one session.
+/// The result of one hook run for one session.
 #[derive(Debug)]
 pub struct Told {
-    /// The session.
+    /// The session id; the state key for sessions of which only the spool was sent.
     pub session: String,
-    /// What became of it.
+    /// The result of the export.
     pub result: Result<Exported, ExportError>,
 }
 
-/// What a run of the hook did.
+/// The result of a hook run.
 #[derive(Debug)]
 pub enum HookRun {
-    /// Nothing: the receiver was down a moment ago, and is left alone until then.
+    /// Nothing was sent: a recent delivery failed, and the receiver is not contacted again before this time.
     Backoff(Millis),
-    /// These sessions were looked at.
+    /// These sessions were exported, in order.
     Done(Vec<Told>),
 }
 
-/// How long after the first failure the receiver is left alone; each further time twice as long.
+/// How long the receiver is not contacted after the first failure. Doubles with each further failure.
 const FIRST_PAUSE: Millis = 2_000;
-/// But no longer than this.
+/// The upper limit of the pause between attempts.
 const LONGEST_PAUSE: Millis = 10 * 60_000;
-/// How long a `Stop` waits for the last lines of the turn, which may be written a moment later.
+/// How long a `Stop` hook polls for the last lines of a turn, which may be written slightly later.
 const LATE_LINES: Duration = Duration::from_millis(300);
 
-/// Sends what is new: of the session before, where the id changed in mid-conversation; of this one; and what
-/// other sessions left in the spool.
+/// Exports everything new, in this order: the previous session if the id changed in mid-conversation, this
+/// session, then spans that other sessions left in the spool.
+///
+/// The spool of other sessions is skipped if a delivery failed. Export errors are returned per session; an
+/// `Err` means that the backoff file could not be written.
 pub fn run_hook(input: &HookInput, exporter: &Exporter<'_>, states: &States) -> io::Result<HookRun> {
     let backoff = Backoff::load(states);
     if let Some(until) = backoff.until(exporter.now) {
@@ -103,14 +107,14 @@ pub fn run_hook(input: &HookInput, exporter: &Exporter<'_>, states: &States) -> 
     Ok(HookRun::Done(told))
 }
 
-/// Sends what other sessions left in the spool.
+/// Delivers spooled spans of other sessions. Stops at the first failure.
 fn drain_others(file: &SessionFile, exporter: &Exporter<'_>, states: &States) -> Vec<Told> {
     let own = States::key(file);
     let mut told = Vec::new();
     for key in spool::keys(states).into_iter().filter(|key| *key != own) {
         let mut exported = Exported::default();
         let mut drain = || -> Result<(), ExportError> {
-            // Who is being sent by somebody else needs no help.
+            // A session locked by another process is being sent already.
             let Some(_lock) = states.lock(&key, Some(std::time::Instant::now()))? else { return Ok(()) };
             let mut state = states.load(&key);
             if state.spool.is_empty() {
@@ -128,9 +132,9 @@ fn drain_others(file: &SessionFile, exporter: &Exporter<'_>, states: &States) ->
     told
 }
 
-/// The session before this one: the first line of the log still carries its id.
+/// Returns the session that this one continues, if the first line of the log carries another session id.
 ///
-/// Claude Code changes the id when plan mode ends, and runs no hook for the old one.
+/// Claude Code changes the id when plan mode ends, and runs no hook for the old id.
 fn previous_session(input: &HookInput) -> Option<SessionFile> {
     let mut head = Vec::new();
     open_regular(&input.transcript_path).ok()?.take(256 << 10).read_to_end(&mut head).ok()?;
@@ -141,7 +145,8 @@ fn previous_session(input: &HookInput) -> Option<SessionFile> {
     path.exists().then(|| SessionFile::at(path))
 }
 
-/// The sub-agents of a session. Of those that lie beside it, only what was written since the last time.
+/// Returns the sub-agents of a session. Sub-agents stored next to the log are included only if they were
+/// modified since the last successful delivery, less one minute.
 fn agents_of(file: &SessionFile, states: &States) -> Vec<AgentFile> {
     let sent_at = states.load(&States::key(file)).sent_at;
     let minute_before = |at: Millis| {
@@ -153,7 +158,7 @@ fn agents_of(file: &SessionFile, states: &States) -> Vec<AgentFile> {
     agents.of_session(&file.path, &file.id).found
 }
 
-/// How long a receiver that failed is left alone.
+/// The number of consecutive delivery failures, and the time before which no further attempt is made.
 #[derive(Default)]
 struct Backoff {
     failures: u32,
@@ -173,7 +178,8 @@ impl Backoff {
         Self { failures, until }
     }
 
-    /// Until when nothing is sent. A time that no pause could reach comes from a clock that was wrong.
+    /// Returns the end of the current pause, if `now` is within it. An end further away than the longest
+    /// pause is ignored: the clock was wrong when it was written.
     fn until(&self, now: Millis) -> Option<Millis> {
         (self.until > now && self.until - now <= LONGEST_PAUSE).then_some(self.until)
     }
@@ -188,7 +194,7 @@ impl Backoff {
 
     fn clear(&self, states: &States) {
         if self.failures > 0 {
-            // If it stays, the next failure waits a little longer.
+            // If the file cannot be removed, the next failure only waits longer.
             let _ = fs::remove_file(Self::path(states));
         }
     }

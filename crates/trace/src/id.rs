@@ -1,10 +1,10 @@
-//! Ids that follow from the log alone, so that what is sent twice is the same thing twice.
+//! Trace and span ids derived from the log alone, so that sending a turn twice produces the same spans.
 
 use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-/// The id of a trace, which is a turn.
+/// The id of a trace. One turn is one trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TraceId(pub [u8; 16]);
 
@@ -13,17 +13,17 @@ pub struct TraceId(pub [u8; 16]);
 pub struct SpanId(pub [u8; 8]);
 
 impl TraceId {
-    /// The trace that is known by `seed`.
+    /// Returns the trace id for `seed`.
     pub fn of(seed: &str) -> Self {
         Self(hash(&["turn", seed]))
     }
 
-    /// Reads what [`Display`](fmt::Display) wrote.
+    /// Parses the output of [`Display`](fmt::Display).
     pub fn parse(hex: &str) -> Option<Self> {
         read_hex(hex).map(Self)
     }
 
-    /// The span that is known by `parts` within the trace.
+    /// Returns the id of the span with the key `parts` within the trace.
     pub fn span(self, parts: &[&str]) -> SpanId {
         let own = self.to_string();
         let mut all = vec![&*own];
@@ -33,13 +33,13 @@ impl TraceId {
 }
 
 impl SpanId {
-    /// Reads what [`Display`](fmt::Display) wrote.
+    /// Parses the output of [`Display`](fmt::Display).
     pub fn parse(hex: &str) -> Option<Self> {
         read_hex(hex).map(Self)
     }
 }
 
-/// The first bytes of a hash over the parts. Where one ends is part of it: `ab`, `c` is not `a`, `bc`.
+/// Returns the first bytes of a hash over the parts. Lengths are included: `ab`, `c` differs from `a`, `bc`.
 fn hash<const N: usize>(parts: &[&str]) -> [u8; N] {
     let mut hash = Sha256::new();
     for part in parts {
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(SpanId::parse("zzzzzzzzzzzzzzzz"), None);
     }
 
-    /// Ids stand in receivers' databases: they must not change from release to release.
+    /// Ids are stored in receivers' databases: they must not change between releases.
     #[test]
     fn ids_are_what_they_always_were() {
         let trace = TraceId::of("msg_1");

@@ -1,36 +1,37 @@
-//! The hook in Claude Code's settings: only our lines come and go, every other byte stays.
+//! Adds the hook to Claude Code's settings and removes it; every other byte of the file is preserved.
 
 use std::ops::Range;
 
 use threadline_entry::{Json, JsonKind};
 
-/// Why settings were not changed.
+/// Why the settings were not changed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InstallError {
-    /// They are no JSON object.
+    /// The file is not a JSON object.
     #[error("the settings are no JSON object")]
     NoObject,
-    /// Something stands where hooks should.
+    /// A value that should contain hooks has another type.
     #[error("`{0}` in the settings is not what Claude Code writes there")]
     OddShape(String),
 }
 
-/// What settings become.
+/// The change to make to the settings file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Nothing is to be done.
+    /// No change is needed.
     None,
-    /// The file says this.
+    /// Write this text to the file.
     Write(String),
-    /// Nothing but ours was in it: there is no file.
+    /// Remove the file: it contains nothing but the hook.
     Remove,
 }
 
-/// The events that the hook listens to. A turn ends with the first; the last turn with the second.
+/// The hook events to register. `Stop` ends a turn, `SessionEnd` ends the last one.
 const EVENTS: [&str; 2] = ["Stop", "SessionEnd"];
 
-/// Settings with our hook in them. `command` is what Claude Code is to run; `None` stands for no file.
+/// Returns the settings with the hook added. `command` is the command for Claude Code to run; `settings` is
+/// `None` if there is no file.
 pub fn install(settings: Option<&str>, command: &str) -> Result<Change, InstallError> {
     let Some(before) = settings.filter(|text| !text.trim().is_empty()) else {
         let events: Vec<String> = EVENTS
@@ -48,7 +49,7 @@ pub fn install(settings: Option<&str>, command: &str) -> Result<Change, InstallE
     Ok(if text == before { Change::None } else { Change::Write(text) })
 }
 
-/// Settings without our hook. What else is in them stays, byte for byte.
+/// Returns the settings with the hook removed. All other bytes are preserved.
 pub fn uninstall(settings: &str) -> Result<Change, InstallError> {
     let mut text = settings.to_owned();
     while let Some(range) = ours(&text)? {
@@ -57,17 +58,17 @@ pub fn uninstall(settings: &str) -> Result<Change, InstallError> {
     if text == settings {
         return Ok(Change::None);
     }
-    // What is left of a file that `install` made.
+    // The remainder of a file that `install` created.
     Ok(if text == "{\n  \n}\n" { Change::Remove } else { Change::Write(text) })
 }
 
-/// Our entry in the list of an event.
+/// Returns the hook entry for the list of an event.
 fn group(command: &str) -> String {
     let command = crate::shape::quote(command);
     format!("{{ \"hooks\": [{{ \"type\": \"command\", \"command\": {command} }}] }}")
 }
 
-/// Whether a command is ours.
+/// Whether a command runs this hook.
 fn is_ours(command: &str) -> bool {
     let (program, arguments) = first_word(command.trim_start());
     let name = program.rsplit(['/', '\\']).next().unwrap_or(&program);
@@ -76,7 +77,7 @@ fn is_ours(command: &str) -> bool {
         && (arguments.next(), arguments.next()) == (Some("trace"), Some("hook"))
 }
 
-/// Splits the first word off a command, without its quotes.
+/// Splits off the first word of a command and removes its quotes.
 fn first_word(command: &str) -> (String, &str) {
     let mut word = String::new();
     let mut quote = None;
@@ -86,7 +87,7 @@ fn first_word(command: &str) -> (String, &str) {
             (' ', None) => return (word, &command[at..]),
             ('\'' | '"', None) => quote = Some(ch),
             (ch, Some(open)) if ch == open => quote = None,
-            // The only escape that our own quoting uses; a Windows path has backslashes of its own.
+            // The only escape that our own quoting produces. Other backslashes are part of a Windows path.
             ('\\', None) if command[at..].starts_with("\\'") => word.extend(chars.next().map(|(_, ch)| ch)),
             (ch, _) => word.push(ch),
         }
@@ -94,7 +95,7 @@ fn first_word(command: &str) -> (String, &str) {
     (word, "")
 }
 
-/// A JSON text and where its parts stand in it.
+/// A JSON text, to locate parsed values in.
 struct Text<'a>(&'a str);
 
 impl<'a> Text<'a> {
@@ -102,25 +103,25 @@ impl<'a> Text<'a> {
         Json::parse(self.0).filter(|json| json.is_object()).ok_or(InstallError::NoObject)
     }
 
-    /// Where a part stands.
+    /// Returns the byte range of a parsed value.
     fn range(&self, json: Json<'_>) -> Range<usize> {
         let start = json.raw().as_ptr() as usize - self.0.as_ptr() as usize;
         start..start + json.raw().len()
     }
 
-    /// The white space before `at`, up to the line's beginning; nothing if more stands there.
+    /// Returns the leading white space of the line that contains `at`.
     fn indent(&self, at: usize) -> &'a str {
         let line = &self.0[self.0[..at].rfind('\n').map_or(0, |newline| newline + 1)..at];
         &line[..line.len() - line.trim_start().len()]
     }
 
-    /// Whether something stands on a line of its own.
+    /// Whether only white space precedes `at` on its line.
     fn is_spread(&self, at: usize) -> bool {
         self.0[..at].trim_end_matches([' ', '\t']).ends_with('\n')
     }
 }
 
-/// Where to put our entry for an event, and in what form; `None` if it is there.
+/// Returns the offset and text to insert for an event; `None` if the hook is present already.
 fn insertion(settings: &str, event: &str, command: &str) -> Result<Option<(usize, String)>, InstallError> {
     let text = Text(settings);
     let root = text.root()?;
@@ -161,7 +162,7 @@ fn insertion(settings: &str, event: &str, command: &str) -> Result<Option<(usize
     }))
 }
 
-/// A new last member of an object: where, and its text.
+/// Returns the offset and text to insert a new last member into an object.
 fn last_member(
     text: &Text<'_>,
     object: Json<'_>,
@@ -187,12 +188,12 @@ fn last_member(
     }
 }
 
-/// Where the key of a member begins, with its quote.
+/// Returns the offset of the quote that opens a member's key.
 fn key_start(text: &Text<'_>, key: threadline_entry::Key<'_>) -> usize {
     (key.raw().as_ptr() as usize - text.0.as_ptr() as usize).saturating_sub(1)
 }
 
-/// The commands of ours in an entry.
+/// Returns the hook commands in an entry that are ours.
 fn our_commands(group: Json<'_>) -> Vec<Json<'_>> {
     let hooks = group.get("hooks").into_iter().flat_map(Json::items);
     hooks
@@ -200,7 +201,7 @@ fn our_commands(group: Json<'_>) -> Vec<Json<'_>> {
         .collect()
 }
 
-/// What to take out next, with the comma and the white space that came with it.
+/// Returns the next range to remove, including the comma and white space that were inserted with it.
 fn ours(settings: &str) -> Result<Option<Range<usize>>, InstallError> {
     let text = Text(settings);
     let root = text.root()?;
@@ -212,7 +213,7 @@ fn ours(settings: &str) -> Result<Option<Range<usize>>, InstallError> {
             let Some(command) = own.first() else { continue };
             let commands: Vec<Json<'_>> = item.get("hooks").into_iter().flat_map(Json::items).collect();
             if commands.len() > 1 {
-                // Somebody moved our command in with others.
+                // The user moved our command into an entry with others.
                 let at = commands.iter().position(|other| other == command).unwrap_or(0);
                 return Ok(Some(with_comma(
                     &commands.iter().map(|json| text.range(*json)).collect::<Vec<_>>(),
@@ -224,7 +225,7 @@ fn ours(settings: &str) -> Result<Option<Range<usize>>, InstallError> {
                 return Ok(Some(with_comma(&ranges, i)));
             }
             let list = text.range(groups);
-            // Our entry right behind the bracket: the list was there, and empty.
+            // Our entry directly after the bracket: the list existed and was empty.
             if text.range(*item).start == list.start + 1 {
                 return Ok(Some(text.range(*item)));
             }
@@ -238,7 +239,7 @@ fn ours(settings: &str) -> Result<Option<Range<usize>>, InstallError> {
                 return Ok(Some(with_comma(&members, at)));
             }
             let object = text.range(hooks);
-            // Our member right behind the brace: the object was there, and empty.
+            // Our member directly after the brace: the object existed and was empty.
             if members[0].start == object.start + 1 {
                 return Ok(Some(members[0].clone()));
             }
@@ -251,12 +252,12 @@ fn ours(settings: &str) -> Result<Option<Range<usize>>, InstallError> {
     Ok(None)
 }
 
-/// The range of the `at`th of several, with the comma that sets it apart from its neighbour.
+/// Returns the range of item `at` including the comma that separates it from a neighbour.
 fn with_comma(ranges: &[Range<usize>], at: usize) -> Range<usize> {
     let own = ranges[at].clone();
     match at.checked_sub(1) {
         Some(before) => ranges[before].end..own.end,
-        // The first goes with the comma behind it, up to its neighbour.
+        // The first item is removed together with the comma after it, up to the next item.
         None => {
             let next = ranges.get(1).map_or(own.end, |next| next.start);
             own.start..next
@@ -302,7 +303,7 @@ mod tests {
                 let commands = json.get("hooks").unwrap().get(event).unwrap().items().flat_map(our_commands);
                 assert_eq!(commands.count(), 1, "{after}");
             }
-            // Every byte that was there is there, in order.
+            // Every original byte is still there, in order.
             let mut rest = after.bytes();
             assert!(before.bytes().all(|byte| rest.any(|other| other == byte)), "{after}");
             assert_eq!(install(Some(&after), COMMAND).unwrap(), Change::None);

@@ -1,7 +1,7 @@
-//! Turns as OTLP spans; the hook, its state, its delivery.
+//! Exports turns as OTLP spans, and implements the Claude Code hook that sends them.
 //!
-//! A [`Cutter`] cuts a log into turns as it is read, [`spans_of`] makes spans of one. Both are pure: ids and
-//! times follow from the log alone, so that what is sent twice is the same thing twice.
+//! A [`Cutter`] splits a log into turns while it is read, and [`spans_of`] converts one turn to spans. Both
+//! are pure: ids and times are derived from the log alone, so sending a turn twice produces identical spans.
 
 #![warn(missing_docs)]
 

@@ -1,15 +1,15 @@
-//! What was said as JSON, in the two forms that receivers read.
+//! Messages as JSON, in the two forms that receivers read.
 
 use std::fmt::Write;
 
 use crate::shape::quote;
 
-/// `{"role":…,"content":…}`, as Langfuse shows it.
+/// Returns `{"role":…,"content":…}`, the form that Langfuse displays.
 pub(crate) fn plain(role: &str, text: &str) -> String {
     format!("{{\"role\":\"{role}\",\"content\":{}}}", quote(text))
 }
 
-/// The same with what the model thought and called.
+/// Returns a reply in the same form, with thinking and tool calls.
 pub(crate) fn plain_reply(text: &str, thinking: &str, calls: &[(String, String)]) -> String {
     let mut out = format!("{{\"role\":\"assistant\",\"content\":{}", quote(text));
     if !thinking.is_empty() {
@@ -26,12 +26,12 @@ pub(crate) fn plain_reply(text: &str, thinking: &str, calls: &[(String, String)]
     out
 }
 
-/// `[{"role":…,"parts":[…]}]`, as the GenAI conventions have it.
+/// Returns `[{"role":…,"parts":[…]}]`, the form of the GenAI conventions.
 pub(crate) fn parts(role: &str, text: &str) -> String {
     format!("[{{\"role\":\"{role}\",\"parts\":[{{\"type\":\"text\",\"content\":{}}}]}}]", quote(text))
 }
 
-/// The same with what the model thought and called, and why it stopped.
+/// Returns a reply in the same form, with thinking, tool calls and the finish reason.
 pub(crate) fn parts_reply(
     text: &str,
     thinking: &str,

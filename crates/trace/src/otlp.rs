@@ -1,4 +1,4 @@
-//! Spans in the form that goes over the wire: OTLP as protobuf or JSON, deflated.
+//! The wire format: OTLP as protobuf or JSON, gzip-compressed.
 
 use std::io::Write;
 
@@ -17,7 +17,7 @@ use threadline_entry::Millis;
 
 use crate::span::{Name, Span, SpanKind, Value};
 
-/// How a request is written.
+/// The encoding of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// `http/protobuf`.
@@ -27,7 +27,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The type of the content.
+    /// Returns the MIME type of a request.
     pub(crate) fn content_type(self) -> &'static str {
         match self {
             Self::Protobuf => "application/x-protobuf",
@@ -36,7 +36,8 @@ impl Protocol {
     }
 }
 
-/// Writes one request with these spans. They are moved into it for the time being.
+/// Encodes one request with these spans. They are moved into the request temporarily and back, to avoid a
+/// copy.
 pub(crate) fn encode(spans: &mut [Wire], resource: &[(String, String)], protocol: Protocol) -> Vec<u8> {
     let moved = spans.iter_mut().map(std::mem::take).collect();
     let attributes = resource.iter().map(|(name, value)| text(name.clone(), value.clone())).collect();
@@ -63,14 +64,15 @@ pub(crate) fn encode(spans: &mut [Wire], resource: &[(String, String)], protocol
     body
 }
 
-/// Deflates a request, quickly rather than well.
+/// Compresses a request with gzip, at the fastest level.
 pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 3 + 64), Compression::fast());
-    // Writing to memory does not fail.
+    // Writing to a `Vec` does not fail.
     encoder.write_all(bytes).and_then(|()| encoder.finish()).unwrap_or_default()
 }
 
-/// What a receiver says of spans that it took only a part of: how many it did not take, and why.
+/// Parses the response to a request that was accepted only in part: the number of rejected spans and the
+/// message.
 pub(crate) fn partial_success(body: &[u8], is_json: bool) -> Option<(u64, String)> {
     let response = if is_json {
         serde_json::from_slice(body).ok()?
@@ -82,7 +84,7 @@ pub(crate) fn partial_success(body: &[u8], is_json: bool) -> Option<(u64, String
     (rejected > 0 || !partial.error_message.is_empty()).then_some((rejected, partial.error_message))
 }
 
-/// A span as it goes over the wire.
+/// Converts a span to wire format.
 pub(crate) fn wire(own: Span) -> Wire {
     let kind =
         if own.kind == SpanKind::Generation { span::SpanKind::Client } else { span::SpanKind::Internal };
@@ -109,7 +111,7 @@ pub(crate) fn wire(own: Span) -> Wire {
     }
 }
 
-/// How many bytes a span takes in a request.
+/// Returns the encoded size of a span in bytes.
 pub(crate) fn size(span: &Wire) -> usize {
     span.encoded_len()
 }
@@ -135,7 +137,8 @@ fn text(key: String, value: String) -> KeyValue {
     KeyValue { key, value: Some(AnyValue { value: Some(Any::StringValue(value)) }), ..KeyValue::default() }
 }
 
-/// Replaces what was said in a span that a receiver finds too large, and says so in its place.
+/// Replaces long values of a span that the receiver rejected as too large by a note, and clears event
+/// attributes. Returns whether anything changed.
 pub(crate) fn without_content(span: &mut Wire) -> bool {
     let mut changed = false;
     for attribute in &mut span.attributes {

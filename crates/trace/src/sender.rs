@@ -1,4 +1,5 @@
-//! Delivery: requests of a size that receivers take, tried again where that helps, cut up where it does not.
+//! Delivery: splits spans into requests of acceptable size, retries temporary failures, and splits rejected
+//! requests.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,14 +11,17 @@ use crate::otlp;
 use crate::span::Span;
 use crate::target::Target;
 
-/// Something that takes spans.
+/// A destination for spans.
 pub trait Receive: Sync {
-    /// Delivers spans; all of them, or it is an error. `tries` says how often, `until` how long.
+    /// Delivers spans. `tries` is the number of attempts per request, `until` the deadline.
+    ///
+    /// An error means that not all spans were delivered; some may have been. Sending them again is harmless,
+    /// because ids are stable.
     fn receive(&self, spans: Vec<Span>, tries: u32, until: Option<Instant>) -> Result<Received, Undelivered> {
         self.receive_again(spans.into_iter().map(otlp::wire).collect(), tries, until)
     }
 
-    /// The same for spans that have the form they go over the wire in.
+    /// Delivers spans that are in wire format already.
     fn receive_again(
         &self,
         spans: Vec<Wire>,
@@ -26,21 +30,21 @@ pub trait Receive: Sync {
     ) -> Result<Received, Undelivered>;
 }
 
-/// What a receiver made of spans.
+/// The receiver's response to a delivery.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Received {
-    /// How many requests it took.
+    /// The number of accepted requests.
     pub requests: u64,
-    /// How many bytes they had.
+    /// Their size in bytes, before compression.
     pub bytes: u64,
-    /// Spans that the receiver said it did not keep, or refused whatever was tried.
+    /// Spans that the receiver reported as not stored, or that it still rejected after splitting.
     pub refused: u64,
-    /// What it said about that.
+    /// The receiver's message about rejected spans.
     pub complaint: Option<String>,
 }
 
 impl Received {
-    /// Adds what another delivery came to.
+    /// Adds the figures of another delivery.
     pub fn add(&mut self, other: Self) {
         self.requests += other.requests;
         self.bytes += other.bytes;
@@ -49,51 +53,51 @@ impl Received {
     }
 }
 
-/// Why spans are still here.
+/// Why spans were not delivered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct Undelivered {
-    /// What went wrong.
+    /// The message.
     pub why: String,
-    /// When the receiver asked to be tried again.
+    /// How long the receiver asked to wait before the next attempt.
     pub retry_after: Option<Duration>,
-    /// Whether it will not get better by itself: keys or the address are wrong.
+    /// Whether a retry cannot help: the keys or the address are wrong.
     pub is_setup: bool,
 }
 
-/// Sends spans over HTTP. May be used by several threads at once.
+/// Sends spans over HTTP. Can be shared between threads.
 pub struct Sender {
     agent: ureq::Agent,
     target: Target,
 }
 
-/// A request has at most this many spans.
+/// The maximum number of spans per request.
 const MOST_SPANS: usize = 512;
-/// And at most about this many bytes before they are deflated.
+/// The approximate maximum size of a request in bytes, before compression.
 const MOST_BYTES: usize = 4 << 20;
-/// How long to wait before the second try; each further time twice as long.
+/// The delay before the second attempt. Doubles with each further attempt.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
-/// The longest that is waited for within a run.
+/// The longest delay within a run; if the receiver asks for more, the delivery fails.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
-/// How much of an answer is read.
+/// The maximum number of bytes read from a response.
 const ANSWER: u64 = 64 << 10;
 
-/// What a single request came to.
+/// The outcome of a single request.
 enum Answer {
     Taken {
         refused: u64,
         complaint: Option<String>,
     },
-    /// Too large, or something in it is not liked: smaller parts may pass.
+    /// Rejected as too large or malformed: smaller parts may be accepted.
     TooMuch(String),
-    /// May pass later.
+    /// A temporary failure: a retry may succeed.
     Later(Undelivered),
-    /// Will not pass before somebody changes something.
+    /// A permanent failure: the configuration has to change.
     Never(Undelivered),
 }
 
 impl Sender {
-    /// A sender to this receiver.
+    /// Creates a sender for this receiver.
     pub fn new(target: Target) -> Self {
         let mut tls = TlsConfig::builder();
         if let Some(pem) = &target.certificates {
@@ -121,7 +125,7 @@ impl Sender {
         &self.target
     }
 
-    /// Sends a body that was made before.
+    /// Sends one encoded request body.
     fn post(&self, body: &[u8], until: Option<Instant>) -> Answer {
         let mut timeout = self.target.timeout;
         if let Some(until) = until {
@@ -154,12 +158,12 @@ impl Sender {
             .headers()
             .get("content-type")
             .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
-        // An answer that breaks off says nothing, but its status was heard.
+        // A response cut off in the middle has a status all the same; its body is ignored.
         let said = answer.body_mut().with_config().limit(ANSWER).read_to_vec().unwrap_or_default();
         judge(status, retry_after.map(Duration::from_secs), &said, is_json)
     }
 
-    /// Sends spans as one request, or as several where that is refused.
+    /// Sends spans as one request, retried up to `tries` times, or as smaller requests if it is rejected.
     fn send(&self, spans: &mut [Wire], tries: u32, until: Option<Instant>) -> Result<Received, Undelivered> {
         let body = otlp::encode(spans, &self.target.resource, self.target.protocol);
         let mut received = Received { bytes: body.len() as u64, ..Received::default() };
@@ -188,7 +192,8 @@ impl Sender {
         Ok(received)
     }
 
-    /// Sends both halves; a single span that is refused loses what was said in it, and then is given up.
+    /// Sends both halves separately. A single rejected span is sent again without its content; if that is
+    /// rejected too, it is counted as refused.
     fn send_parts(
         &self,
         spans: &mut [Wire],
@@ -233,7 +238,7 @@ impl Receive for Sender {
     }
 }
 
-/// What an answer means.
+/// Classifies a response by its status and body.
 fn judge(status: u16, retry_after: Option<Duration>, said: &[u8], is_json: bool) -> Answer {
     let told = || {
         let text = String::from_utf8_lossy(&said[..said.len().min(300)]);
@@ -255,19 +260,19 @@ fn later(why: &str, retry_after: Option<Duration>) -> Answer {
     Answer::Later(Undelivered { why: why.to_owned(), retry_after, is_setup: false })
 }
 
-/// The host of an address, which is all of it that belongs into a message.
+/// Returns the host of a URL. Messages contain nothing else of it, since the rest may contain keys.
 fn host(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split(['/', '?']).next().unwrap_or(rest);
     authority.rsplit('@').next().unwrap_or(authority)
 }
 
-/// Keeps spans in memory, to look at them rather than to send them.
+/// Collects spans in memory instead of sending them.
 #[derive(Debug, Default)]
 pub struct Collector(Mutex<Vec<Span>>);
 
 impl Collector {
-    /// The spans that came, in order. They are taken out.
+    /// Removes and returns the collected spans, in order.
     pub fn take(&self) -> Vec<Span> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

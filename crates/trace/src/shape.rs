@@ -1,4 +1,4 @@
-//! What of a session leaves the machine, and in what shape: content policy, limits, redaction, names.
+//! Which parts of a session are sent, and in which form: content policy, limits, redaction, naming.
 
 use std::borrow::Cow;
 
@@ -10,73 +10,75 @@ use threadline_usage::Book;
 
 use crate::span::{Span, Value};
 
-/// How much of what was said is sent.
+/// How much of the conversation is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Content {
-    /// Structure, times, models, tokens, names of tools. Nothing that somebody wrote, no paths.
+    /// Structure, times, models, tokens and tool names. No written text, no paths.
     None,
-    /// The same, and directory, branch, version, descriptions.
+    /// Also directory, branch, version and descriptions.
     Metadata,
-    /// What was said too, each value cut at a limit.
+    /// Also the text of the conversation, each value truncated at a limit.
     Truncated,
-    /// Everything, up to a limit that keeps a span acceptable to receivers.
+    /// All text, up to a limit that receivers still accept.
     Full,
 }
 
-/// Finds secrets in plain text and takes them out.
+/// Removes secrets from plain text.
 pub trait Redact: Sync {
-    /// The text without its secrets; borrowed if there are none.
+    /// Returns the text without its secrets; borrowed if there are none.
     fn redact<'t>(&self, text: &'t str) -> Cow<'t, str>;
 }
 
-/// A name stands in the place of a secret. It tells the kind alone, so that the same log gives the same spans.
+/// Replaces each secret by a placeholder with its kind only, so that the same log always produces the same
+/// spans.
 impl Redact for Rules {
     fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.clean(text)
     }
 }
 
-/// How spans are called, and where what was said is put.
+/// The naming convention of spans, and the attributes that contain the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// Names as people read them; what was said in `langfuse.observation.*`.
+    /// Human-readable names; content in `langfuse.observation.*`.
     Langfuse,
-    /// Names and places that the GenAI conventions of OpenTelemetry ask for.
+    /// Names and attributes of the OpenTelemetry GenAI conventions.
     GenAi,
 }
 
-/// How a session is turned into spans.
+/// How a session is converted to spans.
 #[derive(Clone, Copy)]
 pub struct Shape<'a> {
-    /// How much of what was said is sent.
+    /// How much of the conversation is sent.
     pub content: Content,
-    /// How many bytes a value may have; `None` for the policy's own limit.
+    /// The maximum size of a value in bytes; `None` for the default of the policy.
     pub limit: Option<usize>,
-    /// Takes out secrets.
+    /// Removes secrets, if set.
     pub redact: Option<&'a dyn Redact>,
-    /// How spans are called.
+    /// The naming convention.
     pub dialect: Dialect,
-    /// Who uses Claude Code.
+    /// The user's id.
     pub user: Option<&'a str>,
-    /// Labels for every trace.
+    /// Tags for every trace.
     pub tags: &'a [String],
     /// `production`, `staging` …
     pub environment: Option<&'a str>,
     /// The release that the traces belong to.
     pub release: Option<&'a str>,
-    /// What models cost.
+    /// The prices of models.
     pub book: &'a Book,
 }
 
-/// How long a value may be where it is cut.
+/// The default limit of a value for [`Content::Truncated`], in bytes.
 const TRUNCATED: usize = 16 << 10;
-/// How long it may be where it is not: receivers refuse spans of some megabytes.
+/// The default limit for [`Content::Full`]: receivers reject spans of several megabytes.
 const FULL: usize = 1 << 20;
-/// How far beyond the cut secrets are looked for, so that none is cut in half and missed.
+/// How many bytes beyond the limit are searched for secrets, so that none is missed because it was cut in
+/// half.
 const SLACK: usize = 4 << 10;
 
 impl Shape<'_> {
-    /// Whether anything that somebody wrote is sent.
+    /// Whether the text of the conversation is sent.
     pub(crate) fn has_content(&self) -> bool {
         self.content >= Content::Truncated
     }
@@ -91,12 +93,13 @@ impl Shape<'_> {
         self.limit.unwrap_or(own).max(64)
     }
 
-    /// A text, without secrets and as long as it may be; `None` if no content is sent.
+    /// Redacts and truncates a text; `None` if no content is sent.
     pub(crate) fn text(&self, text: &str) -> Option<String> {
         self.has_content().then(|| self.cut(text, self.limit()))
     }
 
-    /// A short text beside the content, such as a directory or the message of an error.
+    /// Redacts and truncates a short metadata text, such as a directory or an error message; `None` if no
+    /// metadata is sent.
     pub(crate) fn note(&self, text: &str) -> Option<String> {
         self.has_metadata().then(|| self.cut(text, 512))
     }
@@ -116,10 +119,10 @@ impl Shape<'_> {
         format!("{}… [{left_out} bytes left out]", &clean[..kept])
     }
 
-    /// Takes the secrets out of every string of some spans: the last thing that is done to them.
+    /// Removes secrets from every string of the spans, as the last step.
     ///
-    /// Most were taken out before, where a text was cut; what comes from a line without being cut, such as a branch or
-    /// the name of a tool, is looked at here.
+    /// Truncated texts are redacted already; this covers strings taken from a line directly, such as a branch
+    /// or a tool name.
     pub(crate) fn seal(&self, spans: &mut [Span]) {
         let Some(redact) = self.redact else { return };
         let clean = |text: &mut String| {
@@ -141,7 +144,7 @@ impl Shape<'_> {
         }
     }
 
-    /// A JSON value as JSON text, the same way.
+    /// Redacts and truncates a JSON value and returns it as JSON text; `None` if no content is sent.
     pub(crate) fn json(&self, json: Json<'_>) -> Option<String> {
         if !self.has_content() {
             return None;
@@ -160,7 +163,7 @@ impl Shape<'_> {
         Some(if text.len() <= limit { text } else { self.shorten(tree, limit) })
     }
 
-    /// Whether no string holds a secret behind escapes.
+    /// Whether no string contains a secret that is hidden by escapes in the raw text.
     fn is_clean(&self, json: Json<'_>) -> bool {
         if self.redact.is_none() || !json.raw().contains('\\') {
             return true;
@@ -177,7 +180,7 @@ impl Shape<'_> {
         }
     }
 
-    /// Takes secrets out of every string, and cuts those that are too long.
+    /// Redacts and truncates every string and key.
     fn clean(&self, tree: &mut Tree, limit: usize) {
         match tree {
             Tree::String(text) => {
@@ -195,7 +198,7 @@ impl Shape<'_> {
         }
     }
 
-    /// Cuts strings shorter and shorter until the whole fits.
+    /// Truncates strings further and further until the whole value fits.
     fn shorten(&self, mut tree: Tree, limit: usize) -> String {
         let mut each = limit / 2;
         while each >= 64 {
@@ -209,13 +212,13 @@ impl Shape<'_> {
         quote(&self.cut(&tree.to_string(), limit))
     }
 
-    /// The text of a result or a prompt; what is no text is named.
+    /// Redacts and truncates the text of a result or prompt; other blocks are replaced by placeholders.
     pub(crate) fn blocks(&self, content: Blocks<'_>) -> Option<String> {
         self.has_content().then(|| self.cut(&said(content), self.limit()))
     }
 }
 
-/// All text in a content, and a word for what is none.
+/// Returns all text of a content, with a placeholder for each block that is not text.
 pub(crate) fn said(content: Blocks<'_>) -> Cow<'_, str> {
     if content.json().kind() == JsonKind::String {
         return content.text();
@@ -239,7 +242,7 @@ pub(crate) fn said(content: Blocks<'_>) -> Cow<'_, str> {
     }
 }
 
-/// A JSON string.
+/// Returns the text as a JSON string literal.
 pub(crate) fn quote(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! A span as plain data, before it is put into the form that a receiver reads.
+//! A span as plain data, before conversion to the wire format.
 
 use std::borrow::Cow;
 
@@ -10,34 +10,34 @@ use crate::id::{SpanId, TraceId};
 /// One span of a trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
-    /// The turn that it is part of.
+    /// The trace, which is the turn.
     pub trace: TraceId,
-    /// Its own id.
+    /// The span's id.
     pub id: SpanId,
-    /// The span above it; `None` for the root.
+    /// The parent span; `None` for the root.
     pub parent: Option<SpanId>,
-    /// What it is.
+    /// The kind of span.
     pub kind: SpanKind,
-    /// What it is called.
+    /// The display name.
     pub name: String,
     /// When it began.
     pub start: Millis,
     /// When it ended.
     pub end: Millis,
-    /// What went wrong, if something did.
+    /// The error message, if the span failed.
     pub error: Option<String>,
-    /// What happened on the way.
+    /// Events within the span.
     pub events: Vec<Event>,
-    /// Everything else, by name.
+    /// The attributes, in the order they were added.
     pub attributes: Vec<(Name, Value)>,
-    /// Of a generation: what it used, and what that cost if there is a price.
+    /// For a generation: its token counts, and their cost if the model has a price.
     pub used: Option<(Tokens, Option<Money>)>,
 }
 
 /// The name of an attribute.
 pub type Name = Cow<'static, str>;
 
-/// What a span stands for.
+/// The kind of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SpanKind {
     /// A turn, which is the root of its trace.
@@ -46,12 +46,12 @@ pub enum SpanKind {
     Generation,
     /// A tool call.
     Tool,
-    /// What a sub-agent did.
+    /// A sub-agent.
     Agent,
 }
 
 impl SpanKind {
-    /// The word for it.
+    /// Returns the lowercase name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Turn => "turn",
@@ -62,14 +62,14 @@ impl SpanKind {
     }
 }
 
-/// Something that happened at one moment.
+/// An event at one point in time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// What.
+    /// The event's name.
     pub name: &'static str,
-    /// When.
+    /// When it happened.
     pub at: Millis,
-    /// More about it.
+    /// Its attributes.
     pub attributes: Vec<(Name, Value)>,
 }
 
@@ -127,7 +127,7 @@ impl Span {
         }
     }
 
-    /// About how many bytes it takes.
+    /// Returns the approximate size in bytes.
     pub(crate) fn weight(&self) -> usize {
         let texts = self.attributes.iter().map(|(name, value)| match value {
             Value::Text(text) => name.len() + text.len(),
@@ -136,12 +136,12 @@ impl Span {
         texts.sum::<usize>() + 128 * (1 + self.events.len())
     }
 
-    /// The value of an attribute.
+    /// Returns the value of an attribute.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.attributes.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
-    /// The value of an attribute that is text.
+    /// Returns the value of a text attribute.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name)? {
             Value::Text(text) => Some(text),

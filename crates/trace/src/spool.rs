@@ -1,4 +1,4 @@
-//! The spool: spans that could not be delivered, in files of their own until they can.
+//! The spool: files with spans that could not be delivered yet.
 
 use std::io::{self, Read};
 
@@ -13,10 +13,11 @@ use crate::otlp::{self, Protocol};
 use crate::span::Span;
 use crate::state::{Spooled, State, States, write_whole};
 
-/// The spool keeps at most this many bytes a receiver. What is beyond stays in the log, which is read again.
+/// The maximum total size of the spool per receiver, in bytes. Spans beyond it are not spooled; the log is
+/// read again instead.
 const MOST: u64 = 64 << 20;
 
-/// Keeps spans of a session; `None` if there is no room.
+/// Writes spans of a session to the spool. Returns `None` if the spool is full.
 pub(crate) fn keep(
     states: &States,
     key: &str,
@@ -42,7 +43,7 @@ fn file_name(key: &str, number: usize) -> String {
     format!("{key}.{number}.otlp.gz")
 }
 
-/// The sessions that have something in the spool.
+/// Returns the state keys of all sessions with files in the spool, sorted.
 pub(crate) fn keys(states: &States) -> Vec<String> {
     let entries = fs::read_dir(states.spool_dir()).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -53,9 +54,10 @@ pub(crate) fn keys(states: &States) -> Vec<String> {
     keys
 }
 
-/// Delivers what waits of a session, the oldest first, and notes each as it goes.
+/// Delivers the spooled spans of a session, oldest first, and saves the state after each file.
 ///
-/// What is gone or cannot be read is made again from the log: the session starts over.
+/// If a file is missing or unreadable, the session's progress is reset, so that its spans are rebuilt from
+/// the log.
 pub(crate) fn drain(
     states: &States,
     key: &str,
@@ -83,7 +85,7 @@ pub(crate) fn drain(
         state.spool.remove(0);
         state.error = None;
         states.save(key, state)?;
-        // A file that stays behind is sent again by nobody: the state does not name it.
+        // A file that cannot be removed is never sent again: the state no longer refers to it.
         let _ = fs::remove_file(&path);
     }
     Ok(())
@@ -97,7 +99,8 @@ fn unpack(packed: &[u8]) -> Option<Vec<Wire>> {
     Some(scopes.flat_map(|scope| scope.spans).collect())
 }
 
-/// Removes what a run left behind that was killed before it could note it. The log still has it.
+/// Removes files of a run that was killed before it could record them. Their spans can be rebuilt from the
+/// log.
 pub(crate) fn sweep(states: &States, key: &str) -> io::Result<()> {
     let prefix = format!("{key}.");
     for entry in fs::read_dir(states.spool_dir())?.flatten() {

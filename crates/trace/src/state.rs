@@ -1,4 +1,4 @@
-//! What was sent of each session: one small file a session and receiver, replaced whole, under a lock.
+//! Export progress: one small file per session and receiver, replaced atomically, under a lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::TryLockError;
@@ -18,47 +18,50 @@ use crate::id::{SpanId, TraceId};
 use crate::target::Target;
 use crate::told::Told;
 
-/// The states of all sessions towards one receiver.
+/// The directory with the export states of all sessions for one receiver.
 #[derive(Clone, Debug)]
 pub struct States {
     dir: PathBuf,
 }
 
-/// What was sent of a session, and what waits.
+/// The export progress of one session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct State {
-    /// The session.
+    /// The session id.
     pub session: String,
-    /// Its log.
+    /// The path of the session's log.
     pub path: PathBuf,
-    /// Where the first line begins that was not sent.
+    /// The position of the first line that has not been sent.
     mark: Option<Place>,
-    /// How many turns were sent.
+    /// The number of turns sent.
     pub turns: usize,
-    /// How many spans.
+    /// The number of spans accepted by the receiver.
     pub spans: u64,
-    /// The last turn that was sent, which may be continued.
+    /// The last turn sent; later lines may continue it.
     last: Option<Last>,
-    /// The last reply that was sent, and what it used as far as was known: input, output, cache read and writes.
+    /// The last reply sent and its token counts as sent: input, output, cache read, 5-minute and 1-hour cache
+    /// writes.
     reply: Option<(String, [u64; 5])>,
-    /// The turns that were sent, by their keys: a log that is edited in place is read again from its start.
+    /// The keys of the turns sent. A log that was edited in place is read again from its start, and these
+    /// turns are skipped.
     sent: BTreeSet<String>,
-    /// How much of each sub-agent's log was sent.
+    /// The number of bytes sent of each sub-agent's log, by agent id.
     pub agents: BTreeMap<String, u64>,
-    /// Sub-agents that were still at work when their turn was sent.
+    /// Sub-agents that were still running when their turn was sent.
     pub pending: Vec<Pending>,
-    /// Requests that could not be delivered, the oldest first.
+    /// Spooled files with spans that could not be delivered, oldest first.
     pub spool: Vec<Spooled>,
-    /// Spans that the receiver refused for good.
+    /// The number of spans that the receiver rejected permanently.
     pub refused: u64,
-    /// What went wrong last, if it did.
+    /// The last error, or the last complaint of the receiver.
     pub error: Option<String>,
-    /// When something was last accepted.
+    /// When the receiver last accepted something.
     pub sent_at: Option<Millis>,
 }
 
-/// A place in a log, and what stands before it.
+/// A [`Mark`] in serialisable form: a position in a log, the file's identity, and a fingerprint of the bytes
+/// before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Place {
     line: u64,
@@ -70,7 +73,7 @@ struct Place {
     tail: u64,
 }
 
-/// The last turn.
+/// The last turn sent, in serialisable form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Last {
     trace: String,
@@ -81,18 +84,18 @@ struct Last {
     key: String,
 }
 
-/// A sub-agent that was still at work when its turn was sent.
+/// A sub-agent that was still running when its turn was sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pending {
-    /// The sub-agent.
+    /// The sub-agent's id.
     pub agent: String,
     /// The trace of its turn.
     trace: String,
-    /// The span it belongs below.
+    /// The parent of its spans.
     parent: String,
     /// The number of its turn.
     pub number: usize,
-    /// The session it was told under.
+    /// The session id that its turn was sent under.
     pub session: String,
 }
 
@@ -116,45 +119,45 @@ impl Pending {
     }
 }
 
-/// Spans that wait in a file of their own.
+/// A file in the spool with undelivered spans.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spooled {
-    /// The file's name in the spool.
+    /// The file's name in the spool directory.
     pub file: String,
-    /// How many spans it holds.
+    /// The number of spans in it.
     pub spans: u64,
 }
 
-/// A lock on one session's state. It ends when dropped, or with the process.
+/// An exclusive lock on one session's state. Released when dropped or when the process exits.
 #[derive(Debug)]
 pub struct Lock(#[expect(dead_code, reason = "the lock lives as long as the file is open")] std::fs::File);
 
-/// Sessions share this many locks, so that no file need be made for each.
+/// The number of lock files. Sessions are hashed onto them, so that no file is needed per session.
 const LOCKS: u8 = 128;
 
 impl States {
-    /// The states towards `target`, below the folder `root`.
+    /// Returns the state directory for `target` below `root`. Touches no files.
     pub fn open(root: &Path, target: &Target) -> Self {
         let account = target.account.as_deref().unwrap_or_default();
         Self { dir: root.join(short_hash(&[&target.url, account])) }
     }
 
-    /// The states that are kept in this folder.
+    /// Returns the states stored in this directory.
     pub fn at(dir: PathBuf) -> Self {
         Self { dir }
     }
 
-    /// Where they are.
+    /// The directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Where requests wait that could not be delivered.
+    /// The directory with requests that could not be delivered.
     pub fn spool_dir(&self) -> PathBuf {
         self.dir.join("spool")
     }
 
-    /// The folders of all receivers below `root`.
+    /// Returns the state directories of all receivers below `root`, sorted by path.
     pub fn all(root: &Path) -> Vec<Self> {
         let entries = fs::read_dir(root).into_iter().flatten().flatten();
         let mut dirs: Vec<PathBuf> =
@@ -163,7 +166,7 @@ impl States {
         dirs.into_iter().map(Self::at).collect()
     }
 
-    /// Makes the folders, once, and notes which receiver they are for.
+    /// Creates the directories on first use and stores the receiver's URL in them.
     pub fn prepare(&self, target: &Target) -> io::Result<()> {
         if self.dir.join("receiver").exists() {
             return Ok(());
@@ -174,12 +177,13 @@ impl States {
         write_whole(&self.dir.join("receiver"), target.url.as_bytes())
     }
 
-    /// The address of the receiver that these states are for.
+    /// Returns the URL of the receiver that these states belong to.
     pub fn receiver(&self) -> Option<String> {
         fs::read_to_string(self.dir.join("receiver")).ok()
     }
 
-    /// What a session's state is kept under.
+    /// Returns the name under which a session's state is stored: its id, or a hash of the path for logs
+    /// outside a home and for unusual ids.
     pub fn key(file: &SessionFile) -> String {
         let plain = file.id.len() <= 64
             && file.id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
@@ -190,7 +194,8 @@ impl States {
         short_hash(&[&path.to_string_lossy()])
     }
 
-    /// Waits until nobody else works on this session, at most until `until`; `None` if somebody still does.
+    /// Locks a session's state, waiting until `until` at most, or indefinitely if `until` is `None`. Returns
+    /// `None` if another process still has the lock.
     pub fn lock(&self, key: &str, until: Option<Instant>) -> io::Result<Option<Lock>> {
         let number = Sha256::digest(key)[0] % LOCKS;
         let path = self.dir.join("locks").join(format!("{number:02x}"));
@@ -215,18 +220,19 @@ impl States {
         self.dir.join("sessions").join(format!("{key}.json"))
     }
 
-    /// The state of a session; a new one if it is lost or makes no sense, which the ids make harmless.
+    /// Reads the state of a session. Returns a new state if the file is missing or malformed; sending
+    /// everything again is harmless because ids are stable.
     pub fn load(&self, key: &str) -> State {
         let read = fs::read(self.file(key)).ok();
         read.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
 
-    /// Keeps a state. A reader sees the old one or the new one.
+    /// Stores a state atomically: a reader sees the old one or the new one.
     pub fn save(&self, key: &str, state: &State) -> io::Result<()> {
         write_whole(&self.file(key), &serde_json::to_vec(state)?)
     }
 
-    /// Every state that there is.
+    /// Returns all readable states, most recently sent first.
     pub fn sessions(&self) -> Vec<State> {
         let entries = fs::read_dir(self.dir.join("sessions")).into_iter().flatten().flatten();
         let files = entries
@@ -240,7 +246,7 @@ impl States {
 }
 
 impl State {
-    /// Where to go on reading; `None` for the start.
+    /// Returns the position to continue reading at; `None` means the start.
     pub fn mark(&self) -> Option<Mark> {
         let place = self.mark?;
         let born = place.born.map(|nanos| SystemTime::UNIX_EPOCH + Duration::from_nanos(nanos));
@@ -251,7 +257,7 @@ impl State {
         })
     }
 
-    /// Notes where to go on reading.
+    /// Stores the position to continue reading at.
     pub fn set_mark(&mut self, mark: Mark) {
         let file = mark.file.unwrap_or(FileId { volume: 0, index: 0, born: None });
         let born = file.born.and_then(|born| born.duration_since(SystemTime::UNIX_EPOCH).ok());
@@ -266,7 +272,7 @@ impl State {
         });
     }
 
-    /// The last turn and where its prompt stands.
+    /// Returns the last turn and the position of its prompt.
     pub fn last(&self) -> Option<(Continued, Option<Position>)> {
         let last = self.last.as_ref()?;
         let trace = TraceId::parse(&last.trace)?;
@@ -274,17 +280,17 @@ impl State {
         Some((Continued { trace, start: last.start, last_at: last.last_at }, prompt))
     }
 
-    /// The key of the last turn.
+    /// Returns the key of the last turn.
     pub(crate) fn last_key(&self) -> Option<&str> {
         self.last.as_ref().map(|last| &*last.key)
     }
 
-    /// The keys of the turns that were sent.
+    /// Returns the keys of the turns sent.
     pub(crate) fn sent(&self) -> &BTreeSet<String> {
         &self.sent
     }
 
-    /// Notes the last turn, which has this key.
+    /// Stores the last turn and adds its key to the turns sent.
     pub(crate) fn set_last(&mut self, continued: Continued, prompt: Option<Position>, key: String) {
         self.sent.insert(key.clone());
         self.last = Some(Last {
@@ -296,7 +302,7 @@ impl State {
         });
     }
 
-    /// What was told last.
+    /// Returns the last reply sent, as the start of a [`Told`] for the next run.
     pub fn told(&self) -> Told {
         let (Some((id, tokens)), Some((continued, _))) = (&self.reply, self.last()) else {
             return Told::default();
@@ -308,7 +314,7 @@ impl State {
         Told::from_last(id, tokens, continued.trace)
     }
 
-    /// Notes what was told last.
+    /// Stores the last reply sent.
     pub fn set_told(&mut self, told: &Told) {
         let of = |tokens: Tokens| {
             [tokens.input, tokens.output, tokens.cache_read, tokens.cache_write_5m, tokens.cache_write_1h]
@@ -316,15 +322,15 @@ impl State {
         self.reply = told.last().map(|(id, tokens)| (id.to_owned(), of(tokens)));
     }
 
-    /// Forgets what was sent, so that all of it is sent again.
+    /// Forgets all progress, so that the whole log is sent again.
     pub fn forget(&mut self) {
         self.sent.clear();
         self.reply = None;
         self.start_over();
     }
 
-    /// Forgets where the log was read to, because it was written anew. Which turns were sent is still known, and
-    /// pending sub-agents stay pending.
+    /// Forgets the read position, because the log was rewritten. The keys of sent turns are kept, and
+    /// sub-agents that are pending stay so.
     pub fn start_over(&mut self) {
         self.mark = None;
         self.last = None;
@@ -336,7 +342,7 @@ impl State {
     }
 }
 
-/// Writes a file so that a reader, or a run after a crash, sees the old bytes or the new ones.
+/// Writes a file atomically: a reader, or a run after a crash, sees the old bytes or the new ones.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().prefix(".new").tempfile_in(folder)?;
@@ -345,7 +351,7 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a folder that only its owner may look into.
+/// Creates a directory that only its owner can access.
 pub(crate) fn create_private_dir(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)?;
     #[cfg(unix)]
@@ -356,7 +362,7 @@ pub(crate) fn create_private_dir(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Some hexadecimal digits that stand for these texts.
+/// Returns 16 hexadecimal digits of a hash over the parts.
 pub(crate) fn short_hash(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for part in parts {

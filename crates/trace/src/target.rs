@@ -1,4 +1,4 @@
-//! Where spans go: presets, and what the environment says.
+//! The receiver of spans, from a preset and environment variables.
 
 use std::time::Duration;
 
@@ -8,31 +8,31 @@ use base64::prelude::BASE64_STANDARD;
 use crate::otlp::Protocol;
 use crate::shape::Dialect;
 
-/// A receiver, and how to talk to it.
+/// A receiver and its connection settings.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Target {
-    /// Where requests go.
+    /// The URL that requests are posted to.
     pub url: String,
-    /// What stands in the head of every request. Keys are among them.
+    /// Headers of every request. They include keys.
     pub headers: Vec<(String, String)>,
-    /// How requests are written.
+    /// The encoding of requests.
     pub protocol: Protocol,
-    /// Whether they are deflated.
+    /// Whether requests are gzip-compressed.
     pub gzip: bool,
-    /// How long one may take.
+    /// The timeout of a request.
     pub timeout: Duration,
-    /// How spans are called.
+    /// The naming convention of spans.
     pub dialect: Dialect,
-    /// What every span is from.
+    /// The attributes of the OTLP resource, which describes the source of all spans.
     pub resource: Vec<(String, String)>,
-    /// Certificates to trust instead of the usual ones, as PEM.
+    /// Certificates to trust instead of the default roots, as PEM.
     pub certificates: Option<Vec<u8>>,
-    /// What tells this receiver from another one at the same address, and is no secret.
+    /// A non-secret name that distinguishes accounts at the same URL.
     pub account: Option<String>,
 }
 
 impl std::fmt::Debug for Target {
-    /// Without the headers, which hold keys.
+    /// Omits the headers, which contain keys.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Target")
             .field("url", &self.url)
@@ -44,49 +44,49 @@ impl std::fmt::Debug for Target {
 /// A kind of receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
-    /// Langfuse, in the cloud or elsewhere.
+    /// Langfuse, cloud or self-hosted.
     Langfuse,
-    /// Anything that takes OTLP over HTTP.
+    /// Any receiver of OTLP over HTTP.
     Otlp,
 }
 
-/// What was asked for on the command line; it goes before the environment.
+/// The receiver options of the command line, which take precedence over the environment.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
     /// The kind of receiver.
     pub preset: Option<Preset>,
-    /// Its address.
+    /// Its URL.
     pub endpoint: Option<String>,
-    /// How requests are written.
+    /// The encoding of requests.
     pub protocol: Option<Protocol>,
 }
 
-/// Why there is no receiver.
+/// Why no receiver could be configured.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TargetError {
-    /// Langfuse wants a pair of keys.
+    /// A key of the pair that Langfuse requires is missing.
     #[error("Langfuse needs {0}")]
     NoKey(&'static str),
-    /// No address is known.
+    /// No URL is configured.
     #[error("no receiver is known")]
     NoEndpoint,
-    /// The address is none.
+    /// The URL is not an HTTP URL.
     #[error("`{0}` is no address of a receiver: it begins with http:// or https://")]
     BadEndpoint(String),
-    /// A value that says nothing.
+    /// A variable has an invalid value.
     #[error("{name} is `{value}`, which is not {expected}")]
     BadValue {
-        /// The variable.
+        /// The variable's name.
         name: &'static str,
-        /// What it says.
+        /// Its value.
         value: String,
-        /// What it should be.
+        /// The values that are allowed.
         expected: &'static str,
     },
 }
 
-/// The variables that are read, for the documents and for those who keep them in a file.
+/// The environment variables that are read, for the documentation and for callers that load them from a file.
 pub const VARIABLES: &[&str] = &[
     "CC_LANGFUSE_PUBLIC_KEY",
     "LANGFUSE_PUBLIC_KEY",
@@ -113,13 +113,13 @@ pub const VARIABLES: &[&str] = &[
     "OTEL_RESOURCE_ATTRIBUTES",
 ];
 
-/// How long a request may take where nothing else is said, as the OpenTelemetry SDKs have it.
+/// The default timeout of a request, the same as in the OpenTelemetry SDKs.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Target {
-    /// The receiver that was asked for, else the one that the environment tells of.
+    /// Returns the receiver given by `asked`, or else by environment variables.
     ///
-    /// `variable` looks up a variable and answers nothing for one that is empty.
+    /// `variable` looks up a variable; an empty value counts as unset.
     pub fn find(asked: &Asked, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, TargetError> {
         let env = Env(variable);
         let langfuse_key = || env.first(&["CC_LANGFUSE_PUBLIC_KEY", "LANGFUSE_PUBLIC_KEY"]);
@@ -142,16 +142,17 @@ impl Target {
     }
 }
 
-/// The environment, asked for variables in order of rank.
+/// Looks up environment variables in order of precedence.
 struct Env<'a>(&'a dyn Fn(&str) -> Option<String>);
 
 impl Env<'_> {
-    /// The first that is set to something. An empty one hides nothing.
+    /// Returns the first value that is set and not empty.
     fn first(&self, names: &[&str]) -> Option<String> {
         names.iter().find_map(|name| (self.0)(name).filter(|value| !value.is_empty()))
     }
 
-    /// What the OpenTelemetry variable says, rather for traces than for everything.
+    /// Returns the value of an OpenTelemetry variable; the one for traces takes precedence over the general
+    /// one.
     fn otel(&self, what: &str) -> Option<String> {
         let own = format!("OTEL_EXPORTER_OTLP_TRACES_{what}");
         let common = format!("OTEL_EXPORTER_OTLP_{what}");
@@ -191,7 +192,8 @@ fn langfuse(asked: &Asked, env: &Env<'_>) -> Result<Target, TargetError> {
     })
 }
 
-/// The address of Langfuse's own servers. Keys do not say which of them they are for, so one must be named.
+/// Returns the URL of a Langfuse cloud region. Keys do not identify their region, so it has to be given; the
+/// default is `eu`.
 fn region(name: Option<String>) -> Result<&'static str, TargetError> {
     let Some(name) = name else { return Ok("https://cloud.langfuse.com") };
     match &*name.to_ascii_lowercase() {
@@ -208,7 +210,8 @@ fn region(name: Option<String>) -> Result<&'static str, TargetError> {
 }
 
 fn generic(asked: &Asked, env: &Env<'_>) -> Result<Target, TargetError> {
-    // The variable for traces is used as it stands; to the common one the path is added.
+    // The variable for traces is a complete URL; the path is appended to the general one, as OpenTelemetry
+    // specifies.
     let common = |base: String| {
         let base = base.trim_end_matches('/').to_owned();
         if base.ends_with("/v1/traces") { base } else { format!("{base}/v1/traces") }
@@ -246,7 +249,7 @@ fn generic(asked: &Asked, env: &Env<'_>) -> Result<Target, TargetError> {
     })
 }
 
-/// What every span is from. MLflow knows the service by this name.
+/// Returns the resource attributes. The service name is the first; MLflow identifies the service by it.
 fn resource(env: &Env<'_>) -> Vec<(String, String)> {
     let mut all = pairs(&env.first(&["OTEL_RESOURCE_ATTRIBUTES"]).unwrap_or_default());
     all.retain(|(name, _)| name != "service.name");
@@ -255,7 +258,7 @@ fn resource(env: &Env<'_>) -> Vec<(String, String)> {
     all
 }
 
-/// `a=1,b=2`, with percent signs as in addresses.
+/// Parses `a=1,b=2` with percent-encoded values.
 fn pairs(list: &str) -> Vec<(String, String)> {
     let pair = |part: &str| {
         let (name, value) = part.split_once('=')?;

@@ -1,37 +1,38 @@
-//! What was told of a log already: some of it is written twice, and some replies go on behind the next prompt.
+//! The replies and tool calls already sent: some logs repeat lines, and some replies continue after the next
+//! prompt.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_usage::Tokens;
 
 use crate::id::TraceId;
 
-/// The replies and calls that were sent before.
+/// The replies and tool calls already sent.
 ///
-/// A log that was written out again repeats them, and nothing of it is sent again. A reply whose last lines stand
-/// behind the next prompt is told in two parts: the second has what the first did not.
+/// A log that was written out again repeats them, and nothing is sent twice. A reply with lines after the
+/// next prompt is sent in two parts; the second contains only the difference.
 #[derive(Clone, Debug, Default)]
 pub struct Told {
     replies: FxHashMap<Box<str>, (Tokens, TraceId)>,
     calls: FxHashSet<(Box<str>, Box<str>)>,
-    /// The reply that was told last.
+    /// The id of the last reply sent.
     last: Option<Box<str>>,
 }
 
 impl Told {
-    /// Goes on from what another run told last.
+    /// Continues with the last reply sent by an earlier run.
     pub fn from_last(id: &str, tokens: Tokens, trace: TraceId) -> Self {
         let mut told = Self::default();
         told.add_reply(id, tokens, trace);
         told
     }
 
-    /// The reply that was told last, and what it used as far as was known.
+    /// Returns the last reply sent and its token counts as sent.
     pub fn last(&self) -> Option<(&str, Tokens)> {
         let id = self.last.as_deref()?;
         Some((id, self.replies.get(id)?.0))
     }
 
-    /// What a reply used as far as it was told, and with which turn; `None` if it was not.
+    /// Returns the token counts of a reply as sent and the trace it was sent in; `None` if it was not sent.
     pub(crate) fn reply(&self, id: &str) -> Option<(Tokens, TraceId)> {
         self.replies.get(id).copied()
     }
@@ -41,7 +42,7 @@ impl Told {
         self.last = Some(id.into());
     }
 
-    /// Whether a call of a reply was told.
+    /// Whether a tool call of a reply was sent.
     pub(crate) fn has_call(&self, reply: &str, call: &str) -> bool {
         self.calls.contains(&(reply.into(), call.into()))
     }
@@ -51,7 +52,7 @@ impl Told {
     }
 }
 
-/// What is new in `now` beside what was known.
+/// Returns the token counts of `now` minus those of `known`, zero where `known` is larger.
 pub(crate) fn beyond(now: Tokens, known: Tokens) -> Tokens {
     Tokens {
         input: now.input.saturating_sub(known.input),

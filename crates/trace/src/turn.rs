@@ -1,4 +1,5 @@
-//! A turn as spans: the root, a generation a model message, a span a tool call, and what sub-agents did.
+//! Converts a turn to spans: a root, one generation per model message, one span per tool call, and
+//! sub-agents.
 
 use rustc_hash::FxHashSet;
 use threadline_entry::lens::TurnDuration;
@@ -15,10 +16,10 @@ use crate::shape::{Dialect, Shape, said};
 use crate::span::{Span, SpanKind};
 use crate::told::Told;
 
-/// Whose turn it is that spans are made of.
+/// The turn that spans belong to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
-    /// The session, as receivers know it.
+    /// The session id as sent to receivers.
     pub session: String,
     /// The trace.
     pub trace: TraceId,
@@ -26,9 +27,9 @@ pub struct Home {
     pub number: usize,
 }
 
-/// The spans of a turn, or of a part of it. `family` holds its lines and the sub-agents that belong to it.
+/// Returns the spans of a turn, or of a part of one. `family` contains its lines and its sub-agents.
 ///
-/// Nothing comes back for a turn whose replies have all been told of before.
+/// Returns no spans if everything in the turn was sent before.
 pub fn spans_of(
     head: &Head,
     family: &Family,
@@ -50,7 +51,7 @@ pub fn spans_of(
     for agent in 0..family.agents.len() {
         builder.agent(family, agent, root);
     }
-    // A turn that was written out again says nothing new.
+    // The turn was written out again and has nothing new.
     if builder.spans.is_empty() && builder.has_repeated {
         return Vec::new();
     }
@@ -61,7 +62,7 @@ pub fn spans_of(
     builder.finish()
 }
 
-/// The spans of a sub-agent whose turn was sent before, below the span `parent`. It is the first of the family.
+/// Returns the spans of a sub-agent of a turn that was sent before, below the span `parent`.
 pub fn spans_of_agent(
     family: &Family,
     home: &Home,
@@ -76,17 +77,17 @@ pub fn spans_of_agent(
     builder.finish()
 }
 
-/// The span that stands for a call of the turn.
+/// Returns the id of the span for a tool call.
 pub fn tool_span(trace: TraceId, call: &ToolCall, session: &Session) -> SpanId {
     trace.span(&["tool", &Generation::key(session, &session.replies()[call.reply]), &call.id])
 }
 
-/// What a prompt says.
+/// Returns the text of a prompt, if the content policy allows it.
 fn prompt_text(entry: &Entry, shape: &Shape<'_>) -> Option<String> {
     shape.text(&said(entry.message()?.content()?))
 }
 
-/// What a walk over a log found.
+/// The results of walking a log.
 #[derive(Default)]
 struct Walked {
     events: Vec<crate::span::Event>,
@@ -101,13 +102,13 @@ pub(crate) struct Builder<'a, 'b> {
     pub(crate) shape: &'a Shape<'b>,
     told: &'a mut Told,
     spans: Vec<Span>,
-    /// Whether something was left out that was told before.
+    /// Whether something was skipped because it was sent before.
     has_repeated: bool,
-    /// Sub-agents that have their span.
+    /// Indices of sub-agents that have a span.
     placed: FxHashSet<usize>,
-    /// Replies that have their span: a sub-agent inside the log may carry the ids of the conversation.
+    /// Keys of replies that have a span: a sub-agent inside the log may repeat ids of the conversation.
     replies: FxHashSet<String>,
-    /// The spans of sub-agents.
+    /// The ids of sub-agent spans.
     agents: FxHashSet<SpanId>,
 }
 
@@ -119,13 +120,13 @@ impl<'a, 'b> Builder<'a, 'b> {
         Self { home, trace_name, shape, told, spans, has_repeated: false, placed, replies, agents }
     }
 
-    /// The spans, without a secret in any string of theirs.
+    /// Returns the spans after redacting every string in them.
     fn finish(mut self) -> Vec<Span> {
         self.shape.seal(&mut self.spans);
         self.spans
     }
 
-    /// A span with what every span has.
+    /// Creates a span with the attributes that all spans have.
     pub(crate) fn span(
         &self,
         kind: SpanKind,
@@ -172,7 +173,7 @@ impl<'a, 'b> Builder<'a, 'b> {
         span
     }
 
-    /// Puts what went in and what came out where the receiver looks for it.
+    /// Sets the input and output attributes that the receiver reads.
     fn talk(&self, span: &mut Span, input: Option<&str>, output: Option<&str>) {
         match self.shape.dialect {
             Dialect::Langfuse => {
@@ -207,7 +208,7 @@ impl<'a, 'b> Builder<'a, 'b> {
         span
     }
 
-    /// Where the turn ran, as its lines say.
+    /// Adds version, working directory and branch of the turn.
     fn describe(&self, span: &mut Span, main: &Session) {
         let envelopes = || main.entries().iter().filter_map(Entry::envelope);
         let version = envelopes().find_map(|line| line.version());
@@ -220,7 +221,7 @@ impl<'a, 'b> Builder<'a, 'b> {
         span.set_some(name::META_BRANCH, branch.as_deref());
     }
 
-    /// Marks a span as failed.
+    /// Marks a span as failed, if there is an error.
     fn fail(&self, span: &mut Span, error: Option<String>) {
         let Some(error) = error else { return };
         span.set(name::LEVEL, "ERROR");
@@ -229,7 +230,7 @@ impl<'a, 'b> Builder<'a, 'b> {
         span.error = Some(if self.shape.has_content() { error } else { String::new() });
     }
 
-    /// Goes through a log and makes spans of its replies and calls, below `parent`.
+    /// Walks a log and adds the spans of its replies and tool calls below `parent`.
     fn walk(
         &mut self,
         family: &Family,
@@ -269,7 +270,8 @@ impl<'a, 'b> Builder<'a, 'b> {
         walked
     }
 
-    /// Makes the generation of a reply, or an event of what Claude Code said in its place. Answers what was said.
+    /// Adds the generation span of a reply, or an event for a message that Claude Code wrote in place of a
+    /// reply. Returns the text.
     fn reply(
         &mut self,
         session: &Session,
@@ -291,7 +293,8 @@ impl<'a, 'b> Builder<'a, 'b> {
                 self.has_repeated = true;
                 return None;
             }
-            // Within one turn the later version of a span takes the place of the earlier.
+            // Within one turn, a span that is sent again replaces the earlier version, so it must be
+            // complete.
             if trace == self.home.trace {
                 generation.forget_known();
             }
@@ -314,7 +317,7 @@ impl<'a, 'b> Builder<'a, 'b> {
         text
     }
 
-    /// Makes the span of a tool call, and of the sub-agents that it started.
+    /// Adds the span of a tool call and the spans of the sub-agents that it started.
     fn call(&mut self, family: &Family, owner: Option<usize>, call: usize) {
         let session = family.session(owner);
         let call = &session.tool_calls()[call];
@@ -364,7 +367,7 @@ impl<'a, 'b> Builder<'a, 'b> {
         span
     }
 
-    /// Makes the spans of a sub-agent.
+    /// Adds the spans of a sub-agent.
     fn agent(&mut self, family: &Family, agent: usize, parent: SpanId) {
         let found = &family.agents[agent];
         if !self.placed.insert(agent) {
@@ -377,7 +380,7 @@ impl<'a, 'b> Builder<'a, 'b> {
         let start = times().next().unwrap_or(0);
         let first_uuid = session.entries()[first].uuid().unwrap_or_default();
         let id = self.home.trace.span(&["agent", &found.id, &first_uuid]);
-        // Two that are known by the same lines are one.
+        // Two agents with the same id and first line are one.
         if !self.agents.insert(id) {
             return;
         }
@@ -402,10 +405,10 @@ impl<'a, 'b> Builder<'a, 'b> {
     }
 }
 
-/// The lines of a log that are its own.
+/// Returns the entries of a log that belong to its owner.
 ///
-/// An agent that replays the conversation, to sum it up or to ask something beside it, has said only what
-/// follows its last prompt.
+/// An agent that replays the conversation, to compact it or to answer a side question, owns only the entries
+/// from the last prompt on.
 fn own_entries(session: &Session, agent: Option<AgentKind>) -> impl Iterator<Item = usize> {
     let entries = 0..session.entries().len();
     let from = match agent {
@@ -415,12 +418,12 @@ fn own_entries(session: &Session, agent: Option<AgentKind>) -> impl Iterator<Ite
         }
         _ => 0,
     };
-    // A sub-agent's log may be in the place of a session's.
+    // The log of a sub-agent may be stored in place of a session's.
     let all = agent.is_some() || session.is_agents();
     entries.skip(from).filter(move |&idx| all || !session.is_sidechain(idx))
 }
 
-/// Whether a line is part of what was said, so that a turn lasts at least until then.
+/// Whether a line is part of the conversation, so that the turn lasts at least until it.
 fn is_spoken(entry: &Entry) -> bool {
     match entry.kind() {
         Kind::User | Kind::Assistant => true,
@@ -438,7 +441,7 @@ fn turn_duration(entry: &Entry) -> Option<Millis> {
         .map(|millis| Millis::try_from(millis).unwrap_or(0))
 }
 
-/// What the call that started an agent wanted it to be.
+/// Returns the agent type requested by the call that started an agent.
 fn asked_type(family: &Family, agent: &Agent) -> Option<String> {
     let spawn = agent.spawn.as_ref()?;
     let session = family.session(spawn.agent);
@@ -446,7 +449,7 @@ fn asked_type(family: &Family, agent: &Agent) -> Option<String> {
     input.get("subagent_type")?.as_str().map(Into::into)
 }
 
-/// What an agent is called that has no name.
+/// Returns the name for an agent without a type.
 fn kind_name(kind: AgentKind) -> &'static str {
     match kind {
         AgentKind::Task => "agent",

@@ -1,4 +1,4 @@
-//! Real sessions: what their spans add up to is what `usage` counts.
+//! Real sessions: the totals of their spans equal those of `usage`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use threadline_usage::{Book, Ledger, Money, Scan, Source, Tokens, Wants};
 
 use crate::render::shape;
 
-/// The real sessions; in a debug build those that are quickly read.
+/// Returns the real sessions; in a debug build only small ones.
 pub(crate) fn sessions() -> Vec<SessionFile> {
     let most = if cfg!(debug_assertions) { 600_000 } else { u64::MAX };
     let is_main = |path: &PathBuf| {
@@ -22,7 +22,7 @@ pub(crate) fn sessions() -> Vec<SessionFile> {
     logs.filter(|path| std::fs::metadata(path).unwrap().len() <= most).map(SessionFile::at).collect()
 }
 
-/// All spans of a session that is over.
+/// Returns all spans of a session that has ended.
 pub(crate) fn spans_of(file: &SessionFile, book: &Book) -> Vec<Span> {
     let collector = Collector::default();
     let exporter = Exporter {
@@ -47,7 +47,7 @@ fn scan(path: &Path, source: Source) -> threadline_usage::Scanned {
     scan.finish()
 }
 
-/// Calls, tokens and money as `usage` counts them.
+/// Returns calls, tokens and cost as counted by `usage`.
 fn counted(file: &SessionFile, book: &Book) -> (usize, Tokens, Money) {
     let mut ledger = Ledger::default();
     let name = |path: &Path| path.to_str().unwrap().to_owned();
@@ -75,7 +75,7 @@ fn add(sum: &mut Tokens, more: Tokens) {
     sum.cache_write_1h += more.cache_write_1h;
 }
 
-/// How calls, tokens and money of a session's spans differ from those of `usage`, if they do.
+/// Returns how the calls, tokens and cost of a session's spans differ from those of `usage`, if they do.
 fn difference_to_usage(file: &SessionFile, book: &Book) -> Option<String> {
     let mut spans: BTreeMap<_, Span> = BTreeMap::new();
     for span in spans_of(file, book) {
@@ -88,7 +88,7 @@ fn difference_to_usage(file: &SessionFile, book: &Book) -> Option<String> {
         let Some((tokens, money)) = span.used else { continue };
         add(&mut sum, tokens);
         cost += money.unwrap_or_default();
-        // A reply that goes on behind the next prompt has two spans.
+        // A reply that continues after the next prompt has two spans.
         calls.insert(span.text("gen_ai.response.id").map_or_else(|| span.id.to_string(), str::to_owned));
     }
     let traced = (calls.len(), sum, cost);

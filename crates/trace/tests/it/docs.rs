@@ -1,4 +1,4 @@
-//! The page about traces names every attribute and every variable.
+//! The page about traces documents every attribute and variable.
 
 #[test]
 fn every_attribute_and_variable_is_documented() {

@@ -1,5 +1,5 @@
-//! Growing sessions, a receiver that fails in every way, runs that are killed and runs at once: at the end every
-//! complete turn is there, under the ids that a single undisturbed run would have given it.
+//! Growing sessions, a receiver that fails in every possible way, killed runs and concurrent runs: in the end
+//! every complete turn has arrived, with the ids that a single undisturbed run would have produced.
 
 use std::fs;
 use std::io::Write;
@@ -19,7 +19,7 @@ use threadline_usage::Book;
 use crate::receiver::{Fault, Receiver};
 use crate::render::shape;
 
-/// Numbers that look random and are the same every time.
+/// A deterministic pseudo-random number generator.
 struct Dice(u64);
 
 impl Dice {
@@ -29,7 +29,7 @@ impl Dice {
     }
 }
 
-/// A sender that may die right after the receiver said yes, before anything could be noted.
+/// A sender that can die right after the receiver accepted a request, before the progress is saved.
 struct Mortal<'a> {
     sender: &'a Sender,
     dies: AtomicBool,
@@ -48,7 +48,8 @@ impl Receive for Mortal<'_> {
     }
 }
 
-/// A session with tools, errors, compaction, continuations and sub-agents, as the lines that are written one by one.
+/// Returns the lines of a session with tools, errors, compaction, continuations and sub-agents, to be written
+/// one by one.
 fn script(n: usize, turns: usize) -> String {
     let mut lines = String::new();
     let mut parent = String::new();
@@ -69,7 +70,7 @@ fn script(n: usize, turns: usize) -> String {
         }
         lines += &format!("h{own} <- d{own} system stop_hook_summary {{\"hookCount\":1}}\n");
         if t % 5 == 0 {
-            // A Stop hook that was not content.
+            // A Stop hook that asks the model to continue.
             lines += &format!("m{own} <- h{own} user \"go on\" meta\n");
             lines += &format!("e{own} <- m{own} reply msg_{own}c text \"more\"\n");
         }
@@ -85,7 +86,7 @@ struct Growing {
 }
 
 impl Growing {
-    /// Writes a little more, perhaps half a line.
+    /// Writes a little more, possibly an incomplete line.
     fn grow(&mut self, dice: &mut Dice) {
         let more = (dice.roll(1200) as usize).min(self.bytes.len() - self.written);
         let mut file = fs::OpenOptions::new().append(true).open(&self.path).unwrap();
@@ -112,11 +113,11 @@ fn hook(path: &Path, event: &str, exporter: &Exporter<'_>, states: &States) {
         transcript_path: path.to_owned(),
         hook_event_name: event.to_owned(),
     };
-    // Whatever happens, the next run must cope.
+    // The result is irrelevant: the next run must cope with any failure.
     let _ = run_hook(&input, exporter, states);
 }
 
-/// Runs hooks over growing sessions and answers how many there were.
+/// Runs hooks over growing sessions and returns the number of runs.
 fn trial(seed: u64, runs: usize) -> u64 {
     let home = TestHome::new();
     let dir = tempfile::tempdir().unwrap();
@@ -158,20 +159,20 @@ fn trial(seed: u64, runs: usize) -> u64 {
         let event = if dice.roll(9) == 0 { "SubagentStop" } else { "PreCompact" };
         count.fetch_add(1, Ordering::Relaxed);
         match dice.roll(10) {
-            // Killed between the yes and the note.
+            // Killed after the receiver accepted, before the progress was saved.
             0 => {
                 let mortal = Mortal { sender: &sender, dies: AtomicBool::new(true) };
                 let run = || hook(&path, event, &exporter(&mortal, &states, &book, now), &states);
                 let _ = catch_unwind(AssertUnwindSafe(run));
             }
-            // Nobody listens.
+            // The receiver is unreachable.
             1 => {
                 let mut gone = receiver.target();
                 gone.url = "http://127.0.0.1:9/v1/traces".to_owned();
                 let gone = Sender::new(gone);
                 hook(&path, event, &exporter(&gone, &states, &book, now), &states);
             }
-            // Several at once.
+            // Several runs at once.
             2 => std::thread::scope(|scope| {
                 for session in sessions.iter().take(2).chain([&sessions[at]]) {
                     count.fetch_add(1, Ordering::Relaxed);
@@ -181,7 +182,7 @@ fn trial(seed: u64, runs: usize) -> u64 {
                     });
                 }
             }),
-            // What was known is lost.
+            // The saved state is lost.
             3 if dice.roll(4) == 0 => {
                 let key = SessionFile::at(&path).id;
                 let _ = fs::write(states.dir().join("sessions").join(format!("{key}.json")), "{");
@@ -189,7 +190,7 @@ fn trial(seed: u64, runs: usize) -> u64 {
             _ => hook(&path, event, &exporter(&sender, &states, &book, now), &states),
         }
     }
-    // Calm at last.
+    // Finish without further faults.
     receiver.behave(|| Fault::None);
     for session in &mut sessions {
         let mut file = fs::OpenOptions::new().append(true).open(&session.path).unwrap();
@@ -219,7 +220,7 @@ fn trial(seed: u64, runs: usize) -> u64 {
 
 #[test]
 fn every_turn_arrives_once_whatever_happens() {
-    // What dies on purpose need not tell the world.
+    // Intended panics are not printed.
     std::panic::set_hook(Box::new(|info| {
         let text = info.payload().downcast_ref::<&str>().copied().unwrap_or_default();
         if !text.contains("killed") {

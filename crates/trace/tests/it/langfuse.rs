@@ -1,9 +1,9 @@
-//! What cc-langfuse 0.2.2 promises in its tests, as behaviours of ours, each under the name it has there.
+//! The behaviours that the tests of cc-langfuse 0.2.2 specify, each under the name of the original test.
 //!
-//! Left out are the two that hold on to mistakes: that the last generation ends at the time of sending, and that
-//! a `turn_duration` belongs to whatever turn is read next. Shapes that Claude Code never writes (content beside the
-//! message, lines without a type) are not read here either. Where cc-langfuse drops what stands before the first
-//! prompt, it is sent: it was paid for.
+//! Two are left out because they assert mistakes: that the last generation ends at the time of sending, and
+//! that a `turn_duration` belongs to the turn that is read next. Shapes that Claude Code never writes
+//! (content outside the message, lines without a type) are not read here either. Lines before the first
+//! prompt, which cc-langfuse drops, are sent: they were paid for.
 
 use threadline_trace::{Span, SpanKind, Value};
 
@@ -25,7 +25,7 @@ fn turns(notation: &str) -> usize {
     of_kind(&spans(notation), SpanKind::Turn).len()
 }
 
-/// How far a log would be read for good: the byte behind the last complete turn, as a number of lines.
+/// Returns how far a log would be consumed: the number of lines up to the end of the last complete turn.
 fn consumed(notation: &str) -> usize {
     let log = threadline_testkit::log(notation);
     let done: Vec<_> = pieces(&log).into_iter().filter(|piece| piece.is_complete()).collect();
@@ -423,7 +423,7 @@ mod filesystem {
         assert_eq!(world.states.load("s"), state);
     }
 
-    /// The sessions that a hook looked at, given the first line of the log.
+    /// Returns the sessions that a hook exported, given the first line of the log.
     fn looked_at(world: &World, first: &str) -> Vec<String> {
         let path = world.home.session("s", &format!("{first}{TWO}"));
         let HookRun::Done(told) = world.hook(&path, "Stop") else { panic!() };
@@ -449,7 +449,7 @@ mod recovery {
 
     use crate::session::World;
 
-    /// The session that each turn was sent under.
+    /// Returns the session id that each turn was sent under.
     fn sessions(world: &World) -> Vec<String> {
         let received = world.receiver.received.lock().unwrap();
         let roots = received.spans.values().filter(|span| span.parent_span_id.is_empty());

@@ -1,4 +1,4 @@
-//! Tests of the crate as others use it.
+//! Integration tests, through the public API.
 
 #![allow(clippy::unwrap_used, reason = "tests say what they expect by failing")]
 

@@ -1,4 +1,4 @@
-//! A receiver in this process that can be made to fail in every way that receivers do.
+//! An in-process receiver that can fail in every way that real receivers do.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,37 +14,37 @@ use opentelemetry_proto::tonic::trace::v1::Span as Wire;
 use prost::Message;
 use threadline_trace::{Dialect, Protocol, Target};
 
-/// What to do with a request.
+/// How to respond to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Take it.
+    /// Accept it.
     None,
-    /// Close the connection without a word.
+    /// Close the connection without a response.
     Hang,
-    /// Take it, and close the connection without a word.
+    /// Accept it, and close the connection without a response.
     Forget,
-    /// Say nothing until the sender gives up.
+    /// Send no response until the sender times out.
     Stall,
-    /// Answer with this, and take nothing.
+    /// Respond with this status and accept nothing.
     Status(u16),
-    /// 429, to be tried again after this many seconds.
+    /// Respond 429, with this many seconds in `Retry-After`.
     Busy(u64),
-    /// Take it if it has at most this many spans, else 413.
+    /// Accept it if it has at most this many spans, else respond 413.
     AtMost(usize),
-    /// Take it, and say that one was not taken.
+    /// Accept it, and report one span as rejected.
     Partial,
-    /// Take it, and break off in the middle of the answer.
+    /// Accept it, and cut the response off in the middle.
     Broken,
 }
 
-/// What was received.
+/// Everything received so far.
 #[derive(Default)]
 pub(crate) struct Received {
     /// The last version of each span.
     pub(crate) spans: BTreeMap<(Vec<u8>, Vec<u8>), Wire>,
-    /// The heads of the requests.
+    /// The headers of each request.
     pub(crate) heads: Vec<String>,
-    /// How often spans came, one by one.
+    /// The number of spans received, repeated ones included.
     pub(crate) count: usize,
 }
 
@@ -72,7 +72,7 @@ impl Receiver {
         Self { port, received, plan }
     }
 
-    /// Takes everything.
+    /// Starts a receiver that accepts everything.
     pub(crate) fn calm() -> Self {
         Self::start(|| Fault::None)
     }

@@ -1,4 +1,4 @@
-//! Logs in notation in, spans as text out.
+//! Helpers: logs in notation as input, spans as text as output.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use threadline_session::{Agent, Family};
 use threadline_trace::{Content, Cutter, Dialect, Piece, Shape, Span, SpanId, Told, Value, Whose, spans_of};
 use threadline_usage::Book;
 
-/// The shape that tests use unless they are about it.
+/// The default shape for tests.
 pub(crate) fn shape(book: &Book) -> Shape<'_> {
     Shape {
         content: Content::Truncated,
@@ -22,7 +22,7 @@ pub(crate) fn shape(book: &Book) -> Shape<'_> {
     }
 }
 
-/// The turns of a log.
+/// Returns the turns of a log.
 pub(crate) fn pieces(bytes: &[u8]) -> Vec<Piece> {
     let mut cutter = Cutter::new(Whose::Session, 0);
     let mut pieces = Vec::new();
@@ -35,7 +35,7 @@ pub(crate) fn pieces(bytes: &[u8]) -> Vec<Piece> {
     pieces
 }
 
-/// The spans of a log without sub-agents.
+/// Returns the spans of a log without sub-agents.
 pub(crate) fn spans(notation: &str) -> Vec<Span> {
     spans_with(notation, Vec::new(), &shape(&Book::embedded()))
 }
@@ -52,7 +52,7 @@ pub(crate) fn spans_with(notation: &str, agents: Vec<Agent>, shape: &Shape<'_>) 
     all
 }
 
-/// The spans as a tree, times in seconds after ten o'clock.
+/// Renders the spans as a tree, with times in seconds after ten o'clock.
 pub(crate) fn tree(spans: &[Span]) -> String {
     let mut out = String::new();
     for span in spans.iter().filter(|span| !spans.iter().any(|above| Some(above.id) == span.parent)) {
@@ -87,7 +87,7 @@ fn branch(span: &Span, spans: &[Span], depth: usize, out: &mut String) {
     }
 }
 
-/// All attributes of a span, a line each.
+/// Renders all attributes of a span, one per line.
 pub(crate) fn attributes(span: &Span) -> String {
     let mut lines: Vec<String> = span
         .attributes

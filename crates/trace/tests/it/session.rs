@@ -1,4 +1,4 @@
-//! Sessions from log to receiver: what is new is sent, and what was sent is known.
+//! Export of sessions from log to receiver: only new turns are sent.
 
 use std::fs;
 use std::io::Write;
@@ -19,7 +19,7 @@ use crate::render::shape;
 const ONE: &str = "u1 user \"one\"\na1 <- u1 reply msg_1 text \"eins\"\n";
 const TWO: &str = "u2 <- a1 user \"two\" @10:01:00\na2 <- u2 reply msg_2 text \"zwei\"\n";
 
-/// A home, a receiver, and the states between them.
+/// A home, a receiver, and the export states.
 pub(crate) struct World {
     pub(crate) home: TestHome,
     pub(crate) receiver: Receiver,
@@ -78,7 +78,7 @@ impl World {
 }
 
 pub(crate) fn append(path: &Path, notation: &str) {
-    // The notation knows only its own lines, so parents of before are named as strangers.
+    // The notation resolves only parents in its own lines; `?` marks parents from elsewhere.
     let bytes = threadline_testkit::log_of(&SessionFile::at(path).id, &notation.replace("<- ", "<- ?"));
     fs::OpenOptions::new().append(true).open(path).unwrap().write_all(&bytes).unwrap();
 }
@@ -178,7 +178,7 @@ fn a_log_that_was_written_anew_sends_nothing_twice() {
     assert_eq!(world.count(), 4);
 }
 
-/// The first reply goes, which the trace was named by; the uuids of what is left stay.
+/// The edit removes the first reply, which the trace id is derived from; the remaining uuids are unchanged.
 #[test]
 fn a_turn_that_lost_its_first_reply_is_not_sent_again_and_goes_on_in_its_trace() {
     let world = World::new();
@@ -207,7 +207,7 @@ a4 <- r2 reply msg_4 text "zwei"
     assert_eq!(world.send(&path).unwrap().spans, 0);
     append(&path, "n1 <- a4 user \"more\" meta @10:05:00\nb1 <- n1 reply msg_5 text \"still\"\n");
     assert_eq!(world.send(&path).unwrap().spans, 2);
-    // The root once more, and one generation in the same trace.
+    // The root again, and one new generation in the same trace.
     assert_eq!(world.receiver.ids().len(), ids.len() + 1);
     append(&path, "u3 <- b1 user \"three\" @10:09:00\na5 <- u3 reply msg_6 text \"drei\"\n");
     assert_eq!(world.send(&path).unwrap().turns, 1);
@@ -226,7 +226,7 @@ fn what_a_fork_copied_is_sent_by_the_session_it_is_from() {
     let fork = world.home.session("f", &format!("{copied}{TWO}"));
     assert_eq!(world.send(&fork).unwrap().spans, 2);
     assert_eq!(world.names().len(), 4);
-    // Without the first, the fork sends it, as part of the session it is from.
+    // If the first session's log is gone, the fork sends its turns, under the original session id.
     fs::remove_file(&first).unwrap();
     fs::remove_file(world.states.dir().join("sessions").join(format!("{}.json", session_uuid("f")))).unwrap();
     let ids = world.receiver.ids();
@@ -373,7 +373,7 @@ fn a_session_before_is_sent_first_and_its_failure_stops_nothing() {
     let sessions: Vec<_> = told.iter().map(|told| told.session.clone()).collect();
     assert_eq!(sessions, [session_uuid("before"), session_uuid("s")]);
     assert_eq!(world.receiver.ids().len(), 6);
-    // A folder in the place of the log cannot be read.
+    // A directory in place of the log cannot be read.
     fs::remove_file(&before).unwrap();
     fs::create_dir(&before).unwrap();
     append(&path, "u3 <- a2 user \"three\"\na3 <- u3 reply msg_3 text \"drei\"\n");
@@ -411,7 +411,7 @@ fn a_sub_agent_in_the_background_is_sent_when_it_is_done() {
     assert_eq!(world.send(&path).unwrap().spans, 0);
     let log = path.with_extension("").join("subagents/agent-x1.jsonl");
     append(&log, "x3 <- x2 result t9 \"hit\" @10:01:00\nx4 <- x3 reply msg_x2 text \"found\"\n");
-    // Agent, two messages, a call.
+    // The agent, two messages and a tool call.
     assert_eq!(world.send(&path).unwrap().spans, 4);
     assert_eq!(world.states.load(&session_uuid("s")).pending.len(), 0);
     assert_eq!(world.send(&path).unwrap().spans, 0);
@@ -419,7 +419,7 @@ fn a_sub_agent_in_the_background_is_sent_when_it_is_done() {
     let agent = received.spans.values().find(|span| span.name == "Explore").unwrap();
     let call = received.spans.values().find(|span| span.name == "Agent").unwrap();
     assert_eq!((&agent.parent_span_id, &agent.trace_id), (&call.span_id, &call.trace_id));
-    // What it becomes when everything is known at once has the same ids.
+    // Exporting the finished session in one run gives the same ids.
     let collector = Collector::default();
     let exporter = Exporter { receiver: &collector as &dyn Receive, states: None, ..world.exporter() };
     let file = SessionFile::at(&path);
@@ -446,7 +446,7 @@ fn a_sub_agent_that_is_spoken_to_again_has_another_run() {
 #[test]
 fn the_one_that_sums_up_belongs_to_the_turn_that_was_summed_up() {
     let world = World::new();
-    // `/compact` is written behind the boundary, with the time it was typed at.
+    // `/compact` is logged after the boundary, with the time it was typed.
     let path = world.home.session(
         "s",
         "u1 user \"one\"\na1 <- u1 reply msg_1 text \"eins\"\nb1 <- a1 boundary manual @10:02:00\n\

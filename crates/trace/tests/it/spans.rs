@@ -1,4 +1,4 @@
-//! Spans of a session: the tree, ids and times, usage, errors, events, sub-agents, content, limits.
+//! Spans of a session: tree, ids and times, usage, errors, events, sub-agents, content, limits.
 
 use insta::assert_snapshot;
 use threadline_entry::AgentKind;
@@ -32,7 +32,7 @@ turn Turn 1 0..4 < {"role":"user","content":"why is it slow?"} > {"role":"assist
 fn the_model_works_from_the_event_before_until_its_last_line() {
     let spans = spans(TURN);
     let generations: Vec<_> = spans.iter().filter(|span| span.kind == SpanKind::Generation).collect();
-    // The prompt is of second 0, the reply's lines of 1 and 2, the result of 3, the last reply of 4.
+    // The prompt is at second 0, the reply's lines at 1 and 2, the result at 3, the last reply at 4.
     let seconds: Vec<_> = generations.iter().map(|span| (span.start % 60_000, span.end % 60_000)).collect();
     assert_eq!(seconds, [(0, 2000), (3000, 4000)]);
 }
@@ -328,7 +328,7 @@ a4 <- s2 reply m2 text "PRIVATE error" model=<synthetic> +{"isApiErrorMessage":t
             format!("{spans:?}").matches("PRIVATE").count()
         };
         assert_eq!(count(Content::None), 0);
-        // Directory, branch, the code of a failed connection, the words of a hook.
+        // Directory, branch, the error code of a failed connection, the output of a hook.
         assert_eq!(count(Content::Metadata), 4);
         assert!(count(Content::Truncated) > 10);
     }
