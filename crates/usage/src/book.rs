@@ -1,4 +1,4 @@
-//! The price book: what a model cost, from which day on, and who says so.
+//! The price book: prices per model and start date, with their sources.
 
 use std::fmt::Write;
 
@@ -10,39 +10,39 @@ use crate::calls::Call;
 use crate::model::model;
 use crate::money::{Money, decimal};
 
-/// What models cost, by day.
+/// The prices of models over time.
 ///
-/// A model that is not in the book has no price: it is never guessed.
+/// A model that is not in the book has no price; prices are never guessed.
 #[derive(Clone, Debug)]
 pub struct Book {
-    /// By model, the oldest price first.
+    /// Prices by model, oldest first.
     prices: FxHashMap<String, Vec<Price>>,
-    /// Steps of 10⁻¹⁵ dollars a search.
+    /// The price of a web search, in steps of 10⁻¹⁵ dollars.
     web_search: u64,
     updated: String,
     digest: String,
 }
 
-/// What a model costs from a day on.
+/// The price of a model from a date on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Price {
-    /// The first moment it holds; the oldest price of a model holds for all time before.
+    /// When the price takes effect. The oldest price of a model also applies before.
     pub from: Option<Millis>,
-    /// What tokens cost.
+    /// The prices of tokens.
     pub rates: Rates,
-    /// What they cost, for the whole request, if its input with all that was cached is longer than this.
+    /// The prices for a whole request if its input, including cached tokens, exceeds this number of tokens.
     pub long: Option<(u64, Rates)>,
-    /// What fast mode multiplies them by, in thousandths; `None` if there is no such mode.
+    /// The multiplier of fast mode, in thousandths; `None` if the model has no price for fast mode.
     pub fast: Option<u64>,
-    /// What `inference_geo: us` multiplies them by, in thousandths.
+    /// The multiplier of `inference_geo: us`, in thousandths.
     pub us: u64,
-    /// What an endpoint of one region multiplies them by, in thousandths.
+    /// The multiplier of a regional endpoint, in thousandths.
     pub regional: u64,
-    /// Who says so.
+    /// The source of the price.
     pub source: String,
 }
 
-/// What a token of each kind costs, in steps of 10⁻¹⁵ dollars.
+/// The price of one token of each kind, in steps of 10⁻¹⁵ dollars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it all")]
 pub struct Rates {
@@ -57,32 +57,32 @@ pub struct Rates {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BookError {
-    /// It is no JSON object with a list `prices`.
+    /// It is not a JSON object with a list `prices`.
     #[error("a price book is a JSON object with a list `prices`")]
     Shape,
-    /// A price lacks a field, or has it in another shape.
+    /// A field of a price is missing or has the wrong type.
     #[error("price {number} of the list: `{field}` is missing or is not {expected}")]
     Field {
-        /// Which price, counted from 1.
+        /// The number of the price in the list, counted from 1.
         number: usize,
-        /// Which field.
+        /// The field.
         field: &'static str,
-        /// What it should be.
+        /// The expected type of value.
         expected: &'static str,
     },
 }
 
 const EMBEDDED: &str = include_str!("../prices.json");
-/// A multiplier that changes nothing, and two of them.
+/// The multiplier 1 in thousandths, and its square.
 const ONE: u64 = 1000;
 const PLAIN: i128 = (ONE * ONE) as i128;
 
 impl Book {
-    /// The book that comes with the program.
+    /// Returns the price book that is compiled into the program.
     ///
     /// # Panics
     ///
-    /// Never: a test reads the same file.
+    /// Never: a test parses the same file.
     pub fn embedded() -> Self {
         let empty = Self {
             prices: FxHashMap::default(),
@@ -95,7 +95,8 @@ impl Book {
         book.unwrap_or_else(|_| unreachable!("the embedded book is sound"))
     }
 
-    /// The same book with another laid over it: what `json` says of a model replaces all that was known of it.
+    /// Returns the book with another one merged into it: the prices that `json` has for a model replace all
+    /// existing ones.
     pub fn with(mut self, json: &str) -> Result<Self, BookError> {
         let book = Json::parse(json).ok_or(BookError::Shape)?;
         let list = book.get("prices").ok_or(BookError::Shape)?;
@@ -124,27 +125,27 @@ impl Book {
         Ok(self)
     }
 
-    /// The beginning of a hash over everything the book was made from.
+    /// Returns the first digits of a hash over all sources of the book.
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// The day the book was last brought up to date.
+    /// Returns the date of the last update.
     pub fn updated(&self) -> &str {
         &self.updated
     }
 
-    /// The prices of a model over time, the oldest first; nothing if it is unknown.
+    /// Returns the prices of a model, oldest first; empty if the model is unknown.
     pub fn prices(&self, name: &str) -> &[Price] {
         self.prices.get(name).map_or(&[], |prices| prices)
     }
 
-    /// What a call cost; `None` if the model, or the mode it ran in, has no price.
+    /// Returns the cost of a call; `None` if the model, or the mode it ran in, has no price.
     pub fn cost(&self, call: &Call<'_>) -> Option<Money> {
         self.cost_by(self.prices(call.model), call)
     }
 
-    /// The same, for one who has looked up the model's prices before.
+    /// Returns the same, for callers that have looked up the model's prices already.
     pub(crate) fn cost_by(&self, prices: &[Price], call: &Call<'_>) -> Option<Money> {
         let day = call.at.unwrap_or(Millis::MAX);
         let price = prices.iter().rev().find(|price| price.from.is_none_or(|from| from <= day));
@@ -169,7 +170,7 @@ impl Book {
             (tokens.cache_read, rates.read),
         ];
         let steps: i128 = parts.iter().map(|(n, rate)| i128::from(*n) * i128::from(*rate)).sum();
-        // Nearly always there is nothing to multiply with, and the division is slow.
+        // Usually both multipliers are 1, and the division is slow.
         let steps = match i128::from(fast) * i128::from(place) {
             PLAIN => steps,
             times => steps * times / PLAIN,

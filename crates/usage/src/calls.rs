@@ -1,4 +1,4 @@
-//! Calls: each once, each with its owner, and every record with what became of it.
+//! The de-duplicated calls, each with its owner, and the explanation of every record.
 
 use std::collections::BTreeSet;
 
@@ -16,15 +16,15 @@ use crate::scan::{FAST, REGIONAL, Record, Row, ToolUse, UNDATED, UNDER_REPORTED,
 use crate::totals::Totals;
 use crate::window::Limit;
 
-/// All calls, each once, each with its owner.
+/// All calls, each once, each with the log that owns it.
 #[derive(Debug)]
 pub struct Calls {
     pub(crate) names: Names,
     pub(crate) files: Vec<File>,
     pub(crate) rows: Vec<Row>,
-    /// Calls and logs that hold them without owning them.
+    /// Pairs of a call and a log that contains a copy of it.
     pub(crate) copies: Vec<(u32, u32)>,
-    /// By call.
+    /// Sorted by call.
     pub(crate) tools: Vec<ToolUse>,
     pub(crate) records: Vec<Record>,
     pub(crate) limits: Vec<Limit>,
@@ -33,62 +33,63 @@ pub struct Calls {
     pub(crate) n_torn: u64,
 }
 
-/// A call of a model.
+/// A model call.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     /// When its first line was written, in milliseconds since 1970.
     pub at: Option<Millis>,
     /// The session it belongs to.
     pub session: &'a str,
-    /// The directory that the session began in, else the project's folder.
+    /// The directory that the session began in, or else the project's folder name.
     pub project: &'a str,
-    /// The model, by the name the price book has.
+    /// The model, by its name in the price book.
     pub model: &'a str,
     /// The branch that was checked out; empty if there was none.
     pub branch: &'a str,
-    /// What the sub-agent was for that made it.
+    /// The kind of sub-agent that made the call, if any.
     pub agent: Option<AgentKind>,
-    /// What it used.
+    /// The token counts.
     pub tokens: Tokens,
-    /// How often it searched the web.
+    /// The number of web searches.
     pub web_searches: u64,
     /// Whether it ran in fast mode.
     pub fast: bool,
-    /// Whether it had to run in the United States.
+    /// Whether it was restricted to the United States.
     pub us: bool,
-    /// Whether it went to an endpoint of one region.
+    /// Whether it used a regional endpoint.
     pub regional: bool,
-    /// Whether the log holds fewer output tokens than there were.
+    /// Whether the log contains fewer output tokens than were used.
     pub under_reported: bool,
 }
 
 impl Calls {
-    /// All calls, in no order that matters.
+    /// Returns all calls, in unspecified order.
     pub fn iter(&self) -> impl Iterator<Item = Call<'_>> {
         self.rows.iter().map(|row| self.call(row))
     }
 
-    /// How many there are.
+    /// Returns the number of calls.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no calls.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Lines that look like calls and are no JSON.
+    /// Returns the number of lines with `"usage"` that are not valid JSON.
     pub fn n_broken(&self) -> u64 {
         self.n_broken
     }
 
-    /// Logs that end in the middle of a line; they may be growing.
+    /// Returns the number of logs that end in an incomplete line; they may be growing.
     pub fn n_torn(&self) -> u64 {
         self.n_torn
     }
 
-    /// How many calls each session holds that belong to another one, and so are not counted with it.
+    /// Returns the number of calls in each session that belong to another session and are not counted with
+    /// it.
     pub fn inherited(&self) -> FxHashMap<&str, u64> {
         let mut pairs: Vec<(NameId, u32)> = Vec::new();
         for (row, file) in &self.copies {
@@ -106,7 +107,7 @@ impl Calls {
         found
     }
 
-    /// The logs that hold any of these calls, whether the call belongs to them or not.
+    /// Returns the logs that contain any of these calls, as owner or as a copy.
     pub fn logs_of(&self, keep: impl Fn(&Call<'_>) -> bool) -> BTreeSet<&str> {
         let kept: Vec<bool> = self.rows.iter().map(|row| keep(&self.call(row))).collect();
         let own = self.rows.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(row, _)| row.file);
@@ -132,8 +133,8 @@ impl Calls {
         }
     }
 
-    /// What each call used and cost, with the log that it belongs to, counted as they were taken, and the first of
-    /// its lines there. The scans must have kept the records.
+    /// Returns for each call the index of its log, in the order the logs were absorbed, the number of its
+    /// first line there, and its totals. Requires [`Wants::records`](crate::Wants::records).
     pub fn placed<'a>(&'a self, book: &'a Book) -> impl Iterator<Item = (usize, u64, Totals)> + 'a {
         let mut seen = vec![false; self.rows.len()];
         self.records.iter().filter_map(move |record| {
@@ -146,14 +147,15 @@ impl Calls {
         })
     }
 
-    /// Every record that tells of a call, by log and line, with what became of it.
+    /// Returns every record of a call, sorted by log and line, with the reason if it was not counted.
     ///
-    /// `keep` says which moments of which sessions are asked for. The scans must have kept the records.
+    /// `keep` selects records by time and session. Requires [`Wants::records`](crate::Wants::records).
     pub fn explain(&self, book: &Book, keep: impl Fn(Option<Millis>, &str) -> bool) -> Vec<Explained> {
         self.explain_some(book, None, keep)
     }
 
-    /// The same for those calls alone that are marked, as [`Calls::in_groups`] does; what tells of no call is left out.
+    /// Returns the same for marked calls only, as [`Calls::in_groups`] marks them; records without a call are
+    /// left out if `marked` is given.
     pub fn explain_some(
         &self,
         book: &Book,
@@ -217,7 +219,7 @@ impl Calls {
         out
     }
 
-    /// Which record of each call was counted.
+    /// Returns the index of the record that was counted, for each call.
     fn counted(&self) -> FxHashMap<u32, usize> {
         let mut counted: FxHashMap<u32, usize> = FxHashMap::default();
         let place = |record: &Record, owner: u32| {
@@ -241,7 +243,7 @@ impl Calls {
         counted
     }
 
-    /// Why a record was not counted, where `winner` was.
+    /// Returns why a record was not counted, given the one that was.
     fn lost(&self, record: &Record, row: &Row, winner: usize, inherited: bool) -> Reason {
         let winner = &self.records[winner];
         let line = winner.at.line_no;

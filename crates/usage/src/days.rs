@@ -1,4 +1,4 @@
-//! Days, weeks and months in a time zone.
+//! Maps times to days, weeks and months in a time zone.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -8,15 +8,15 @@ use threadline_entry::Millis;
 use crate::group::By;
 use crate::scan::UNDATED;
 
-/// Days in a time zone, found quickly for moments that follow each other.
+/// Maps times to days in a time zone; fast for times close to each other.
 pub(crate) struct Days<'z> {
     zone: &'z TimeZone,
     pub(crate) by: By,
-    /// The day of the last moment: where it begins and ends, and its number.
+    /// The day of the last lookup: its start, its end, and the result.
     last: (Millis, Millis, u64),
 }
 
-/// The day 0000-01-01 is so many days before 1970.
+/// The number of days from 0000-01-01 to 1970-01-01.
 const FIRST_DAY: i64 = 719_528;
 const UNDATED_DAY: u64 = u64::MAX;
 
@@ -25,7 +25,7 @@ impl<'z> Days<'z> {
         Self { zone, by, last: (0, 0, 0) }
     }
 
-    /// The number of the day, week or month that a moment is in: that of its first day.
+    /// Returns the number of the first day of the day, week or month that contains `at`.
     pub(crate) fn of(&mut self, at: Millis) -> u64 {
         if at < self.last.0 || at >= self.last.1 {
             let Some(found) = self.find(at) else { return UNDATED_DAY };

@@ -1,80 +1,80 @@
-//! Why a record was counted, or was not.
+//! Explains for each record whether it was counted, and why not.
 
 use std::fmt;
 
 use crate::figures::Tokens;
 use crate::money::Money;
 
-/// A record of a log that tells of a call, and what became of it.
+/// A record of a call, and whether it was counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explained {
-    /// The log.
+    /// The path of the log.
     pub path: String,
-    /// The line in it, counted from 1.
+    /// The line number, counted from 1.
     pub line: u64,
-    /// Where the line begins.
+    /// The byte offset of the line.
     pub byte_offset: u64,
     /// When the line was written, in milliseconds since 1970.
     pub at: Option<i64>,
     /// The session that the call belongs to.
     pub session: String,
-    /// The id of the message, if it has one.
+    /// The message id, if there is one.
     pub message_id: Option<String>,
     /// The model.
     pub model: Option<String>,
-    /// What the record says it used.
+    /// The token counts of the record.
     pub tokens: Tokens,
-    /// What the call cost, if it was counted and has a price.
+    /// The cost of the call, if it was counted and has a price.
     pub cost: Option<Money>,
-    /// What became of it.
+    /// Whether the record was counted.
     pub verdict: Verdict,
 }
 
-/// What became of a record.
+/// Whether a record was counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Its figures were counted.
+    /// The record was counted.
     Counted,
-    /// They were not.
+    /// The record was not counted.
     Rejected(Reason),
 }
 
 /// Why a record was not counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Another line of the same reply has the figures.
+    /// Another line of the same reply was counted.
     SameReply {
         /// The line that was counted.
         line: u64,
     },
-    /// The call stands in another log, to which it belongs.
+    /// The call belongs to another log.
     Copy {
-        /// That log.
+        /// The path of that log.
         path: String,
-        /// The line in it that was counted.
+        /// The line that was counted.
         line: u64,
-        /// Whether this record's session inherited the call from another one.
+        /// Whether this record's session inherited the call from another session.
         inherited: bool,
     },
-    /// A progress line repeats what a sub-agent wrote in a log of its own.
+    /// A progress line that repeats the log of a sub-agent.
     Progress {
-        /// That log.
+        /// The path of that log.
         path: String,
-        /// The line in it that was counted.
+        /// The line that was counted.
         line: u64,
     },
-    /// Claude Code wrote it itself; no model was asked.
+    /// Claude Code wrote the message itself, without a model call.
     Synthetic,
     /// The call failed.
     ApiError,
     /// The reply has no figures.
     NoFigures,
-    /// The line is no JSON.
+    /// The line is not valid JSON.
     Broken,
 }
 
 impl Reason {
-    /// A word for it that does not change.
+    /// Returns a stable identifier for the reason.
     pub fn name(&self) -> &'static str {
         match self {
             Self::SameReply { .. } => "same-reply",

@@ -1,4 +1,4 @@
-//! Figures: what a line says that a call used.
+//! The usage figures of a line.
 
 use std::borrow::Cow;
 use std::ops::AddAssign;
@@ -6,33 +6,33 @@ use std::ops::AddAssign;
 use threadline_entry::lens::{FromJson, Iteration};
 use threadline_entry::{Json, Trailed};
 
-/// The tokens of a call, by what they cost.
+/// The tokens of a call, by price class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tokens {
-    /// Read by the model, and in no cache.
+    /// Input tokens that are not cached.
     pub input: u64,
-    /// Written by the model.
+    /// Output tokens.
     pub output: u64,
-    /// Read from the cache.
+    /// Input tokens read from the cache.
     pub cache_read: u64,
-    /// Written to the cache for five minutes.
+    /// Input tokens written to the 5-minute cache.
     pub cache_write_5m: u64,
-    /// Written to the cache for an hour.
+    /// Input tokens written to the 1-hour cache.
     pub cache_write_1h: u64,
 }
 
 impl Tokens {
-    /// All that the model was given.
+    /// Returns the number of all input tokens.
     pub fn context(self) -> u64 {
         self.input.saturating_add(self.cache_read).saturating_add(self.cache_write())
     }
 
-    /// All that was written to a cache.
+    /// Returns the number of tokens written to either cache.
     pub fn cache_write(self) -> u64 {
         self.cache_write_5m.saturating_add(self.cache_write_1h)
     }
 
-    /// All of them.
+    /// Returns the number of all tokens.
     pub fn total(self) -> u64 {
         self.context().saturating_add(self.output)
     }
@@ -48,19 +48,19 @@ impl AddAssign<&Self> for Tokens {
     }
 }
 
-/// What a line says under `usage`.
+/// The values of a `usage` object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Figures<'a> {
     pub(crate) tokens: Tokens,
     pub(crate) web_searches: u64,
     pub(crate) fast: bool,
     pub(crate) us: bool,
-    /// Other models that were asked on the way, with what they used.
+    /// Advisor models called on the way, with their token counts.
     pub(crate) advisors: Vec<(Cow<'a, str>, Tokens)>,
 }
 
 impl<'a> Figures<'a> {
-    /// Reads them.
+    /// Reads a `usage` object.
     pub(crate) fn of(usage: Json<'a>) -> Self {
         let mut figures = Self::default();
         let mut writes = Writes::default();
@@ -84,9 +84,10 @@ impl<'a> Figures<'a> {
         figures
     }
 
-    /// Reads them by their numbers among [`PATHS`]; `None` where something is not as plain as Claude Code writes it.
+    /// Reads the values of [`PATHS`], which start at index `first`; `None` if a value does not have the usual
+    /// form.
     ///
-    /// This runs for every reply of a home, and finds what [`Figures::of`] does.
+    /// This runs for every reply of a home, and returns the same as [`Figures::of`].
     pub(crate) fn along<const N: usize>(values: &Trailed<'a, N>, first: usize) -> Option<Self> {
         let value = |path: usize| values.get(first + path);
         let is = |path: usize, wanted: &str| match value(path).map(Json::raw) {
@@ -107,12 +108,12 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Reads them by their numbers among [`PATHS`]; `None` where one is not made of digits alone.
+    /// Reads the numbers among the values of [`PATHS`]; `None` if one consists of anything but digits.
     #[inline]
     pub(crate) fn along<const N: usize>(values: &Trailed<'_, N>, first: usize) -> Option<Self> {
         let value = |path: usize| values.get(first + path);
         let count = |path: usize| value(path).map_or(Some(0), digits);
-        // Without any of these there may be no figures at all.
+        // If none of these is present, `usage` may not be an object at all.
         (0..4).find_map(value)?;
         let (input, output, cache_read) = (count(0)?, count(1)?, count(2)?);
         let writes = Writes { all: count(3)?, short: count(4)?, long: count(5)? };
@@ -122,7 +123,7 @@ impl Counts {
     }
 }
 
-/// Where the figures stand in a line: numbers, and behind them what is none.
+/// The paths of the figures in a line: first the numbers, then the others.
 pub(crate) const PATHS: [&[&str]; 10] = [
     &["message", "usage", "input_tokens"],
     &["message", "usage", "output_tokens"],
@@ -136,21 +137,21 @@ pub(crate) const PATHS: [&[&str]; 10] = [
     &["message", "usage", "iterations"],
 ];
 
-/// How many of them are numbers.
+/// How many of the paths lead to numbers.
 pub(crate) const N_COUNTS: usize = 7;
 
-/// A count that is made of digits alone.
+/// Parses a count that consists of digits only.
 fn digits(json: Json<'_>) -> Option<u64> {
     let bytes = json.raw().as_bytes();
     let add = |count: u64, byte: &u8| {
         let digit = byte.wrapping_sub(b'0');
         (digit < 10).then(|| count * 10 + u64::from(digit))
     };
-    // As many nines fit.
+    // 19 digits always fit into a `u64`.
     (bytes.len() < 20).then(|| bytes.iter().try_fold(0, add)).flatten()
 }
 
-/// The models that were asked on the way. Other steps are part of the figures above them.
+/// Returns the advisor models among the iterations. Other iterations are included in the main figures.
 fn advisors(iterations: Json<'_>) -> Vec<(Cow<'_, str>, Tokens)> {
     let steps = iterations.items().filter_map(Iteration::from_json);
     let advice = steps.filter(|step| step.kind().as_deref() == Some("advisor_message"));
@@ -173,7 +174,7 @@ fn advisors(iterations: Json<'_>) -> Vec<(Cow<'_, str>, Tokens)> {
     advice.map(|step| (step.model().unwrap_or(Cow::Borrowed("(none)")), read(step))).collect()
 }
 
-/// What was written to the cache, in all and by how long it is kept.
+/// Tokens written to the cache, in total and by lifetime.
 #[derive(Default)]
 struct Writes {
     all: u64,
@@ -192,7 +193,8 @@ impl Writes {
         }
     }
 
-    /// What the parts leave of the whole was kept for five minutes: some versions write zeros for parts.
+    /// Counts the tokens not attributed to either lifetime as 5-minute writes: some versions log zeros for
+    /// both.
     fn settle(&self, tokens: &mut Tokens) {
         let parts = self.short.saturating_add(self.long);
         tokens.cache_write_5m = self.short.saturating_add(self.all.saturating_sub(parts));
@@ -200,7 +202,7 @@ impl Writes {
     }
 }
 
-/// A count, which may be written as `100` or `1e2`; what is none is nothing.
+/// Parses a count, written as `100` or `1e2`; anything else is 0.
 fn number(json: Json<'_>) -> u64 {
     json.as_u64().unwrap_or_else(|| match json.as_f64() {
         Some(number) if number >= 0.0 && number.fract() == 0.0 => number as u64,
@@ -215,7 +217,7 @@ mod tests {
 
     use super::{Figures, PATHS, Tokens};
 
-    /// A `usage` of the names that matter, some with escapes, some twice, with values of every kind.
+    /// A `usage` object with relevant keys, some escaped, some repeated, and values of every type.
     fn any_usage() -> impl Strategy<Value = String> {
         let name = prop::sample::select(vec![
             "input_tokens",
@@ -267,7 +269,7 @@ mod tests {
         format!("{{\"message\":{{\"content\":[],\"usage\":{usage}}}}}")
     }
 
-    /// What is read on the way, if it is.
+    /// Reads the figures with a cached layout, if it matches.
     fn along<'l>(trails: &mut Trails<10>, line: &'l str) -> Option<Figures<'l>> {
         let values = trails.read(line.as_bytes(), line.find("\"usage\"").unwrap())?;
         Figures::along(&values, 0)
@@ -277,7 +279,7 @@ mod tests {
         #[test]
         fn figures_read_on_the_way_are_those_that_are_read_with_care(usages in prop::collection::vec(any_usage(), 1..9)) {
             let mut trails = Trails::new(PATHS, &[]);
-            // Again, now that the way is known.
+            // In the second pass the layouts are cached.
             for usage in usages.iter().chain(&usages) {
                 let line = line(usage);
                 if let Some(figures) = along(&mut trails, &line) {

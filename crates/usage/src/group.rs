@@ -1,4 +1,4 @@
-//! Calls added up: by time, by place, by model, by tool.
+//! Adds calls up by time, place, model or tool.
 
 use std::collections::BTreeMap;
 
@@ -14,89 +14,90 @@ use crate::names::NameId;
 use crate::scan::{Row, ToolUse, UNDATED};
 use crate::totals::Totals;
 
-/// What calls are added up by.
+/// The property that calls are grouped by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum By {
     /// The day of the call's first line, in a time zone.
     Day,
-    /// The week of that day, from Monday on, numbered as ISO 8601 does.
+    /// The ISO 8601 week of that day.
     Week,
     /// The month of that day.
     Month,
-    /// The session that the call belongs to, its sub-agents' calls among them.
+    /// The session that the call belongs to, including its sub-agents.
     Session,
     /// The directory that the session began in.
     Project,
     /// The model.
     Model,
-    /// The tools that the reply called. Figures are split evenly over them; what cannot be split goes to the
-    /// first by name.
+    /// The tools that the reply called. Figures are split evenly between them; remainders go to the first by
+    /// name.
     Tool,
-    /// The branch that was checked out, of one project.
+    /// The branch that was checked out, per project.
     Branch,
 }
 
-/// What the calls of a group have in common.
+/// The common property of the calls in a group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GroupKey {
-    /// `2026-11-01`; `undated` for calls without a moment.
+    /// `2026-11-01`; `undated` for calls without a timestamp.
     Day(String),
     /// `2026-W44`.
     Week(String),
     /// `2026-11`.
     Month(String),
-    /// A session and the project it belongs to.
+    /// A session and its project.
     Session {
-        /// Its id.
+        /// The session id.
         session: String,
-        /// Where it began.
+        /// The directory that the session began in.
         project: String,
     },
-    /// The directory, else the folder.
+    /// The directory, or else the project's folder name.
     Project(String),
     /// The model's name.
     Model(String),
-    /// The tool's name; `(none)` for replies that called none.
+    /// The tool's name; `(none)` for replies without tool calls.
     Tool(String),
     /// A branch of a project.
     Branch {
-        /// Where the session began.
+        /// The directory that the session began in.
         project: String,
         /// The branch; empty if none was checked out.
         branch: String,
     },
 }
 
-/// Calls that belong together, and their sum.
+/// The calls of one group, added up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// What they have in common.
+    /// The common property of its calls.
     pub key: GroupKey,
     /// Their sum.
     pub totals: Totals,
-    /// When the first of them was made, in milliseconds since 1970.
+    /// When the first call was made, in milliseconds since 1970.
     pub first_at: Option<Millis>,
-    /// When the last of them was made.
+    /// When the last call was made.
     pub last_at: Option<Millis>,
 }
 
-/// All groups, and the sum of everything.
+/// All groups and their total.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Groups {
-    /// By time, the earliest first; sessions by their first call; all else by cost, the dearest first.
+    /// The groups: days, weeks and months in order of time, sessions by their first call, others by cost,
+    /// highest first.
     pub groups: Vec<Group>,
-    /// The sum over all calls, which is that of the groups.
+    /// The total of all calls, which equals the sum of the groups.
     pub total: Totals,
 }
 
-/// The name of what calls no tool.
+/// The label for replies without tool calls.
 const NO_TOOL: &str = "(none)";
 
-/// So many calls are added up before another core could have begun to help.
+/// The number of calls per parallel task; fewer are added up on one core.
 const MANY: usize = 1 << 14;
 
 impl Groups {
-    /// Adds up the calls that `keep` says yes to, given a moment and a session.
+    /// Adds up the calls that `keep` accepts, given the time and session of each.
     pub fn of(
         calls: &Calls,
         by: By,
@@ -107,7 +108,7 @@ impl Groups {
         Self::of_calls(calls, by, book, zone, |call| keep(call.at, call.session))
     }
 
-    /// Adds up the calls that `keep` says yes to, on all cores where there are many.
+    /// Adds up the calls that `keep` accepts, in parallel if there are many.
     pub fn of_calls(
         calls: &Calls,
         by: By,
@@ -135,7 +136,7 @@ impl Groups {
         adder.finish(&Days::new(zone, by))
     }
 
-    /// Leaves the groups that `wanted` says yes to; the sum is theirs then.
+    /// Keeps only the groups that `wanted` accepts, and recomputes the total.
     pub fn retain(&mut self, wanted: impl Fn(&GroupKey) -> bool) {
         self.groups.retain(|group| wanted(&group.key));
         self.total = Totals::default();
@@ -144,10 +145,10 @@ impl Groups {
         }
     }
 
-    /// Adds up by two things: what the calls have in common in the first, and their groups by the second.
+    /// Groups calls by two properties: by `outer`, and within each group by `inner`.
     ///
-    /// A group of groups stands where [`Groups::of`] has the group itself. Calls cannot be split over tools here, so
-    /// `outer` is not [`By::Tool`].
+    /// The outer groups are in the order of [`Groups::of`]. Calls are not split between tools here, so
+    /// `outer` must not be [`By::Tool`]; no groups are returned in that case.
     pub fn crossed(
         calls: &Calls,
         (outer, inner): (By, By),
@@ -171,7 +172,7 @@ impl Groups {
     }
 }
 
-/// What a call is grouped with; `None` by tool, where a call is split.
+/// Returns the group of a call; `None` for [`By::Tool`], where a call is split.
 fn group_id(calls: &Calls, row: &Row, days: &mut Days<'_>) -> Option<GroupId> {
     let file = &calls.files[row.file as usize];
     Some(match days.by {
@@ -184,13 +185,13 @@ fn group_id(calls: &Calls, row: &Row, days: &mut Days<'_>) -> Option<GroupId> {
     })
 }
 
-/// What a group is known by while it grows.
+/// The id of a group while calls are added up.
 type GroupId = (u64, NameId);
 
-/// What stands for the calls of no tool.
+/// The id of the group without tool calls.
 const NO_TOOL_ID: GroupId = (u64::MAX, 0);
 
-/// What the calls of a group have in common.
+/// Returns the key of a group.
 fn key_of(calls: &Calls, (id, more): GroupId, days: &Days<'_>) -> GroupKey {
     let name = |id: u64| calls.names.get(id as NameId).to_owned();
     match days.by {
@@ -207,7 +208,8 @@ fn key_of(calls: &Calls, (id, more): GroupId, days: &Days<'_>) -> GroupKey {
 }
 
 impl Calls {
-    /// Which calls belong to the groups that `wanted` says yes to; by tool, those that called such a one.
+    /// Marks the calls that belong to groups that `wanted` accepts; for [`By::Tool`], calls with at least one
+    /// such tool.
     pub fn in_groups(&self, by: By, zone: &TimeZone, wanted: impl Fn(&GroupKey) -> bool) -> Vec<bool> {
         let mut days = Days::new(zone, by);
         let mut known: FxHashMap<GroupId, bool> = FxHashMap::default();
@@ -225,7 +227,7 @@ impl Calls {
         .collect()
     }
 
-    /// The tools that a call used.
+    /// Returns the tools that a call used.
     fn tools_of(&self, row: u32) -> &[ToolUse] {
         let from = self.tools.partition_point(|tool| tool.row < row);
         let to = from + self.tools[from..].partition_point(|tool| tool.row == row);
@@ -236,15 +238,15 @@ impl Calls {
 struct Adder<'a> {
     calls: &'a Calls,
     book: &'a Book,
-    /// The prices of the model that was asked for last: it is nearly always the next one, too.
+    /// The prices of the last model: the next call nearly always has the same.
     prices: Option<(NameId, &'a [Price])>,
     groups: Vec<(GroupId, Sum)>,
     places: FxHashMap<GroupId, usize>,
-    /// The place of the group that was asked for last.
+    /// The index of the last group.
     last: usize,
 }
 
-/// The sum of a group, and when its first and last call was made.
+/// The sum of a group, and the times of its first and last call.
 struct Sum {
     totals: Totals,
     first: Millis,
@@ -256,7 +258,7 @@ impl<'a> Adder<'a> {
         Self { calls, book, prices: None, groups: Vec::new(), places: FxHashMap::default(), last: 0 }
     }
 
-    /// What two have added up.
+    /// Merges two partial results.
     fn join(mut self, other: Self) -> Self {
         for (id, sum) in other.groups {
             self.sum(id, sum.first, sum.last).totals += &sum.totals;
@@ -287,12 +289,12 @@ impl<'a> Adder<'a> {
         self.sum_at(id, row.at).totals.count(call, book, prices);
     }
 
-    /// The sum of a group that has a call at this moment.
+    /// Returns the sum of a group and extends its time range to `at`.
     fn sum_at(&mut self, id: GroupId, at: Millis) -> &mut Sum {
         self.sum(id, at, if at == UNDATED { Millis::MIN } else { at })
     }
 
-    /// The sum of a group that has calls from the first to the last of these moments.
+    /// Returns the sum of a group and extends its time range to `first..=last`.
     fn sum(&mut self, id: GroupId, first: Millis, last: Millis) -> &mut Sum {
         if self.groups.get(self.last).is_none_or(|(known, _)| *known != id) {
             self.last = *self.places.entry(id).or_insert_with(|| {
@@ -307,7 +309,7 @@ impl<'a> Adder<'a> {
         sum
     }
 
-    /// Splits a call over the tools it called.
+    /// Splits a call between the tools it called.
     fn add_by_tool(&mut self, row: u32, at: Millis, totals: &Totals) {
         let mut counts: BTreeMap<&str, (NameId, u64)> = BTreeMap::new();
         for tool in self.calls.tools_of(row) {
@@ -329,7 +331,7 @@ impl<'a> Adder<'a> {
         Groups { groups: groups.into_iter().map(|(_, group)| group).collect(), total }
     }
 
-    /// The groups in order, each with what it was known by, and the sum of all.
+    /// Returns the groups in order, each with its id, and the total.
     fn into_groups(self, days: &Days<'_>) -> (Vec<(GroupId, Group)>, Totals) {
         let by = days.by;
         let mut total = Totals::default();

@@ -1,18 +1,18 @@
-//! What makes two lines the same call: 96 bits that stand for ids of any length.
+//! The identity of a call: a 96-bit hash over ids of any length.
 
 use std::collections::hash_map::Entry;
 
 use rustc_hash::FxHashMap;
 
-/// The identity of a call. Two calls have the same key by chance about once in 10²⁸ pairs.
+/// The identity of a call. The probability that two calls have the same key is about 10⁻²⁸.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Key([u32; 3]);
 
-/// A key in the making.
+/// The state of the hash function.
 struct Mixer(u64, u64);
 
 impl Key {
-    /// The key of these parts, in this order.
+    /// Returns the key of these parts, in this order.
     pub(crate) fn of(parts: &[&[u8]]) -> Self {
         let mut key = Mixer(0x9e37_79b9_7f4a_7c15, 0xd1b5_4a32_d192_ed03);
         for part in parts {
@@ -24,27 +24,28 @@ impl Key {
             let mut last = [0; 8];
             last[..rest.len()].copy_from_slice(rest);
             key.mix(u64::from_le_bytes(last));
-            // Where a part ends is part of the key: `ab`, `c` is not `a`, `bc`.
+            // Lengths are included: `ab`, `c` differs from `a`, `bc`.
             key.mix(part.len() as u64);
         }
         Self([key.0 as u32, (key.0 >> 32) as u32, key.1 as u32])
     }
 
-    /// The key of the `n`th thing inside the call that has this key.
+    /// Returns the key of item `n` within the call with this key.
     pub(crate) fn step(self, n: u64) -> Self {
         let [a, b, c] = self.0.map(u32::to_le_bytes);
         Self::of(&[&a, &b, &c, &n.to_le_bytes()])
     }
 
-    /// Two thirds of it, where less is enough.
+    /// Returns 64 bits of the key, for smaller sets.
     pub(crate) fn short(self) -> u64 {
         u64::from(self.0[0]) | u64::from(self.0[1]) << 32
     }
 }
 
-/// The keys that were there before: the place where each stood first, and where it stands again, in the order of the latter.
+/// Returns the repeated keys, as pairs of the index of the first occurrence and the index of the repetition,
+/// in order of the latter.
 pub(crate) fn repeats(keys: &[Key]) -> Vec<(u32, u32)> {
-    // Nearly all stand there once. A bit for each is looked at sooner than a table, and leaves few for that.
+    // Nearly all keys occur once. Two bit sets filter out most of them faster than a hash table could.
     let n_words = (keys.len() / 8).next_power_of_two();
     let (mut once, mut again) = (vec![0_u64; n_words], vec![0_u64; n_words]);
     let place_of = |key: &Key| (key.0[0] as usize & (n_words - 1), 1 << (key.0[1] % 64));
@@ -76,7 +77,7 @@ impl Mixer {
     }
 }
 
-/// Both halves of a product, one over the other.
+/// Returns the exclusive or of both halves of the product.
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     (product as u64) ^ ((product >> 64) as u64)

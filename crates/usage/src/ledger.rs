@@ -1,4 +1,4 @@
-//! The ledger: takes what many logs tell of calls, and counts each call once.
+//! The ledger: merges the calls of many logs and counts each call once.
 
 use rustc_hash::FxHashMap;
 use threadline_entry::{AgentKind, Millis};
@@ -12,14 +12,14 @@ use crate::reply::Nearness;
 use crate::scan::{FORK, REGIONAL, Record, Row, Scanned, ToolUse, UNDATED};
 use crate::window::Limit;
 
-/// Gathers what the logs hold, in any order.
+/// Collects the scans of logs, in any order.
 ///
-/// The result is the same whatever the order, and however often the same log is given.
+/// The result depends neither on the order nor on how often a log is added.
 #[derive(Debug, Default)]
 pub struct Ledger {
     names: Names,
     files: Vec<File>,
-    /// One for each run of lines that tell of a call; when all logs are known, one a call.
+    /// One row per run of consecutive lines of a call; after folding, one per call.
     rows: Vec<Row>,
     /// The key of each row.
     keys: Vec<Key>,
@@ -31,7 +31,7 @@ pub struct Ledger {
     n_torn: u64,
 }
 
-/// A log that calls come from.
+/// A log that contains calls.
 #[derive(Debug)]
 pub(crate) struct File {
     pub(crate) path: Box<str>,
@@ -40,11 +40,11 @@ pub(crate) struct File {
     first_at: Option<Millis>,
     cwd: Option<NameId>,
     folder: Option<NameId>,
-    /// Of the session; known when all logs are.
+    /// The project of the session; set once all logs are known.
     pub(crate) project: NameId,
 }
 
-/// Another run of lines that tell of a call: in a log that holds it too and perhaps owns it, or further on in the same one.
+/// A further run of lines of a call: in another log, which may own the call, or later in the same log.
 #[derive(Clone, Copy, Debug)]
 struct Rival {
     row: u32,
@@ -54,11 +54,11 @@ struct Rival {
     is_fork: bool,
 }
 
-/// The place of a row that became part of another.
+/// Marks a row that was merged into another.
 const GONE: u32 = u32::MAX;
 
 impl Ledger {
-    /// Takes what one log holds.
+    /// Adds the scan of one log.
     pub fn absorb(&mut self, scanned: Scanned) {
         let Scanned { source, names, rows, .. } = scanned;
         let file = self.files.len() as u32;
@@ -106,7 +106,7 @@ impl Ledger {
         }));
     }
 
-    /// Makes one row of those that tell of the same call. Returns what became part of another.
+    /// Merges the rows of each call into one. Returns the rows that were merged into another.
     fn fold(&mut self) -> Vec<Rival> {
         let keys = std::mem::take(&mut self.keys);
         let repeats = repeats(&keys);
@@ -122,7 +122,7 @@ impl Ledger {
         rivals.into_iter().map(|(_, rival)| rival).collect()
     }
 
-    /// Drops the rows that became part of another, and gives the rest their new places.
+    /// Removes the merged rows and updates all row indices.
     fn drop_rows(&mut self, rivals: &mut [(u32, Rival)]) {
         if rivals.is_empty() {
             return;
@@ -151,7 +151,7 @@ impl Ledger {
         }
     }
 
-    /// Decides which log each call belongs to, now that all of them are known.
+    /// Determines which log owns each call, after all logs were added.
     pub fn settle(mut self) -> Calls {
         let rivals = self.fold();
         let sessions = self.sessions();
@@ -162,7 +162,7 @@ impl Ledger {
             let file = &self.files[rival.file as usize];
             let session = &sessions[&file.session];
             let agent = file.agent.as_ref().map(|(id, _)| id);
-            // What is not dated comes last.
+            // Undated logs sort last.
             let at = |at: Option<Millis>| at.unwrap_or(UNDATED);
             let name = self.names.get(file.session);
             (rival.owner, rival.is_fork, at(session.first_at), at(file.first_at), name, agent, &file.path)
@@ -181,12 +181,12 @@ impl Ledger {
             } else {
                 *rival
             };
-            // Lines that do not follow each other make no copy within one log.
+            // Separate runs of lines within one log are not copies.
             if loser.file != row.file {
                 copies.push((loser.row, loser.file));
             }
         }
-        // A tool call that stands on several lines, or in several logs, is one.
+        // A tool call on several lines or in several logs is counted once.
         self.tools.sort_unstable();
         self.tools.dedup_by_key(|tool| (tool.row, tool.id));
         self.limits.sort_unstable();
@@ -205,12 +205,13 @@ impl Ledger {
         }
     }
 
-    /// When and where each session began: what its own log says, else what its agents' logs say.
+    /// Determines when and where each session began, from its own log or else from its agents' logs.
     fn sessions(&mut self) -> FxHashMap<NameId, Session> {
         let nowhere = self.names.id("");
         let mut sessions: FxHashMap<NameId, Session> = FxHashMap::default();
         let mut files: Vec<&File> = self.files.iter().collect();
-        // Rather a session's own log than an agent's, a directory than a folder, the earlier than the later.
+        // A session's own log is preferred to an agent's, a directory to a folder name, an earlier log to a
+        // later one.
         files.sort_by_cached_key(|file| {
             let first_at = file.first_at.unwrap_or(UNDATED);
             let project = self.names.get(file.cwd.or(file.folder).unwrap_or(nowhere));

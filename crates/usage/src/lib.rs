@@ -1,10 +1,11 @@
-//! Tokens and money: one row a model call, de-duplicated, priced by a dated book, every figure explainable.
+//! Tokens and money: one row per model call, de-duplicated, priced by a dated price book, every figure
+//! explainable.
 //!
-//! A [`Scan`] reads the lines of one log and keeps a row for each call of a model. A [`Ledger`] takes the
-//! scans of many logs, in any order, and counts each call once, however many lines, files, forks and
-//! sub-agents repeat it. A [`Book`] says what a call cost on its day. [`Groups`] adds up.
+//! A [`Scan`] reads the lines of one log and keeps one row per model call. A [`Ledger`] takes the scans of
+//! many logs, in any order, and counts each call once, even if several lines, files, forks or sub-agents
+//! repeat it. A [`Book`] contains the price of a call on its day. [`Groups`] adds calls up.
 //!
-//! Nothing here touches the disk, the clock or the environment.
+//! This crate does not access the disk, the clock or the environment.
 //!
 //! ```
 //! use threadline_entry::Lines;

@@ -1,23 +1,24 @@
-//! Models by one name each, whoever serves them and however they are spelled.
+//! Normalises model names, which differ between providers and spellings.
 
 use std::borrow::Cow;
 
-/// A model, named as the price book names it.
+/// A model, by its name in the price book.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Model {
     /// The name, such as `claude-opus-4-6`.
     pub name: String,
-    /// Whether the request went to an endpoint of one region, as Bedrock's `us.` says.
+    /// Whether the request went to a regional endpoint, such as Bedrock's `us.`.
     pub regional: bool,
 }
 
-/// Where Bedrock runs a model, as the beginning of its id.
+/// The region prefixes of Bedrock model ids.
 const REGIONS: [&str; 8] = ["us", "eu", "apac", "jp", "au", "ca", "sa", "us-gov"];
 
-/// The model that a log calls `id`.
+/// Returns the model for an id as found in a log.
 ///
 /// `us.anthropic.claude-opus-4-6-v1:0`, `claude-opus-4-6@20260205`, `anthropic/claude-opus-4.6` and
-/// `claude-opus-4-6[1m]` are all `claude-opus-4-6`. What is no Claude keeps its name as it stands.
+/// `claude-opus-4-6[1m]` are all `claude-opus-4-6`. Names of other models are returned unchanged, except for
+/// surrounding white space.
 pub fn model(id: &str) -> Model {
     let found = id.trim();
     let Some(start) = found.find("claude-") else { return Model { name: found.to_owned(), regional: false } };
@@ -31,7 +32,7 @@ pub fn model(id: &str) -> Model {
     Model { name: canonical(name).into_owned(), regional }
 }
 
-/// A Claude's name without what tells of its release, its window or its server.
+/// Returns a Claude model's name without release date, context window and provider suffix.
 fn canonical(name: &str) -> Cow<'_, str> {
     let mut name = name.split(['[', '@', ':']).next().unwrap_or(name);
     for _ in 0..3 {
@@ -47,7 +48,7 @@ fn canonical(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Without Bedrock's `-v1`.
+/// Removes Bedrock's `-v1`.
 fn strip_version(name: &str) -> &str {
     let is_version = |end: &str| {
         end.strip_prefix('v').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
@@ -55,7 +56,7 @@ fn strip_version(name: &str) -> &str {
     name.rsplit_once('-').filter(|(_, end)| is_version(end)).map_or(name, |(start, _)| start)
 }
 
-/// Without a date such as `-20250929`.
+/// Removes a date such as `-20250929`.
 fn strip_date(name: &str) -> &str {
     let is_date =
         |end: &str| end.len() == 8 && end.starts_with("20") && end.bytes().all(|b| b.is_ascii_digit());

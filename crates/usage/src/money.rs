@@ -1,4 +1,4 @@
-//! Money as whole numbers, so that a total is the sum of its parts to the last digit.
+//! Money in integers, so that a total is exactly the sum of its parts.
 
 use std::fmt;
 use std::iter::Sum;
@@ -6,41 +6,41 @@ use std::ops::{Add, AddAssign, Sub};
 
 /// An amount in US dollars, in steps of 10⁻¹⁵.
 ///
-/// A price of a millionth of a dollar per million tokens, times a multiplier of three digits, is still a
-/// whole number of steps.
+/// A price of a millionth of a dollar per million tokens, times a multiplier with three decimal places, is
+/// still an integral number of steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Money(i128);
 
-/// How many steps make a dollar.
+/// The number of steps per dollar.
 const STEPS: i128 = 1_000_000_000_000_000;
 
 impl Money {
-    /// Nothing.
+    /// Zero dollars.
     pub const ZERO: Self = Self(0);
 
-    /// So many steps of 10⁻¹⁵ dollars.
+    /// Returns an amount from steps of 10⁻¹⁵ dollars.
     pub(crate) const fn from_steps(steps: i128) -> Self {
         Self(steps)
     }
 
-    /// The steps of 10⁻¹⁵ dollars.
+    /// Returns the amount in steps of 10⁻¹⁵ dollars.
     pub(crate) const fn steps(self) -> i128 {
         self.0
     }
 
-    /// An amount as somebody else's floating-point number says it; `None` for what is no number.
+    /// Converts a floating-point amount from another program; `None` if it is not finite or is 10¹⁵ or more.
     pub fn from_f64(dollars: f64) -> Option<Self> {
-        // Nine digits are what such a number can be trusted with.
+        // Nine decimal places are as precise as such sums are.
         (dollars.is_finite() && dollars.abs() < 1e15)
             .then(|| Self((dollars * 1e9).round() as i128 * (STEPS / 1_000_000_000)))
     }
 
-    /// The nearest floating-point number, for a ratio or a bar.
+    /// Returns the nearest floating-point number, for ratios and charts.
     pub fn to_f64(self) -> f64 {
         self.0 as f64 / STEPS as f64
     }
 
-    /// The amount with two digits after the point, or four below a cent, for people.
+    /// Formats the amount for display with two decimal places, or four below a cent.
     pub fn short(self) -> String {
         let digits = if self.0 != 0 && self.0.abs() < STEPS / 100 { 4 } else { 2 };
         let unit = STEPS / 10_i128.pow(digits);
@@ -52,7 +52,7 @@ impl Money {
     }
 }
 
-/// The exact amount as a decimal number, without zeros at its end.
+/// Formats the exact amount as a decimal number without trailing zeros.
 impl fmt::Display for Money {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.0 < 0 { "-" } else { "" };
@@ -94,7 +94,8 @@ impl Sum for Money {
     }
 }
 
-/// A decimal number as written, times 10^`digits`; `None` if it is no such number, is negative, or has more digits.
+/// Parses a decimal number and multiplies it by 10^`digits`; `None` if it is malformed, negative, too large,
+/// or has more decimal places.
 pub(crate) fn decimal(text: &str, digits: u32) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let fraction = fraction.trim_end_matches('0');

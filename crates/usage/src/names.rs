@@ -1,24 +1,24 @@
-//! Names that occur again and again, kept once.
+//! Interns strings that occur repeatedly.
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-/// The number that stands for a name.
+/// The index of an interned name.
 pub(crate) type NameId = u32;
 
-/// Names by number, each once.
+/// Interned names.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     list: Vec<Arc<str>>,
     known: FxHashMap<Arc<str>, NameId>,
-    /// The last few asked for: a line nearly always says what the line before said.
+    /// The last few names looked up: a line nearly always has the same as the previous one.
     recent: [NameId; 4],
     turn: usize,
 }
 
 impl Names {
-    /// The number of `name`.
+    /// Returns the index of `name`, which is added if necessary.
     pub(crate) fn id(&mut self, name: &str) -> NameId {
         for id in self.recent {
             if self.list.get(id as usize).is_some_and(|known| **known == *name) {
@@ -40,12 +40,12 @@ impl Names {
         id
     }
 
-    /// The name that a number stands for.
+    /// Returns the name with this index; empty if there is none.
     pub(crate) fn get(&self, id: NameId) -> &str {
         self.list.get(id as usize).map_or("", |name| name)
     }
 
-    /// The names in the order of their numbers.
+    /// Returns the names in order of their index.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
         self.list.iter().map(|name| &**name)
     }

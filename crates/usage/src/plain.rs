@@ -1,6 +1,6 @@
-//! Plain replies: lines that say what a line before them said, but for an id, a moment and some numbers.
+//! Plain replies: lines that differ from an earlier one only in id, timestamp, stop reason and token counts.
 //!
-//! Nearly all replies of a log are such lines. What they have in common is read once.
+//! Nearly all replies of a log are plain. Their common values are parsed once.
 
 use threadline_entry::Millis;
 
@@ -8,7 +8,7 @@ use crate::figures::{self, Counts};
 use crate::reply::{ID, N_KEYS, ReplyValues, STOP_REASON, TIMESTAMP, moment};
 use crate::scan::{Row, STOP, UNDATED};
 
-/// What a plain reply says that others do not.
+/// The values of a plain reply that differ from line to line.
 struct Plain<'a> {
     message_id: &'a str,
     at: Option<Millis>,
@@ -16,19 +16,19 @@ struct Plain<'a> {
     counts: Counts,
 }
 
-/// The values in which plain replies are the same: all but those of [`Plain`].
+/// The bit mask of the values that plain replies share: all except those of [`Plain`].
 const COMMON: u64 = !(1 << TIMESTAMP | 1 << ID | 1 << STOP_REASON | ((1 << figures::N_COUNTS) - 1) << N_KEYS)
     & ((1 << (N_KEYS + figures::PATHS.len())) - 1);
 
-/// What the replies of a log have in common, by the way they are read.
+/// The shared values of recent replies, by the number of their layout and values.
 #[derive(Default)]
 pub(crate) struct Commons(Vec<(u32, Row)>);
 
-/// So many are remembered; a log hardly has more.
+/// The number of replies to remember; few logs have more variants.
 const MOST: usize = 4;
 
 impl Commons {
-    /// Remembers a reply, if it is known which others have its values.
+    /// Remembers the row of a reply, if its shared values have a number.
     pub(crate) fn learn(&mut self, values: &ReplyValues<'_>, row: Row) {
         if let Some(number) = values.alike_in(COMMON) {
             self.0.truncate(MOST - 1);
@@ -36,7 +36,8 @@ impl Commons {
         }
     }
 
-    /// The id and the row of a plain reply; `None` if it has nothing in common with those before, or is not as plain as that.
+    /// Returns the id and the row of a plain reply; `None` if its shared values are new, or an own value has
+    /// an unusual form.
     #[inline]
     pub(crate) fn read<'a>(&self, values: &ReplyValues<'a>) -> Option<(&'a str, Row)> {
         let number = values.alike_in(COMMON)?;
@@ -56,7 +57,7 @@ impl Commons {
 impl<'a> Plain<'a> {
     #[inline]
     fn of(values: &ReplyValues<'a>) -> Option<Self> {
-        // Ids are short, so they are gone through to the end.
+        // Ids are short, so a loop without early exit is faster.
         let has_escape = |text: &str| text.bytes().fold(false, |any, byte| any | (byte == b'\\'));
         let message_id = values.get(ID)?.quoted().filter(|id| id.starts_with("msg_") && !has_escape(id))?;
         Some(Self {

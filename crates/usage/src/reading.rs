@@ -1,4 +1,4 @@
-//! A reading: what one line says that a call used, for those who look at lines one by one.
+//! The usage figures of a single line, for callers that process lines one by one.
 
 use std::borrow::Cow;
 
@@ -11,32 +11,32 @@ use crate::model::model;
 use crate::money::Money;
 use crate::reply::{Seen, Top};
 
-/// What one line says that a call of a model used.
+/// The usage figures of one line of a model call.
 ///
-/// The lines of a reply repeat its figures, and early ones are too low: [`Reading::beats`] tells which of two
-/// counts, as a [`Ledger`](crate::Ledger) decides it.
+/// The lines of a reply repeat its figures, and early ones are too low: [`Reading::beats`] selects the line
+/// to use, by the same criteria that a [`Ledger`](crate::Ledger) applies within one log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading<'a> {
     /// When the line was written.
     pub at: Option<Millis>,
-    /// The model, as the line names it.
+    /// The model, as named in the line.
     pub model: Cow<'a, str>,
-    /// What it used.
+    /// The token counts.
     pub tokens: Tokens,
-    /// How often it searched the web.
+    /// The number of web searches.
     pub web_searches: u64,
-    /// Whether it ran in fast mode.
+    /// Whether the call ran in fast mode.
     pub fast: bool,
-    /// Whether it had to run in the United States.
+    /// Whether the call was restricted to the United States.
     pub us: bool,
-    /// Whether the reply is known to have come to its end.
+    /// Whether the reply has a stop reason.
     pub has_stop: bool,
-    /// Other models that were asked on the way, and what they used, which is not in `tokens`.
+    /// Advisor models called on the way and their token counts, which are not included in `tokens`.
     pub advisors: Vec<(Cow<'a, str>, Tokens)>,
 }
 
 impl<'a> Reading<'a> {
-    /// What a line says; `None` if it is no reply of a model, or one without figures.
+    /// Reads the figures of an entry; `None` if it is not a reply of a model or has no figures.
     pub fn of(entry: &'a Entry) -> Option<Self> {
         let Seen::Reply(reply) = Top::of(entry).see() else { return None };
         let figures = reply.figures;
@@ -52,19 +52,20 @@ impl<'a> Reading<'a> {
         })
     }
 
-    /// Whether this line's figures count rather than the other's.
+    /// Whether the figures of this line are to be used rather than the other's.
     pub fn beats(&self, other: &Self) -> bool {
         let size = |reading: &Self| (reading.has_stop, reading.tokens.output, reading.tokens.total());
         size(self) > size(other)
     }
 
-    /// What the call cost, its advisors apart; `None` if the model, or the mode it ran in, has no price.
+    /// Returns the cost of the call without its advisors; `None` if the model, or the mode it ran in, has no
+    /// price.
     pub fn cost(&self, book: &Book) -> Option<Money> {
         let Self { at, tokens, web_searches, fast, us, .. } = *self;
         cost(book, &self.model, at, tokens, web_searches, (fast, us))
     }
 
-    /// What one of the advisors cost.
+    /// Returns the cost of one of the advisors.
     pub fn advice_cost(&self, advisor: usize, book: &Book) -> Option<Money> {
         let (name, tokens) = self.advisors.get(advisor)?;
         cost(book, name, self.at, *tokens, 0, (false, false))

@@ -1,4 +1,4 @@
-//! Our figures beside Claude Code's own, as its `cost-state` lines have them.
+//! Compares our figures with Claude Code's own, from its `cost-state` lines.
 
 use threadline_entry::Entry;
 use threadline_entry::lens::{CostState, FromJson, ModelUsage};
@@ -10,34 +10,34 @@ use crate::model::model;
 use crate::money::Money;
 use crate::totals::{Totals, said};
 
-/// Claude Code's own account of a session, as its last `cost-state` line has it.
+/// Claude Code's own cost account of a session, from its last `cost-state` line.
 ///
-/// It counts from the start of the program, which may be before the session, or after a part of it.
+/// It starts with the Claude Code process, which may be before the session or after a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// What everything cost.
+    /// The total cost.
     pub cost: Money,
-    /// Whether it says that it did not know what some model costs.
+    /// Whether the cost of some model was unknown to Claude Code.
     pub has_unknown_cost: bool,
-    /// What each model used.
+    /// The usage of each model, sorted by name.
     pub models: Vec<AccountModel>,
 }
 
-/// What a model used, in Claude Code's own account.
+/// The usage of one model in Claude Code's account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountModel {
-    /// The model, by the name the price book has.
+    /// The model, by its name in the price book.
     pub name: String,
-    /// What it used.
+    /// The token counts.
     pub tokens: Tokens,
-    /// How often it searched the web.
+    /// The number of web searches.
     pub web_searches: u64,
-    /// What it cost.
+    /// The cost.
     pub cost: Money,
 }
 
 impl Account {
-    /// The account on a `cost-state` line; `None` if it has no total.
+    /// Reads the account from a `cost-state` line; `None` if it has no total.
     pub(crate) fn of(entry: &Entry) -> Option<Self> {
         let state: CostState<'_> = entry.lens()?;
         let models = state.model_usage().into_iter().flat_map(|models| models.members());
@@ -69,25 +69,26 @@ impl Account {
     }
 }
 
-/// A session's figures, ours and Claude Code's.
+/// Our figures of a session and Claude Code's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reconciled {
-    /// The session.
+    /// The session id.
     pub session: String,
-    /// Ours.
+    /// Our figures.
     pub ours: Totals,
-    /// Claude Code's.
+    /// Claude Code's figures.
     pub theirs: Account,
-    /// What explains the difference, as far as the figures tell.
+    /// Possible explanations of the difference.
     pub reasons: Vec<String>,
 }
 
-/// The sessions that have an account of Claude Code's own, by id. The scans must have kept the accounts.
+/// Compares the sessions that have an account by Claude Code, sorted by id. Requires
+/// [`Wants::accounts`](crate::Wants::accounts).
 pub fn reconcile(calls: &Calls, book: &Book, keep: impl Fn(&str) -> bool) -> Vec<Reconciled> {
     let inherited = calls.inherited();
     let mut accounts: Vec<(&str, &Account)> =
         calls.accounts.iter().map(|(session, account)| (calls.names.get(*session), account)).collect();
-    // The same log may have been given twice; of several accounts the largest is the latest.
+    // A log may have been added twice; the account with the highest cost is the latest.
     accounts.sort_by(|a, b| (a.0, b.1.cost).cmp(&(b.0, a.1.cost)));
     accounts.dedup_by_key(|(session, _)| *session);
     let mut out = Vec::new();
@@ -128,7 +129,7 @@ pub fn reconcile(calls: &Calls, book: &Book, keep: impl Fn(&str) -> bool) -> Vec
     out
 }
 
-/// Why a model's figures differ.
+/// Returns why the figures of a model differ, if they do.
 fn compare(theirs: &AccountModel, ours: &Totals) -> Option<String> {
     let name = &theirs.name;
     let (own, other) = (ours.tokens, theirs.tokens);
@@ -153,7 +154,7 @@ fn compare(theirs: &AccountModel, ours: &Totals) -> Option<String> {
         };
         return Some(format!("{name}: Claude Code has {} tokens ({why})", parts.join(", ")));
     }
-    // Its numbers are floating-point sums; a millionth of a dollar is no difference.
+    // Claude Code adds floating-point numbers; up to a millionth of a dollar is not a difference.
     let gap = (theirs.cost - ours.cost).steps().abs();
     (gap > 1_000_000_000).then(|| format!("{name}: the same tokens at another price"))
 }

@@ -1,4 +1,4 @@
-//! One line as a call of a model: whose it is, and what it says it used.
+//! Classifies a line as a model call and reads its ids and figures.
 
 use std::borrow::Cow;
 
@@ -8,39 +8,40 @@ use threadline_entry::{Entry, Json, Millis, Trailed, Trails, walk};
 use crate::explain::Reason;
 use crate::figures::{self, Figures};
 
-/// How near a line is to the call it tells of; the nearest is believed.
+/// How close a line is to the call that it records. Figures of the nearest line are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Nearness {
     /// A line of the conversation.
     Main,
     /// A line of a sub-agent.
     Sidechain,
-    /// A line of an agent that replays the conversation, to sum it up or to ask something beside it.
+    /// A line of an agent that replays the conversation, to compact it or to answer a side question.
     Replay,
-    /// A progress line that repeats what a sub-agent wrote.
+    /// A progress line that repeats a line of a sub-agent.
     Progress,
 }
 
-/// A line that tells of a call.
+/// A line that records a call.
 #[derive(Debug)]
 pub(crate) struct Reply<'a> {
     pub(crate) message_id: Option<Cow<'a, str>>,
     pub(crate) at: Option<Millis>,
     pub(crate) is_sidechain: bool,
     pub(crate) is_progress: bool,
-    /// Whether the line says that it was copied from another session.
+    /// Whether the line is marked as copied from another session.
     pub(crate) is_fork: bool,
     pub(crate) branch: Option<Cow<'a, str>>,
-    /// Whether the version that wrote it noted the output of the stream's first moment only.
+    /// Whether the Claude Code version that wrote the line logged only the output tokens at the start of the
+    /// stream.
     pub(crate) under_reported: bool,
     pub(crate) model: Cow<'a, str>,
     pub(crate) has_stop: bool,
     pub(crate) figures: Figures<'a>,
-    /// What was met on the way and few need.
+    /// Rarely needed values, if they were read already.
     pub(crate) more: Option<More<'a>>,
 }
 
-/// What few lines are asked for: the content, and the ids beside that of the message.
+/// Rarely needed values: the content, and the ids other than the message id.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct More<'a> {
     pub(crate) content: Option<Json<'a>>,
@@ -50,7 +51,7 @@ pub(crate) struct More<'a> {
 }
 
 impl<'a> More<'a> {
-    /// Looks again at a line that was skimmed before.
+    /// Reads these values from a line that was skimmed before.
     pub(crate) fn skim(line: &'a [u8]) -> Self {
         let Some((ids, [content])) = walk::skim(line, ["requestId", "sessionId", "uuid"], ["content"]) else {
             return Self::default();
@@ -59,7 +60,7 @@ impl<'a> More<'a> {
         Self { content, request_id, session_id, uuid }
     }
 
-    /// The same of an object that is known whole.
+    /// Reads these values from a parsed object.
     fn of(get: impl Fn(&str) -> Option<Json<'a>>) -> Self {
         Self {
             content: get("message").and_then(|message| message.get("content")),
@@ -70,43 +71,44 @@ impl<'a> More<'a> {
     }
 }
 
-/// What a line turned out to be.
+/// The classification of a line.
 #[derive(Debug)]
 pub(crate) enum Seen<'a> {
-    /// A call of a model.
+    /// A model call.
     Reply(Reply<'a>),
-    /// Claude Code's own words in the place of a reply; they may say when a limit ends.
+    /// A message of Claude Code in place of a reply, which may announce a usage limit.
     Notice { at: Option<Millis>, more: Option<More<'a>>, reason: Reason },
     /// A reply without figures.
     NoFigures(Option<Millis>),
-    /// Something else.
+    /// Any other line.
     Other,
 }
 
-/// The values of a line that matter here, and those of its message.
+/// The relevant values of a line and of its message.
 pub(crate) struct Top<'a> {
     line: [Option<Json<'a>>; N_LINE_KEYS],
     message: [Option<Json<'a>>; N_MESSAGE_KEYS],
     usage: Usage<'a>,
     more: Option<More<'a>>,
-    /// Of a progress line.
+    /// The `data` of a progress line.
     data: Option<Json<'a>>,
 }
 
-/// What a line says under `usage`.
+/// The `usage` value of a line, parsed or not.
 enum Usage<'a> {
     Known(Option<Json<'a>>),
     Read(Figures<'a>),
 }
 
-/// This runs for every reply of a home, so what few of them need is looked for later.
+/// The keys to read from each line. This runs for every reply of a home, so rarely needed keys are read on
+/// demand.
 const LINE_KEYS: [&str; N_LINE_KEYS] =
     ["type", "timestamp", "isSidechain", "gitBranch", "version", "isApiErrorMessage", "forkedFrom"];
 const N_LINE_KEYS: usize = 7;
 const MESSAGE_KEYS: [&str; N_MESSAGE_KEYS] = ["id", "model", "stop_reason"];
 const N_MESSAGE_KEYS: usize = 3;
 
-/// How many paths lead to values, before those of the figures; and where some of them are.
+/// The number of paths before those of the figures, and the indices of some of them.
 pub(crate) const N_KEYS: usize = N_LINE_KEYS + N_MESSAGE_KEYS;
 pub(crate) const TIMESTAMP: usize = 1;
 pub(crate) const ID: usize = N_LINE_KEYS;
@@ -134,17 +136,18 @@ const PATHS: [&[&str]; N_KEYS + figures::PATHS.len()] = {
     paths
 };
 
-/// The ways through the replies of a log, and what is read along one of them.
+/// The cache of line layouts for replies, and the values read with it.
 pub(crate) type ReplyTrails = Trails<{ PATHS.len() }>;
 pub(crate) type ReplyValues<'a> = Trailed<'a, { PATHS.len() }>;
 
-/// None is known yet. What may stand between the content and the hit must be found, or it was jumped over.
+/// Returns an empty cache. The keys of the message are required: one that is missing may have been skipped,
+/// since it can be located between the content and the hit.
 pub(crate) fn reply_trails() -> ReplyTrails {
     Trails::new(PATHS, &[N_LINE_KEYS, N_LINE_KEYS + 1, N_LINE_KEYS + 2])
 }
 
 impl<'a> Top<'a> {
-    /// The values of a line that was read along a trail; `None` if it must be looked at more slowly.
+    /// Takes the values of a line read with a cached layout; `None` if it has to be read by a slower method.
     pub(crate) fn along(values: &ReplyValues<'a>) -> Option<Self> {
         let figures = Figures::along(values, N_KEYS)?;
         let line = std::array::from_fn(|i| values.get(i));
@@ -152,7 +155,8 @@ impl<'a> Top<'a> {
         Some(Self { line, message, usage: Usage::Read(figures), more: None, data: None })
     }
 
-    /// The values of a line in which a key of its message stands at `hit`; `None` if it must be looked at more slowly.
+    /// Reads the values of a line with a key of its message at offset `hit`; `None` if it has to be parsed in
+    /// full.
     pub(crate) fn skim(line: &'a [u8], hit: usize) -> Option<Self> {
         let (values, [id, model, stop, usage]) =
             walk::skim_around(line, hit, LINE_KEYS, ["id", "model", "stop_reason", "usage"])?;
@@ -162,7 +166,7 @@ impl<'a> Top<'a> {
         Some(Self { line: values, message: [id, model, stop], usage: Usage::Known(usage), more: None, data })
     }
 
-    /// The values of an entry, which knows where those of its message stand.
+    /// Takes the values of an entry, which has an index of its message.
     pub(crate) fn of(entry: &'a Entry) -> Self {
         let message = entry.message().map(Lens::object);
         Self {
@@ -179,7 +183,7 @@ impl<'a> Top<'a> {
         }
     }
 
-    /// The values of an object that is known whole.
+    /// Reads the values of a parsed object.
     fn known(get: impl Fn(&str) -> Option<Json<'a>>) -> Self {
         let message = get("message");
         Self {
@@ -191,7 +195,7 @@ impl<'a> Top<'a> {
         }
     }
 
-    /// What the line is.
+    /// Classifies the line.
     pub(crate) fn see(self) -> Seen<'a> {
         let Some(kind) = self.line[0] else { return Seen::Other };
         if kind.is_str("assistant") {
@@ -199,14 +203,14 @@ impl<'a> Top<'a> {
         }
         let data = self.data.filter(|data| data.is_object() && kind.is_str("progress"));
         let inner = data.and_then(|data| data.get("message")).filter(|inner| inner.is_object());
-        // What a sub-agent was told is repeated too, and is longer: it is not looked at twice.
+        // Progress lines also repeat the prompts of a sub-agent, which are long; only replies are read.
         match inner.filter(|inner| inner.get("type").is_some_and(|kind| kind.is_str("assistant"))) {
             Some(inner) => Self::known(|key| inner.get(key)).see_reply(Some(&self)),
             None => Seen::Other,
         }
     }
 
-    /// A reply; `around` is the progress line that repeats it.
+    /// Classifies a reply; `around` is the progress line that contains it.
     fn see_reply(self, around: Option<&Self>) -> Seen<'a> {
         let [_, at, sidechain, branch, version, error, fork] = self.line;
         let [_, outer_at, outer_sidechain, outer_branch, outer_version, ..] = around.unwrap_or(&self).line;
@@ -245,7 +249,7 @@ pub(crate) fn moment(json: Json<'_>) -> Option<Millis> {
     Moment::from_json(json).map(|moment| moment.0)
 }
 
-/// A text that is not empty.
+/// Returns a string that is not empty.
 fn text(json: Option<Json<'_>>) -> Option<Cow<'_, str>> {
     json?.as_str().filter(|text| !text.is_empty())
 }
@@ -254,7 +258,8 @@ fn flag(json: Option<Json<'_>>) -> bool {
     json.and_then(Json::as_bool).unwrap_or(false)
 }
 
-/// Whether this version of Claude Code wrote the output tokens of the stream's first moment (up to 2.1.58).
+/// Whether this version of Claude Code (up to 2.1.58) logged only the output tokens at the start of the
+/// stream.
 fn is_under_reporting(version: &str) -> bool {
     let mut parts = [0u32; 3];
     let mut n = 0;

@@ -1,4 +1,4 @@
-//! A scan: the lines of one log in, its calls out.
+//! Scans one log: reads its lines and extracts the model calls.
 
 use std::cmp::Ordering;
 
@@ -17,46 +17,46 @@ use crate::reply::{More, Nearness, Reply, Seen, Top};
 use crate::ways::Ways;
 use crate::window::Limit;
 
-/// Where lines come from, and whose they are.
+/// The origin of a log's lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
-    /// The log, as it is named in explanations.
+    /// The path of the log, as shown in explanations.
     pub path: String,
-    /// The session that the log belongs to; `None` if its lines must tell.
+    /// The session that the log belongs to; `None` to take it from the lines.
     pub session: Option<String>,
-    /// The folder of the project, which names the project if no line does.
+    /// The project's folder name, which identifies the project if no line has a directory.
     pub folder: Option<String>,
-    /// The sub-agent whose log it is.
+    /// The sub-agent that the log belongs to.
     pub agent: Option<(String, AgentKind)>,
 }
 
 impl Source {
-    /// The log of a session.
+    /// Returns the source for the log of a session.
     pub fn session(path: &str, id: &str) -> Self {
         Self { path: path.to_owned(), session: Some(id.to_owned()), ..Self::default() }
     }
 
-    /// The log of a sub-agent of this session.
+    /// Returns the source for the log of a sub-agent of this session.
     #[must_use]
     pub fn agent(self, id: &str, kind: AgentKind) -> Self {
         Self { agent: Some((id.to_owned(), kind)), ..self }
     }
 }
 
-/// What to keep beside the calls. Each of these costs time or memory.
+/// Optional data to keep besides the calls. Each option costs time or memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wants {
     /// The tools that each call used.
     pub tools: bool,
-    /// Every record with what became of it, for explanations.
+    /// Every record and whether it was counted, for explanations.
     pub records: bool,
-    /// When limits end, as Claude Code said.
+    /// Claude Code's notices about usage limits.
     pub limits: bool,
-    /// Claude Code's own account.
+    /// Claude Code's own cost account.
     pub accounts: bool,
 }
 
-/// Reads the lines of one log.
+/// Scans the lines of one log.
 pub struct Scan {
     wants: Wants,
     head: Head,
@@ -64,7 +64,7 @@ pub struct Scan {
     ways: Ways,
 }
 
-/// What a log holds of calls, to be given to a [`Ledger`](crate::Ledger).
+/// The calls of one log, to be passed to a [`Ledger`](crate::Ledger).
 #[derive(Clone, Debug, Default)]
 pub struct Scanned {
     pub(crate) source: Source,
@@ -80,33 +80,33 @@ pub struct Scanned {
     pub(crate) is_torn: bool,
 }
 
-/// A call, as one log or all of them tell of it.
+/// The data of one call, from one log or merged from several.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
-    /// The first line's moment; the latest there is, if no line has one.
+    /// The time of the first line; [`UNDATED`] if no line has one.
     pub(crate) at: Millis,
     pub(crate) tokens: Tokens,
     pub(crate) web_searches: u32,
     pub(crate) model: NameId,
     pub(crate) branch: NameId,
     pub(crate) file: u32,
-    /// How near the line is that the figures are from.
+    /// The nearness of the line that the figures are from.
     pub(crate) figures: Nearness,
-    /// How near the nearest line of the owning log is.
+    /// The nearness of the nearest line in the owning log.
     pub(crate) owner: Nearness,
     pub(crate) flags: u8,
 }
 
-/// The moment of a call without one.
+/// The time of a call without a timestamp.
 pub(crate) const UNDATED: Millis = Millis::MAX;
 
-/// The reply is known to have come to its end.
+/// The reply has a stop reason.
 pub(crate) const STOP: u8 = 1;
 pub(crate) const FAST: u8 = 2;
 pub(crate) const US: u8 = 4;
 pub(crate) const UNDER_REPORTED: u8 = 8;
 pub(crate) const REGIONAL: u8 = 16;
-/// The owning log says that it copied the line.
+/// The line in the owning log is marked as copied from another session.
 pub(crate) const FORK: u8 = 32;
 
 impl Row {
@@ -114,7 +114,8 @@ impl Row {
         self.flags & flag != 0
     }
 
-    /// Which of two lines of a call has the better figures; equal only if they are the same.
+    /// Compares the figures of two lines of a call; the greater is used. Equal only if the figures are the
+    /// same.
     pub(crate) fn compare(&self, other: &Self, names: &Names) -> Ordering {
         let size = |row: &Self| (row.has(STOP), row.tokens.output, row.tokens.total());
         let rest = |row: &Self| (row.tokens, row.web_searches, row.flags & !FORK);
@@ -124,7 +125,7 @@ impl Row {
             .then_with(|| names.get(self.model).cmp(names.get(other.model)))
     }
 
-    /// Takes the figures of another line if they are better, whole, and the earlier moment.
+    /// Replaces all figures with those of `other` if they are better, and keeps the earlier time.
     pub(crate) fn merge(&mut self, other: &Self, names: &Names) {
         self.at = self.at.min(other.at);
         if self.compare(other, names) == Ordering::Less {
@@ -145,7 +146,7 @@ pub(crate) struct ToolUse {
     pub(crate) name: NameId,
 }
 
-/// A record, for explanations.
+/// A line with a call or a rejected reply, kept for explanations.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) at: Position,
@@ -154,7 +155,7 @@ pub(crate) struct Record {
     pub(crate) found: Result<(u32, Row), (Millis, Reason)>,
 }
 
-/// How the log begins.
+/// The state of reading the first lines of a log.
 #[derive(Debug, Default)]
 struct Head {
     done: bool,
@@ -162,22 +163,22 @@ struct Head {
     session: Option<String>,
 }
 
-/// How many lines are asked when the log begins, and where. Most tell at once.
+/// The maximum number of lines that are searched for the start time, directory and session of the log.
 const HEAD_LINES: usize = 64;
 
 impl Scan {
-    /// A scan of the log that `source` names.
+    /// Creates a scan of the log described by `source`.
     pub fn new(source: Source, wants: Wants) -> Self {
         Self::with_ways(source, wants, Ways::default())
     }
 
-    /// The same, with what was learnt from another log; [`Scan::finish_with_ways`] hands it on.
+    /// Creates a scan that uses the cache of an earlier scan; [`Scan::finish_with_ways`] returns it.
     pub fn with_ways(source: Source, wants: Wants, mut ways: Ways) -> Self {
         ways.begin_log();
         Self { wants, head: Head::default(), out: Scanned { source, ..Scanned::default() }, ways }
     }
 
-    /// Reads the next stretch of lines.
+    /// Scans the next block of lines.
     pub fn block(&mut self, block: &Block<'_>) {
         if !self.head.done {
             self.look_at_head(block.bytes);
@@ -202,7 +203,7 @@ impl Scan {
         }
     }
 
-    /// Reads the next entry of a log that is in memory.
+    /// Scans the next entry of a log that is in memory.
     pub fn entry(&mut self, entry: &Entry) {
         if !self.head.done {
             self.out.first_at = self.out.first_at.or_else(|| entry.timestamp());
@@ -215,12 +216,12 @@ impl Scan {
         }
     }
 
-    /// What the log holds.
+    /// Returns the calls of the log.
     pub fn finish(self) -> Scanned {
         self.finish_with_ways().0
     }
 
-    /// The same, and what was learnt, for the next log.
+    /// Returns the calls of the log, and the cache for the next scan.
     pub fn finish_with_ways(mut self) -> (Scanned, Ways) {
         if self.out.source.session.is_none() {
             self.out.source.session = self.head.session;
@@ -228,7 +229,7 @@ impl Scan {
         (self.out, self.ways)
     }
 
-    /// Finds when and where the log begins, in its first lines.
+    /// Finds the start time, directory and session of the log in its first lines.
     fn look_at_head(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         while !rest.is_empty() && !self.head.done {
@@ -250,7 +251,7 @@ impl Scan {
         }
     }
 
-    /// Reads a line that may tell of a call: `"usage"` stands at `hit`.
+    /// Scans a line that may contain a call: `"usage"` is at offset `hit`.
     fn line(&mut self, line: &Line<'_>, hit: usize) {
         let ways = &mut self.ways;
         let hit = ways.first_key.find(line.bytes, hit);
@@ -273,7 +274,7 @@ impl Scan {
             self.seen(top.see(), line);
             return;
         }
-        // Odd lines are looked at with all care: several objects on one line, a byte order mark, no UTF-8.
+        // Unusual lines are parsed in full: several objects on one line, a byte order mark, invalid UTF-8.
         let mut entries = Vec::new();
         parse_line(line, |entry, _| entries.push(entry));
         for entry in &entries {
@@ -283,7 +284,7 @@ impl Scan {
                     self.out.n_broken += 1;
                     self.reject(line, None, Reason::Broken);
                 }
-                // Each object of a line is a record of its own.
+                // Each object of a line is a separate record.
                 _ => {
                     self.seen(Top::of(entry).see(), &Line { bytes: entry.as_bytes(), ..*line });
                 }
@@ -291,7 +292,7 @@ impl Scan {
         }
     }
 
-    /// Takes what a line turned out to be. Returns the row of a reply if there is but one.
+    /// Adds the classified line to the output. Returns the row of a reply if it has exactly one.
     fn seen<'l>(&mut self, seen: Seen<'l>, line: &Line<'l>) -> Option<Row> {
         match seen {
             Seen::Reply(reply) => return self.add(reply, line),
@@ -366,8 +367,8 @@ impl Scan {
         reply.figures.advisors.is_empty().then_some(row)
     }
 
-    /// Keeps a row, or makes it part of the last one if that tells of the same call. The lines of a reply nearly always follow
-    /// each other; where they do not, the ledger brings them together.
+    /// Adds a row, or merges it into the last one if both belong to the same call. The lines of a reply
+    /// nearly always follow each other; the ledger merges those that do not.
     fn put(&mut self, key: Key, row: Row) -> u32 {
         match self.out.rows.last_mut().filter(|(last, _)| *last == key) {
             Some((_, known)) => {
@@ -390,7 +391,7 @@ impl Scan {
         }
     }
 
-    /// What makes this call the same as another.
+    /// Returns the key that identifies the call of a reply.
     fn key(&self, reply: &Reply<'_>, line: &Line<'_>) -> Key {
         let more = reply.more.as_ref();
         let own = self.out.source.session.as_deref();
@@ -399,7 +400,7 @@ impl Scan {
         match (reply.message_id.as_deref(), request) {
             (Some(id), _) if id.starts_with("msg_") => own_key(id),
             (Some(id), Some(request)) => Key::of(&[b"request", id.as_bytes(), request.as_bytes()]),
-            // A gateway may use an id again, but hardly in the same session.
+            // A gateway may reuse an id, but hardly within a session.
             (Some(id), None) => Key::of(&[b"session", id.as_bytes(), session().as_bytes()]),
             (None, _) => match more.and_then(|more| more.uuid.as_deref()) {
                 Some(uuid) => Key::of(&[b"uuid", uuid.as_bytes()]),
@@ -408,7 +409,7 @@ impl Scan {
         }
     }
 
-    /// Keeps the tools of a call. Each line of a reply has other blocks, and a copy has the same ones.
+    /// Adds the tools of a call. Each line of a reply has different blocks; copies of a line have the same.
     fn add_tools(&mut self, content: Option<Json<'_>>, row: u32, key: Key) {
         for (n, block) in content.into_iter().flat_map(Json::items).enumerate() {
             let Some(block) = threadline_entry::lens::Block::from_json(block) else { continue };
@@ -424,7 +425,8 @@ impl Scan {
     }
 }
 
-/// The key of a call that the API itself gave an id: those are never used twice. No other key has so few parts.
+/// Returns the key of a call with an id assigned by the API, which is never reused. No other key has a single
+/// part.
 fn own_key(id: &str) -> Key {
     Key::of(&[id.as_bytes()])
 }

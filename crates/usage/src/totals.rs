@@ -1,4 +1,4 @@
-//! Totals: calls added up.
+//! Sums of calls.
 
 use std::collections::BTreeSet;
 use std::ops::AddAssign;
@@ -11,21 +11,21 @@ use crate::money::Money;
 /// The sum of some calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Totals {
-    /// How many calls.
+    /// The number of calls.
     pub calls: u64,
-    /// What they used.
+    /// Their token counts.
     pub tokens: Tokens,
-    /// How often they searched the web.
+    /// The number of web searches.
     pub web_searches: u64,
-    /// What those with a price cost.
+    /// The cost of the calls that have a price.
     pub cost: Money,
-    /// The models that have no price; their calls are not in `cost`.
+    /// The models without a price; their calls are not included in `cost`.
     pub unpriced: BTreeSet<String>,
-    /// How many calls have no price.
+    /// The number of calls without a price.
     pub unpriced_calls: u64,
-    /// How many calls used more output tokens than their log says.
+    /// The number of calls that used more output tokens than their log contains.
     pub under_reported: u64,
-    /// How often a tool was called; only by tool.
+    /// The number of tool calls; set only when grouped by tool.
     pub tool_calls: u64,
 }
 
@@ -45,12 +45,14 @@ impl AddAssign<&Self> for Totals {
 }
 
 impl Totals {
-    /// Whether the calls cost more than `cost` says: some have no price, or a log that tells of less than they used.
+    /// Whether `cost` is only a lower bound: some calls have no price, or their log contains too few output
+    /// tokens.
     pub fn is_least(&self) -> bool {
         self.unpriced_calls > 0 || self.under_reported > 0
     }
 
-    /// The cost in short, for people: `$0.42`; `≥ $0.42` where it was more; `no price` where nothing has one.
+    /// Formats the cost for display: `$0.42`; `≥ $0.42` if it is a lower bound; `no price` if no call has
+    /// one.
     pub fn short_cost(&self) -> String {
         if self.unpriced_calls == self.calls && self.calls > 0 && self.cost == Money::ZERO {
             return "no price".to_owned();
@@ -58,7 +60,7 @@ impl Totals {
         format!("{}{}", if self.is_least() { "≥ " } else { "" }, self.cost.short())
     }
 
-    /// Why the calls cost more than `cost` says, in a sentence or two; nothing where they do not.
+    /// Returns why `cost` is only a lower bound; `None` if it is exact.
     pub fn caveat(&self) -> Option<String> {
         let mut reasons = Vec::new();
         if self.unpriced_calls > 0 {
@@ -71,7 +73,7 @@ impl Totals {
         (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 
-    /// A call as a sum of one.
+    /// Returns the totals of a single call.
     pub(crate) fn of(call: &Call<'_>, book: &Book) -> Self {
         Self::by_prices(call, book, book.prices(call.model))
     }
@@ -99,7 +101,7 @@ impl Totals {
         }
     }
 
-    /// The share of the `n`th of `count`: what cannot be split goes to the first.
+    /// Returns share `n` of `count` equal parts. Remainders go to the first shares.
     pub(crate) fn share(&self, n: u64, count: u64) -> Self {
         let share = |whole: u64| whole / count + u64::from(n < whole % count);
         let steps = self.cost.steps();
@@ -124,7 +126,7 @@ impl Totals {
     }
 }
 
-/// A number of calls, in words.
+/// Formats a number of calls.
 pub(crate) fn said(calls: u64) -> String {
     if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") }
 }

@@ -1,17 +1,18 @@
-//! Ways: what was learnt of how the replies of a log are built.
+//! A cache of line layouts that speeds up scanning replies.
 
 use memchr::memmem::Finder;
 
 use crate::plain::Commons;
 use crate::reply::{ReplyTrails, reply_trails};
 
-/// What was learnt of how replies are built. Who reads another log with it gets the same answer sooner.
+/// A cache of line layouts, learnt from the replies read so far. Passing it to the scan of the next log makes
+/// that faster and does not change its result.
 pub struct Ways {
     pub(crate) usage: Finder<'static>,
     pub(crate) first_key: FirstKey,
     pub(crate) trails: ReplyTrails,
     pub(crate) commons: Commons,
-    /// How many replies were read along a trail in this log, and how many of them were plain.
+    /// The number of replies in this log that matched a cached layout, and how many of them were plain.
     pub(crate) n_read: u64,
     pub(crate) n_plain: u64,
 }
@@ -30,10 +31,10 @@ impl Default for Ways {
 }
 
 impl Ways {
-    /// Goes on with another log.
+    /// Prepares the cache for the next log.
     pub(crate) fn begin_log(&mut self) {
         const MANY: u64 = 16;
-        // What was learnt of an odd log is of no use for others.
+        // Layouts of an unusual log do not help with others.
         if self.n_read > MANY && self.n_plain < self.n_read / 2 {
             self.trails = reply_trails();
         }
@@ -43,17 +44,18 @@ impl Ways {
     }
 }
 
-/// Finds the first key behind the content, if that is near: Claude Code writes why the reply ended, and then `usage`.
+/// Finds the first key after the content, if it is near: Claude Code writes `stop_reason` and then `usage`.
 pub(crate) struct FirstKey {
     finder: Finder<'static>,
-    /// How far it stood before `usage` the last time.
+    /// The distance between the two keys in the previous line.
     distance: usize,
 }
 
 impl FirstKey {
     const NAME: &str = "\"stop_reason\"";
 
-    /// Where it stands in a line that has `"usage"` at `usage`.
+    /// Returns the offset of the key in a line with `"usage"` at offset `usage`; `usage` itself if it is not
+    /// found.
     pub(crate) fn find(&mut self, line: &[u8], usage: usize) -> usize {
         const NEAR: usize = 128;
         let known = usage.checked_sub(self.distance);

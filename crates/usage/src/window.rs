@@ -1,4 +1,5 @@
-//! Five-hour windows of a subscription: those that Claude Code named the end of, and estimates for the rest.
+//! Five-hour usage windows of a subscription: those with an end stated by Claude Code, and estimates for the
+//! rest.
 
 use jiff::Timestamp;
 use jiff::civil::Time;
@@ -13,29 +14,31 @@ use crate::scan::UNDATED;
 use crate::totals::Totals;
 
 const HOUR: Millis = 3_600_000;
-/// How long a window is open.
+/// The length of a window.
 const WINDOW: Millis = 5 * HOUR;
 
-/// What Claude Code said when a limit was reached.
+/// A notice of Claude Code that a usage limit was reached.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Limit {
-    /// When it said so, in milliseconds since 1970.
+    /// When the notice was written, in milliseconds since 1970.
     pub at: Millis,
-    /// What it said.
+    /// The text of the notice.
     pub text: String,
 }
 
 impl Limit {
-    /// What a notice says of a limit, if it does.
+    /// Returns the limit that a notice is about, if any.
     pub(crate) fn of(at: Millis, content: Json<'_>) -> Option<Self> {
         let text = Content::from_json(content)?.text().into_owned();
         (text.contains("limit") && text.len() < 500).then_some(Self { at, text })
     }
 }
 
-/// When a five-hour limit ends, as a notice says it: `…|1750000000` up to 1.0.x, `… resets 3:20am (Asia/Calcutta)` later.
+/// Returns when a five-hour limit ends according to its notice: `…|1750000000` up to 1.0.x, `… resets 3:20am
+/// (Asia/Calcutta)` in later versions.
 ///
-/// `zone_named` finds a time zone; a notice that names none is read in `zone`. A weekly limit is none of these.
+/// `zone_named` looks up a time zone; `zone` is used if the notice names none. Returns `None` for other
+/// limits, such as weekly ones.
 pub fn reset_of(
     limit: &Limit,
     zone: &TimeZone,
@@ -50,7 +53,7 @@ pub fn reset_of(
         return None;
     }
     let start = text.find("resets ")? + "resets ".len();
-    // Lower case may have another length than the text itself, but these notices are ASCII up to the dot before.
+    // Lowercasing may change the length of a text, so offsets into `text` must not be used with `limit.text`.
     let told = &text[start..];
     let told = told.strip_prefix("at ").unwrap_or(told);
     let time = clock(told.split([' ', '(', '\n']).next()?)?;
@@ -67,11 +70,11 @@ pub fn reset_of(
         said.date().tomorrow().ok()?.to_datetime(time).to_zoned(zone).ok()?
     };
     let end = end.timestamp().as_millisecond();
-    // A window is not open for longer, so a later moment is the end of something else.
+    // A window is never longer, so a later time is the end of another limit.
     (end - limit.at <= WINDOW).then_some(end)
 }
 
-/// Reads `3am`, `3:20pm`, `15:20`.
+/// Parses `3am`, `3:20pm`, `15:20`.
 fn clock(text: &str) -> Option<Time> {
     let (digits, half) = match (text.strip_suffix("am"), text.strip_suffix("pm")) {
         (Some(digits), _) => (digits, Some(0)),
@@ -89,37 +92,38 @@ fn clock(text: &str) -> Option<Time> {
     Time::new(hour, minute, 0, 0).ok()
 }
 
-/// A window of five hours, and what was used in it.
+/// A window of five hours and its usage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// When it began, in milliseconds since 1970.
+    /// When the window begins, in milliseconds since 1970.
     pub start: Millis,
-    /// When it ends.
+    /// When the window ends.
     pub end: Millis,
-    /// Whether a log names the end; otherwise it is an estimate.
+    /// Whether the end is stated in a log; otherwise it is an estimate.
     pub stated: bool,
-    /// The first call in it.
+    /// The time of the first call in it.
     pub first_at: Millis,
-    /// The last call in it.
+    /// The time of the last call in it.
     pub last_at: Millis,
-    /// What was used.
+    /// The sum of its calls.
     pub totals: Totals,
 }
 
 impl Window {
-    /// Whether it is open at `now`.
+    /// Whether the window is open at `now`.
     pub fn is_active(&self, now: Millis) -> bool {
         self.start <= now && now < self.end && now - self.last_at < WINDOW
     }
 
-    /// What an hour cost, from the first call to the last; `None` if that is too short a time to tell.
+    /// Returns the cost per hour between the first and the last call; `None` if they are less than a minute
+    /// apart.
     pub fn cost_per_hour(&self) -> Option<Money> {
         let span = self.last_at - self.first_at;
         (span >= 60_000)
             .then(|| Money::from_steps(self.totals.cost.steps() * i128::from(HOUR) / i128::from(span)))
     }
 
-    /// What the window will have cost at its end, if it goes on like this from `now`.
+    /// Returns the projected cost at the end of the window, if usage continues at the same rate from `now`.
     pub fn projected(&self, now: Millis) -> Option<Money> {
         let left = i128::from((self.end - now).max(0));
         let more = self.cost_per_hour()?.steps() * left / i128::from(HOUR);
@@ -127,10 +131,10 @@ impl Window {
     }
 }
 
-/// The windows that calls fall into, the earliest first.
+/// Returns the windows that contain calls, earliest first.
 ///
-/// `resets` are the ends that logs name. Around them, a window begins with the hour (UTC) of the first call
-/// outside any other, and ends five hours later, or where a named one begins.
+/// `resets` are the ends stated in logs. Other windows begin at the full hour (UTC) of the first call outside
+/// any window, and end five hours later or where a stated window begins.
 pub fn windows(
     calls: &Calls,
     book: &Book,
@@ -181,7 +185,7 @@ pub fn windows(
 }
 
 impl Calls {
-    /// What Claude Code said of limits, if the scans kept it.
+    /// Returns the notices about limits. Requires [`Wants::limits`](crate::Wants::limits).
     pub fn limits(&self) -> &[Limit] {
         &self.limits
     }

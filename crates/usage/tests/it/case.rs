@@ -1,4 +1,4 @@
-//! Cases that other tools got wrong, each by the number it has in our list.
+//! Cases that other tools got wrong, each with its number in our list.
 
 use threadline_usage::By;
 
@@ -76,7 +76,7 @@ queue enqueue "x" @12:00:00
 a1        reply msg_1 text "a" model=claude-opus-5 branch=side usage={"input_tokens":100} @10:00:00
 a2 <- a1  reply msg_2 text "b" model=claude-opus-5 branch=side usage={"input_tokens":10} @12:00:01
 "#;
-    // The fork has the smaller name, so that the name does not decide.
+    // The fork has the smaller name, so that the order of names cannot decide.
     let home = Home::default().session("a-fork", fork).session("b-origin", shared);
     assert_eq!(
         home.told(By::Session),
@@ -162,7 +162,7 @@ a3 <- a2  reply msg_3 text "c" OPUS usage={"cache_creation_input_tokens":100,"ca
     assert_eq!(total.cost.to_string(), "0.0024375");
 }
 
-// U13 (long context) and U14 (fast mode, place, web search, advisors) are rows of the table in `probe`.
+// U13 (long context) and U14 (fast mode, region, web search, advisors) are rows of the table in `probe`.
 
 #[test]
 fn u14_an_advisor_is_a_call_of_its_own() {
@@ -217,7 +217,7 @@ fn u17_no_odd_line_is_dropped() {
         line(3).replace("2.1.300", "dev").into(),
         line(4).replace("\":", "\" : ").replace(',', " , ").into(),
         line(5).replace("\"version\":\"2.1.300\",", "\"version\":null,").into(),
-        // A byte order mark; bytes that are no text; two objects on one line; a key with an escape.
+        // A byte order mark; invalid UTF-8; two objects on one line; an escaped key.
         [b"\xef\xbb\xbf", line(6).as_bytes()].concat(),
         line(7)
             .replace("[]", r#"[{"type":"text","text":"?"}]"#)
@@ -228,7 +228,7 @@ fn u17_no_odd_line_is_dropped() {
         line(10).replace("input_tokens", "input_tok\\u0065ns").into(),
         format!("{}\r", line(11)).into(),
         line(12).replace(":100,", ":1e2,").into(),
-        // No moment, no ids.
+        // No timestamp, no ids.
         line(13).replace("\"timestamp\":\"2026-01-01T10:00:00Z\",", "").into(),
         line(14).replace("\"id\":\"msg_14\",", "\"id\":null,").into(),
         line(15).replace("\"id\":\"msg_15\",", "").replace("\"uuid\":\"u15\",", "").into(),
@@ -303,7 +303,7 @@ a4 <- a3  reply msg_1 tool t3 mcp__x__y {} model=claude-opus-5 usage={"input_tok
 a5 <- a4  reply msg_2 text "b" model=claude-opus-5 usage={"input_tokens":10}
 "#;
     let home = Home::default().session("s1", log);
-    // A call counts with the first of its tools; what can be split is split.
+    // A call is counted with the first of its tools; tokens and cost are split.
     assert_eq!(
         home.told(By::Tool),
         [

@@ -1,4 +1,4 @@
-//! Real logs, against a plain count; long lines.
+//! Real logs compared with a simple reference count; long lines.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use threadline_usage::{Book, By, Money, Source, Verdict};
 use crate::group::{EVERY, sum};
 use crate::{Home, figures};
 
-/// Every log below a folder.
+/// Returns every log below a directory.
 pub(crate) fn logs_below(folder: &Path) -> Vec<PathBuf> {
     let mut logs = Vec::new();
     for path in std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
@@ -26,7 +26,7 @@ pub(crate) fn logs_below(folder: &Path) -> Vec<PathBuf> {
     logs
 }
 
-/// Whose log this is.
+/// Returns the source of a log, from its file name.
 pub(crate) fn source(path: &Path) -> Source {
     let stem = path.file_stem().unwrap().to_str().unwrap();
     let name = path.to_str().unwrap();
@@ -36,13 +36,13 @@ pub(crate) fn source(path: &Path) -> Source {
     }
 }
 
-/// What a call used: input, output, cache read, cache write.
+/// The token counts of a call: input, output, cache read, cache write.
 type Counts = [u64; 4];
 
-/// Whether a line is the conversation's own, is no progress, has a stop reason; its output; its total.
+/// Whether a line is of the conversation itself, is not progress, has a stop reason; its output; its total.
 type Rank = (bool, bool, bool, u64, u64);
 
-/// Counts again, in the plainest way: every line parsed whole, and of each message the line with the most.
+/// The reference count: parses every line in full and takes the best line of each message.
 fn plain_count(logs: &[PathBuf]) -> (u64, Counts) {
     let mut best: HashMap<String, (Rank, Counts)> = HashMap::new();
     for path in logs {
@@ -72,7 +72,7 @@ fn plain_count(logs: &[PathBuf]) -> (u64, Counts) {
                 let id = text(&message["id"]);
                 let uuid = text(&reply["uuid"]);
                 let key = match (id.starts_with("msg_"), reply["requestId"].as_str()) {
-                    // Without any id, only the line itself tells.
+                    // Without any id, the line itself is the key.
                     _ if id.is_empty() && uuid.is_empty() => value.to_string(),
                     _ if id.is_empty() => uuid,
                     (true, _) => id,
@@ -118,7 +118,7 @@ fn real_logs_come_out_as_a_plain_count_says() {
     for by in EVERY {
         let groups = read.groups(by);
         assert_eq!(sum(&groups), total, "{by:?}");
-        // The records behind the largest groups are as many as their calls, and cost as much.
+        // The counted records of the largest groups match them in number and cost.
         for group in groups.groups.iter().filter(|_| by != By::Tool).take(3) {
             let marked = all.in_groups(by, &zone, |key| *key == group.key);
             let records = all.explain_some(&book, Some(&marked), |_, _| true);
@@ -135,7 +135,7 @@ fn real_logs_come_out_as_a_plain_count_says() {
     }
     let mut other = home.clone();
     other.0.reverse();
-    // The same again, and once more by another name, as through a link.
+    // The same logs again, and once more under another path, as if through a symlink.
     let linked = |source: &Source| Source { path: format!("/link{}", source.path), ..source.clone() };
     other.0.extend(home.0.iter().take(50).cloned());
     other.0.extend(home.0.iter().skip(30).map(|(source, bytes)| (linked(source), bytes.clone())));
@@ -155,7 +155,7 @@ fn every_model_of_real_logs_has_a_price() {
         home.0.push((source(&path), std::fs::read(&path).unwrap()));
     }
     let mut claudes = home.total().unpriced;
-    // A made-up log names a model that had no cache to price.
+    // A synthetic log names a model without cache prices.
     claudes.retain(|name| name.starts_with("claude-") && name != "claude-3-sonnet");
     assert!(claudes.is_empty(), "{claudes:?}");
 }

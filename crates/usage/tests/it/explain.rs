@@ -1,4 +1,4 @@
-//! From a total down to the lines, and what Claude Code itself says.
+//! Explanations of records, and comparison with Claude Code's own account.
 
 use threadline_usage::{Book, Verdict, reconcile};
 

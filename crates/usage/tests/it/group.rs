@@ -1,4 +1,4 @@
-//! Sums and their parts; days in time zones.
+//! Totals and groups; days in time zones.
 
 use jiff::tz::TimeZone;
 use threadline_usage::{Book, By, Groups, Totals};
@@ -8,7 +8,7 @@ use crate::{Home, name};
 pub(crate) const EVERY: [By; 8] =
     [By::Day, By::Week, By::Month, By::Session, By::Project, By::Model, By::Tool, By::Branch];
 
-/// The sum of the groups, without what only a grouping by tool has.
+/// Returns the sum of the groups, without `tool_calls`, which only grouping by tool sets.
 pub(crate) fn sum(groups: &Groups) -> Totals {
     let mut sum = Totals::default();
     for group in &groups.groups {
@@ -96,7 +96,7 @@ fn a_day_begins_at_midnight_in_its_zone_also_when_clocks_change() {
     ] {
         assert_eq!(day(moment), expected, "{moment}");
     }
-    // The same, with many moments in one run and in no order.
+    // The same with many times in one run, unsorted.
     let log: String = (0..200)
         .map(|n| format!("a{n} reply msg_{n} text \"x\" @2026-10-2{}T{:02}:30:00Z\n", n * 7 % 9, n * 5 % 24))
         .collect();

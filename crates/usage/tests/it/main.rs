@@ -1,4 +1,4 @@
-//! Lines in, figures out.
+//! Integration tests: log lines as input, figures as output.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -15,10 +15,10 @@ use threadline_entry::{AgentKind, Lines};
 use threadline_testkit::log_of;
 use threadline_usage::{Book, By, Calls, Groups, Ledger, Scan, Scanned, Source, Totals, Wants, Ways};
 
-/// Everything that can be kept.
+/// All options.
 const ALL: Wants = Wants { tools: true, records: true, limits: true, accounts: true };
 
-/// Reads one log, with what was learnt from others.
+/// Scans one log, with the cache of an earlier scan.
 fn scan(source: Source, bytes: &[u8], wants: Wants, ways: Ways) -> (Scanned, Ways) {
     let mut scan = Scan::with_ways(source, wants, ways);
     let mut lines = Lines::new(bytes);
@@ -28,23 +28,23 @@ fn scan(source: Source, bytes: &[u8], wants: Wants, ways: Ways) -> (Scanned, Way
     scan.finish_with_ways()
 }
 
-/// Logs in memory: whose each is, and its bytes.
+/// Logs in memory: the source and bytes of each.
 #[derive(Clone, Default)]
 struct Home(Vec<(Source, Vec<u8>)>);
 
 impl Home {
-    /// A session in testkit notation; its project is `/home/ada/loom`.
+    /// Adds a session in testkit notation; its project is `/home/ada/loom`.
     fn session(self, id: &str, notation: &str) -> Self {
         self.bytes(id, log_of(id, notation))
     }
 
-    /// A session, byte for byte.
+    /// Adds a session with exactly these bytes.
     fn bytes(mut self, id: &str, bytes: impl Into<Vec<u8>>) -> Self {
         self.0.push((Source::session(&format!("{id}.jsonl"), id), bytes.into()));
         self
     }
 
-    /// A sub-agent of a session, in testkit notation.
+    /// Adds a sub-agent of a session, in testkit notation.
     fn agent(mut self, session: &str, agent: &str, notation: &str) -> Self {
         let kind = AgentKind::of(agent, false);
         let source = Source::session(&format!("{session}/agent-{agent}.jsonl"), session).agent(agent, kind);
@@ -70,7 +70,7 @@ impl Home {
         ledger.settle()
     }
 
-    /// Reads the logs once with everything kept, and once with nothing but the calls.
+    /// Scans the logs twice: with all options, and for the calls only.
     fn read(&self) -> Read {
         Read { all: self.calls(), few: self.calls_with(Wants::default()) }
     }
@@ -83,7 +83,7 @@ impl Home {
         self.groups(By::Day).total
     }
 
-    /// Each group as `key: calls, input, output, cost`.
+    /// Formats each group as `key: calls, input, output, cost`.
     fn told(&self, by: By) -> Vec<String> {
         let groups = self.groups(by).groups;
         groups.iter().map(|group| format!("{}: {}", name(&group.key), figures(&group.totals))).collect()
@@ -96,7 +96,7 @@ struct Read {
 }
 
 impl Read {
-    /// The groups, which are the same both ways; the tools are kept in one of them.
+    /// Returns the groups, after asserting that both scans agree; only the full scan has tools.
     fn groups(&self, by: By) -> Groups {
         let book = Book::embedded();
         let of = |calls| Groups::of(calls, by, &book, &TimeZone::UTC, |_, _| true);

@@ -1,11 +1,11 @@
-//! Replies that say what those before them said are read in a shorter way, which must make no difference.
+//! The shortcut for plain replies must not change any figure.
 
 use proptest::prelude::*;
 use threadline_usage::By;
 
 use crate::Home;
 
-/// One of these, the first nearly always: so lines are alike, and then one is not.
+/// Generates mostly the first of these, so that lines share a layout until one differs.
 fn mostly(texts: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
     prop_oneof![60 => Just(texts[0]), 1 => prop::sample::select(texts)]
 }
@@ -77,13 +77,13 @@ proptest! {
         lines in prop::collection::vec(any_reply(), 1..40),
         cut in 0..40usize
     ) {
-        // The second log is read with what was learnt from the first.
+        // The second log is scanned with the cache of the first.
         let (first, second) = lines.split_at(cut.min(lines.len()));
         let log = |lines: &[String]| lines.join("\n") + "\n";
         let second = log(second).replace("\"s1\"", "\"s2\"").replace("msg_", "msg_2");
         let read = Home::default().bytes("s1", log(first)).bytes("s2", second).read();
         for by in [By::Day, By::Model, By::Branch, By::Session] {
-            // They are compared there.
+            // `groups` compares both scans.
             read.groups(by);
         }
     }

@@ -1,4 +1,4 @@
-//! What single calls cost: one rule each.
+//! The cost of single calls: one rule per case.
 
 use serde_json::{Value, json};
 use threadline_testkit::shared;
@@ -6,7 +6,7 @@ use threadline_usage::{By, Totals};
 
 use crate::Home;
 
-/// A line of a session, as 2.1.300 writes it.
+/// Returns a line of a session as written by 2.1.300.
 fn line(id: &str, model: &str, usage: Value) -> Value {
     json!({
         "parentUuid": null, "isSidechain": false, "userType": "external", "cwd": "/home/ada/loom", "sessionId": "s1",
@@ -21,7 +21,7 @@ fn usage(input: u64, output: u64, write: u64, read: u64) -> Value {
     json!({"input_tokens": input, "output_tokens": output, "cache_creation_input_tokens": write, "cache_read_input_tokens": read})
 }
 
-/// The same figures, and more keys.
+/// Returns the same figures with additional keys.
 fn usage_and(input: u64, write: u64, more: Value) -> Value {
     let mut usage = usage(input, 0, write, 0);
     usage.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -42,7 +42,7 @@ fn total(lines: &[Value]) -> Totals {
     Home::default().bytes("s1", bytes).total()
 }
 
-/// What Claude Code 2.1.325 put down in its `cost-state` for a call of each model, asked for one by one.
+/// The figures that Claude Code 2.1.325 wrote to `cost-state` for one call of each model.
 #[test]
 fn claude_code_itself_has_the_same_prices() {
     let call = |model: &str, input: u64, more: Value| {
@@ -51,7 +51,7 @@ fn claude_code_itself_has_the_same_prices() {
         usage.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         total(&[line("msg_1", model, usage)]).cost.to_string()
     };
-    // Plainly; in the United States alone; in fast mode.
+    // Standard, restricted to the United States, fast mode.
     for (model, plain, us, fast) in [
         ("claude-opus-5-5", "0.0094762", "0.01042382", "0.0189524"),
         ("claude-opus-5", "0.0135955", "0.01495505", "0.027191"),
@@ -83,7 +83,7 @@ fn claude_code_itself_has_the_same_prices() {
             assert_eq!(call(model, 1003, json!({"speed": "fast"})), fast, "{model}");
         }
     }
-    // With more than 200,000 tokens, today.
+    // More than 200,000 input tokens, at current prices.
     for (model, long) in [
         ("claude-opus-4-6", "1.2585805"),
         ("claude-sonnet-4-6", "0.7551483"),
@@ -245,7 +245,7 @@ fn prices_are_those_of_the_day() {
     assert_eq!(on("2020-01-01", "claude-haiku-4-5"), "0.3");
 }
 
-/// The shared probe itself, read from its folder.
+/// The shared probe, read from its directory.
 #[test]
 fn the_shared_probe_comes_out_as_expected() {
     let Some(shared) = shared() else { return };
