@@ -1,4 +1,4 @@
-//! Agent files: the transcripts of sub-agents, in every place that Claude Code has put them.
+//! Agent files: the transcripts of sub-agents, in all layouts that Claude Code has used.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -15,11 +15,11 @@ use crate::session_file::side_dir;
 /// The transcript of a sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentFile {
-    /// The agent's id: the name of the file without `agent-`.
+    /// The agent's id: the file name without `agent-`.
     pub id: String,
-    /// The transcript.
+    /// The path of the transcript.
     pub path: PathBuf,
-    /// What the agent was for, as far as names tell.
+    /// The kind of agent, according to the file name.
     pub kind: AgentKind,
     /// The workflow run that the agent was part of.
     pub run: Option<String>,
@@ -32,7 +32,7 @@ impl AgentFile {
         Some(Self { id, path, kind, run })
     }
 
-    /// Reads what stands in `agent-<id>.meta.json` beside the transcript; `None` if there is no such file.
+    /// Reads `agent-<id>.meta.json` next to the transcript; `None` if the file does not exist.
     pub fn read_meta(&self) -> io::Result<Option<AgentMeta>> {
         match regular::read(&self.path.with_extension("meta.json")) {
             Ok(bytes) => Ok(Some(AgentMeta { entry: Entry::parse(bytes.trim_ascii()).0 })),
@@ -42,34 +42,34 @@ impl AgentFile {
     }
 }
 
-/// What Claude Code noted about an agent, in a file of its own.
+/// The metadata that Claude Code stores about an agent in a separate file.
 #[derive(Clone, Debug)]
 pub struct AgentMeta {
     entry: Entry,
 }
 
 impl AgentMeta {
-    /// The whole of it, as it was written.
+    /// Returns the whole file as an entry.
     pub fn entry(&self) -> &Entry {
         &self.entry
     }
 
-    /// The name of the agent's definition.
+    /// Returns the name of the agent's definition.
     pub fn agent_type(&self) -> Option<String> {
         self.text("agentType")
     }
 
-    /// What it was asked to do, in a few words.
+    /// Returns the short description of its task.
     pub fn description(&self) -> Option<String> {
         self.text("description")
     }
 
-    /// The tool call that started it.
+    /// Returns the tool call that started it.
     pub fn tool_use_id(&self) -> Option<String> {
         self.text("toolUseId")
     }
 
-    /// The agent that started it, if it was not the session itself.
+    /// Returns the agent that started it, unless it was the session itself.
     pub fn parent_agent_id(&self) -> Option<String> {
         self.text("parentAgentId")
     }
@@ -79,13 +79,13 @@ impl AgentMeta {
     }
 }
 
-/// How many of an agent file's lines are asked for the session it belongs to.
+/// The number of lines of an agent file that are searched for the session id.
 const LINES_ASKED: usize = 8;
 
-/// How deep folders may lie below `subagents`.
+/// The maximum depth of directories below `subagents`.
 const MAX_DEPTH: usize = 8;
 
-/// The agents of the session `id`, whose log is at `path`.
+/// Returns the agents of the session `id` with the log at `path`.
 pub(crate) fn agents_of(path: &Path, id: &str) -> Listing<AgentFile> {
     let mut listing = own_agents(path);
     let Some(folder) = path.parent() else { return listing };
@@ -96,19 +96,19 @@ pub(crate) fn agents_of(path: &Path, id: &str) -> Listing<AgentFile> {
     listing
 }
 
-/// The agents that lie beside the sessions of a folder, found once for all of them.
+/// The agents stored next to the session logs of a folder, read once for all sessions.
 #[derive(Debug, Default)]
 pub struct FolderAgents {
     shared: HashMap<String, Vec<AgentFile>>,
 }
 
 impl FolderAgents {
-    /// Looks into `folder`, which holds the logs of sessions.
+    /// Reads the agents in `folder`, which contains session logs.
     pub fn of(folder: &Path) -> Self {
         Self::written_since(folder, None)
     }
 
-    /// The same, without opening what was not written to since then.
+    /// Reads the agents in `folder` that were modified at or after `since`; other files are not opened.
     pub fn written_since(folder: &Path, since: Option<SystemTime>) -> Self {
         let is_new = |agent: &AgentFile| {
             let written = fs_err::metadata(&agent.path).and_then(|metadata| metadata.modified());
@@ -121,7 +121,7 @@ impl FolderAgents {
         agents
     }
 
-    /// The agents of the session `id`, whose log is at `path`: these, and those in its own folder.
+    /// Returns the agents of the session `id` with the log at `path`: these, and those in its own directory.
     pub fn of_session(&self, path: &Path, id: &str) -> Listing<AgentFile> {
         let mut listing = own_agents(path);
         listing.found.extend(self.shared.get(id).into_iter().flatten().cloned());
@@ -130,7 +130,7 @@ impl FolderAgents {
     }
 }
 
-/// The agents in the session's own folder, from 2.1.2 on.
+/// Returns the agents in the session's own directory (since 2.1.2).
 fn own_agents(path: &Path) -> Listing<AgentFile> {
     let mut listing = Listing::new();
     if let Some(dir) = side_dir(path) {
@@ -139,17 +139,17 @@ fn own_agents(path: &Path) -> Listing<AgentFile> {
     listing
 }
 
-/// How many agents the sessions of a folder have.
+/// The number of agents of each session in a folder.
 #[derive(Default)]
 pub(crate) struct AgentCounts {
-    /// Of those that lie beside the sessions.
+    /// The agents stored next to the session logs, by session.
     shared: HashMap<String, usize>,
-    /// The names of the folders, so that nobody looks for one that is not there.
+    /// The names of the directories, to avoid looking for ones that do not exist.
     folders: HashSet<OsString>,
 }
 
 impl AgentCounts {
-    /// Looks into `folder` once for all its sessions.
+    /// Reads `folder` once for all its sessions.
     pub(crate) fn of(folder: &Path) -> Self {
         let entries = fs_err::read_dir(folder).into_iter().flatten().flatten();
         let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_file()));
@@ -161,7 +161,7 @@ impl AgentCounts {
         counts
     }
 
-    /// How many the session `id` has, whose log is at `path`.
+    /// Returns the number of agents of the session `id` with the log at `path`.
     pub(crate) fn count(&self, path: &Path, id: &str) -> usize {
         let has_own = path.file_stem().is_some_and(|name| self.folders.contains(name));
         let own = if has_own { own_agents(path).found.len() } else { 0 };
@@ -169,12 +169,13 @@ impl AgentCounts {
     }
 }
 
-/// The agents that lie beside the sessions (2.0.x), or in one `subagents` for all, with their owners.
+/// Returns the agents stored next to the session logs (2.0.x), or in a common `subagents` directory, with the
+/// session of each.
 fn shared_agents(folder: &Path) -> Listing<(String, AgentFile)> {
     owned_agents(folder, |_| true)
 }
 
-/// The same, for those that are wanted.
+/// Returns the same for agents that `wanted` accepts.
 fn owned_agents(folder: &Path, wanted: impl Fn(&AgentFile) -> bool) -> Listing<(String, AgentFile)> {
     let mut agents = Listing::new();
     walk_folder(folder, None, 0, &mut agents);
@@ -188,7 +189,8 @@ fn owned_agents(folder: &Path, wanted: impl Fn(&AgentFile) -> bool) -> Listing<(
     owned
 }
 
-/// Collects the transcripts in `folder` and `depth` levels below. Links to folders are not followed.
+/// Collects the transcripts in `folder` and up to `depth` levels below. Links to directories are not
+/// followed.
 fn walk_folder(folder: &Path, run: Option<&str>, depth: usize, listing: &mut Listing<AgentFile>) {
     let Some(entries) = listing.note(fs_err::read_dir(folder)) else { return };
     let in_workflows = folder.file_name().is_some_and(|name| name == "workflows");
@@ -206,7 +208,7 @@ fn walk_folder(folder: &Path, run: Option<&str>, depth: usize, listing: &mut Lis
     }
 }
 
-/// The session that an agent file says it belongs to, from its first lines.
+/// Reads the session id from the first lines of an agent file.
 pub(crate) fn read_owner(path: &Path) -> io::Result<Option<String>> {
     let file = regular::open(path)?;
     let mut reader = BufReader::new(file.take(crate::window::MOST as u64));

@@ -1,4 +1,4 @@
-//! Appending whole lines to a session file.
+//! Appends whole lines to a session file.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -8,47 +8,47 @@ use crate::disk::{Disk, FileSystem};
 use crate::identity::FileId;
 use crate::snapshot::Snapshot;
 
-/// Why lines could not be appended or a file not be made.
+/// Why lines could not be appended, or a file could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AppendError {
-    /// One of the lines holds a newline, so it is not one line. Nothing was written.
+    /// One of the lines contains a newline. Nothing was written.
     #[error("line {line_no} of those to write holds a newline")]
     NotALine {
-        /// Which one, counted from 1.
+        /// The number of the line, counted from 1.
         line_no: usize,
     },
 
-    /// The file is no longer the one that was expected. Nothing was written.
+    /// The file is not the expected one. Nothing was written.
     #[error("{} is not the file it was", .path.display())]
     Moved {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
 
-    /// The file is not there, or could not be read or written.
+    /// The file does not exist, or could not be read or written.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// What an append did.
+/// The result of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
-    /// Where the first of the new lines begins.
+    /// The byte offset of the first new line.
     pub byte_offset: u64,
-    /// Whether the file ended in the middle of a line, which was closed with a newline first.
+    /// Whether the file ended in an incomplete line, which was terminated first.
     pub closed_torn_line: bool,
 }
 
-/// How often a file may be replaced while we wait for its lock. Whoever replaces again and again may well be
-/// quicker than we are, so this is far more than patience; it only ends what would never end.
+/// The number of attempts to lock a file that is being replaced meanwhile. A program that replaces it in a
+/// loop may win many times; the limit only prevents an endless loop.
 pub(crate) const ATTEMPTS: usize = 1000;
 
-/// Appends `lines`, given without newlines, in a single write under a lock: all of them or, on a disk that is
-/// full, none.
+/// Appends `lines`, given without newlines, in a single write under a lock: all of them or, on a full disk,
+/// none.
 ///
-/// A file that is gone stays gone. With `expect`, a file that was replaced, cut or rewritten since is
-/// left alone; one that has only grown is fine.
+/// A missing file is not created. With `expect`, a file that was replaced, truncated or rewritten since the
+/// snapshot is not changed; one that has only grown is accepted.
 pub fn append<L: AsRef<[u8]>>(
     path: impl AsRef<Path>,
     lines: impl IntoIterator<Item = L>,
@@ -65,12 +65,12 @@ pub fn append<L: AsRef<[u8]>>(
     write_lines(&Disk, &mut file, &bytes).map_err(|failed| failed.error.into())
 }
 
-/// A write of lines that did not come to its end.
+/// A write of lines that was not completed.
 #[derive(Debug)]
 pub(crate) struct PartialWrite {
     pub(crate) error: io::Error,
-    /// The part that is in the file and could not be taken back, because another program has written behind
-    /// it.
+    /// The range of bytes that was written and could not be removed, because another program has written
+    /// after it.
     pub(crate) left: Option<(u64, u64)>,
 }
 
@@ -80,7 +80,7 @@ impl From<io::Error> for PartialWrite {
     }
 }
 
-/// Appends whole lines to a locked file in a single write, after closing a line that has no newline.
+/// Appends whole lines to a locked file in a single write, after terminating an incomplete last line.
 pub(crate) fn write_lines(
     fs: &dyn FileSystem,
     file: &mut File,
@@ -94,17 +94,16 @@ pub(crate) fn write_lines(
         written if written == bytes.len() => file.stream_position()? - written as u64,
         written => complete(fs, file, &bytes, written)?,
     };
-    // A program that ignores locks may have written first, so the position is known only now.
+    // A program that ignores locks may have written first, so the position is only known after the write.
     Ok(Appended { byte_offset: start + u64::from(closed_torn_line), closed_torn_line })
 }
 
-/// Writes the rest of a write that was cut short, or takes back the part that was written. Returns where it
-/// begins.
+/// Completes a partial write, or removes the part that was written. Returns the offset where it begins.
 ///
-/// A file that other programs write to is cut only while the disk is full, when they cannot write to it
-/// either. Otherwise the part stays, and the caller is told.
+/// The file is truncated only if the disk is full, when other programs cannot write to it either. Otherwise
+/// the part stays in the file and is returned in the error.
 fn complete(fs: &dyn FileSystem, file: &mut File, bytes: &[u8], written: usize) -> Result<u64, PartialWrite> {
-    // The system leaves the position behind what it wrote, wherever the end of the file was.
+    // The file position is after the bytes written, wherever the end of the file was.
     let end = file.stream_position()?;
     let start = end - written as u64;
     let left = (written > 0).then_some((start, end));
@@ -125,10 +124,10 @@ fn complete(fs: &dyn FileSystem, file: &mut File, bytes: &[u8], written: usize) 
     Err(PartialWrite { error, left })
 }
 
-/// Makes a new session file of `lines`, given without newlines. Only its owner may read it (0600 on Unix).
+/// Creates a session file with `lines`, given without newlines. Only its owner can read it (0600 on Unix).
 ///
-/// The folder is made if need be. The file appears with all its lines at once; one that is already
-/// there is an error ([`io::ErrorKind::AlreadyExists`]) and stays as it is.
+/// Missing directories are created. The file appears atomically with all its lines; an existing file is an
+/// error ([`io::ErrorKind::AlreadyExists`]) and is not changed.
 pub fn create_new<L: AsRef<[u8]>>(
     path: impl AsRef<Path>,
     lines: impl IntoIterator<Item = L>,
@@ -147,13 +146,13 @@ pub fn create_new<L: AsRef<[u8]>>(
     Ok(())
 }
 
-/// A temporary file that writes at its end only, in the folder where it will stay.
+/// Creates a temporary file in append mode, in the directory where it is to be renamed.
 pub(crate) fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     tempfile::Builder::new().prefix(".threadline-").suffix(".tmp").append(true).tempfile_in(folder)
 }
 
-/// The lines with their newlines.
+/// Joins the lines, with a newline after each.
 pub(crate) fn join<L: AsRef<[u8]>>(lines: impl IntoIterator<Item = L>) -> Result<Vec<u8>, AppendError> {
     let mut bytes = Vec::new();
     for (i, line) in lines.into_iter().enumerate() {
@@ -166,12 +165,13 @@ pub(crate) fn join<L: AsRef<[u8]>>(lines: impl IntoIterator<Item = L>) -> Result
     Ok(bytes)
 }
 
-/// Opens the file for appending and locks it. The lock is on the file that has the name now.
+/// Opens the file for appending and locks it. Guarantees that the locked file is the one that has this name
+/// now.
 pub(crate) fn open_locked(fs: &dyn FileSystem, path: &Path) -> Result<File, AppendError> {
     for _ in 0..ATTEMPTS {
         let file = fs.open_append(path)?;
         lock(&file)?;
-        // While we waited for the lock, whoever held it may have put another file in its place.
+        // The previous owner of the lock may have replaced the file.
         if FileId::of(&fs_err::metadata(path)?) == FileId::of(&file.metadata()?) {
             return Ok(file);
         }
@@ -179,7 +179,8 @@ pub(crate) fn open_locked(fs: &dyn FileSystem, path: &Path) -> Result<File, Appe
     Err(AppendError::Moved { path: path.to_owned() })
 }
 
-/// Waits for the file's lock, which closing the file gives back. Some file systems have no locks.
+/// Waits for the lock of the file, which is released when the file is closed. File systems without locks are
+/// accepted.
 pub(crate) fn lock(file: &File) -> io::Result<()> {
     match file.lock() {
         Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
@@ -187,7 +188,7 @@ pub(crate) fn lock(file: &File) -> io::Result<()> {
     }
 }
 
-/// Whether a line is torn at `end`, the newline before it missing.
+/// Whether the byte before `end` is not a newline, so that the line before it is incomplete.
 pub(crate) fn tears_at(file: &mut (impl Read + Seek), end: u64) -> io::Result<bool> {
     if end == 0 {
         return Ok(false);

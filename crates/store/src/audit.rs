@@ -1,6 +1,6 @@
-//! What is wrong around the logs: folders, side data, backups, the index, the configuration.
+//! Checks the files around the logs: folders, side data, backups, the index, the configuration.
 //!
-//! What is wrong *in* a log is for others to say; here is what only the disk can tell.
+//! Problems inside a log are detected elsewhere; these checks need the disk.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -19,14 +19,14 @@ use crate::project::folder_matches;
 use crate::regular;
 use crate::session_file::SessionFile;
 
-/// How long Claude Code keeps a session that nobody touches, unless its settings say otherwise.
+/// The number of days that Claude Code keeps an unused session, unless its settings have another value.
 const KEPT_DAYS: u64 = 30;
-/// A session that will be deleted within this many days is worth a note.
+/// A session that will be deleted within this many days is reported.
 const NOTICE_DAYS: u64 = 3;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Store {
-    /// What is wrong around the logs of every home. `now` is what the age of files is measured by.
+    /// Checks the files around the logs of every home. The age of files is measured at `now`.
     pub fn audit(&self, now: SystemTime) -> Listing<(PathBuf, Finding)> {
         let mut listing = Listing::new();
         for home in self.homes() {
@@ -40,7 +40,7 @@ impl Store {
 }
 
 impl SessionFile {
-    /// What is wrong with the session's place in its home, and with what its log says lies beside it.
+    /// Checks the location of the session in its home, and the backups that its log refers to.
     pub fn audit(&self) -> io::Result<Vec<Finding>> {
         let (Some(home), Some(folder)) = (&self.home, &self.folder) else { return Ok(Vec::new()) };
         let mut findings = Vec::new();
@@ -62,7 +62,7 @@ impl SessionFile {
     }
 }
 
-/// Whether any working directory of a session fits the folder it lies in.
+/// Whether any working directory of a session matches its folder.
 #[derive(Default)]
 struct Places {
     fits: bool,
@@ -72,7 +72,7 @@ struct Places {
 impl Places {
     fn look(&mut self, line: &Line<'_>, folder: &str) {
         let Some(cwd) = walk::pick(line.bytes, ["cwd"]).and_then(|[cwd]| cwd?.as_str()) else { return };
-        // Redaction took the name of a person out of the path, which the folder still has.
+        // Redaction replaced a name in the path, which the folder name still contains.
         self.fits |= folder_matches(folder, &cwd) || cwd.contains("[personal:");
         self.first.get_or_insert_with(|| (line.at, cwd.into_owned()));
     }
@@ -85,7 +85,7 @@ impl Places {
     }
 }
 
-/// The backups that a log names and that are not there.
+/// The backups that a log refers to and that do not exist.
 struct Backups {
     dir: PathBuf,
     missing: Vec<(Position, String)>,
@@ -134,9 +134,9 @@ fn about(code: Code, path: PathBuf, message: String) -> (PathBuf, Finding) {
     (path, Finding { code, severity: code.severity(), at: None, message: message.into() })
 }
 
-/// Claude Code's own settings and state: torn files make it start from nothing.
+/// Checks Claude Code's settings and state: with a damaged file it would start without them.
 fn audit_config(home: &Home, listing: &mut Listing<(PathBuf, Finding)>) {
-    // In its usual place the state lies beside the home; elsewhere, inside.
+    // The state is next to a home in the default location, and inside any other home.
     let usual = home.root().file_name() == Some(OsStr::new(".claude"));
     let beside = home.root().parent().filter(|_| usual).map(|parent| parent.join(".claude.json"));
     let files = [home.root().join(".claude.json"), home.root().join("settings.json")];
@@ -152,7 +152,7 @@ fn audit_config(home: &Home, listing: &mut Listing<(PathBuf, Finding)>) {
     }
 }
 
-/// Side data without a session, and an index that does not tell what is there.
+/// Checks for side data without a session, and for an outdated index.
 fn audit_folders(home: &Home, listing: &mut Listing<(PathBuf, Finding)>) {
     for folder in entries(&home.projects_dir(), listing) {
         let inside = entries(&folder, listing);
@@ -173,7 +173,7 @@ fn audit_folders(home: &Home, listing: &mut Listing<(PathBuf, Finding)>) {
     }
 }
 
-/// What an index says of sessions that are not there, or does not say of those that are.
+/// Returns a message if the index lists sessions that do not exist, or lacks sessions that do.
 fn stale_index(bytes: &[u8], ids: &HashSet<&OsStr>) -> Option<String> {
     let Some(json) = str::from_utf8(bytes).ok().and_then(Json::parse) else {
         return Some("the index is no JSON".to_owned());
@@ -190,7 +190,7 @@ fn stale_index(bytes: &[u8], ids: &HashSet<&OsStr>) -> Option<String> {
     })
 }
 
-/// Backups of sessions that are gone.
+/// Checks for backups of sessions that were deleted.
 fn audit_backups(home: &Home, listing: &mut Listing<(PathBuf, Finding)>) {
     let folders = entries(&home.projects_dir(), listing);
     let mut ids = HashSet::new();
@@ -206,7 +206,7 @@ fn audit_backups(home: &Home, listing: &mut Listing<(PathBuf, Finding)>) {
     }
 }
 
-/// Sessions that Claude Code will soon delete.
+/// Checks for sessions that Claude Code will delete soon.
 fn audit_ages(home: &Home, now: SystemTime, listing: &mut Listing<(PathBuf, Finding)>) {
     let settings = listing.note(regular::read(&home.root().join("settings.json"))).unwrap_or_default();
     let settings = str::from_utf8(&settings).ok().and_then(Json::parse);
@@ -242,7 +242,7 @@ fn is_log(path: &Path) -> bool {
     path.extension() == Some(OsStr::new("jsonl"))
 }
 
-/// Whether this is a folder that is named like a session.
+/// Whether this is a directory named like a session.
 fn is_side_data(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let is_uuid = name.len() == 36
@@ -269,7 +269,7 @@ mod tests {
         SessionFile::at(path).audit().unwrap().iter().map(|finding| finding.code.id()).collect()
     }
 
-    /// A moment at which everything that was just written is new.
+    /// A time at which newly written files are recent.
     fn today() -> SystemTime {
         fs_err::metadata(".").unwrap().modified().unwrap()
     }

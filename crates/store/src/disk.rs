@@ -1,4 +1,4 @@
-//! Access to the file system for everything that writes, behind a trait so that tests can make any call fail.
+//! File system access for all writing operations, as a trait so that tests can make any call fail.
 
 use std::fmt;
 use std::fs::{File, Metadata, Permissions};
@@ -8,16 +8,16 @@ use std::time::{Duration, SystemTime};
 
 use fs_err::OpenOptions;
 
-/// Who may read a new file.
+/// Read access to a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
     /// Its owner only (0600 on Unix): logs and copies of logs.
     Private,
-    /// Whoever the process's umask lets: files of a project.
+    /// As the umask of the process allows: files of a project.
     Shared,
 }
 
-/// The calls that an operation makes to the file system.
+/// The file system calls of an operation.
 ///
 /// [`Disk`] performs them. Tests wrap it to stop after any call, to fail with a chosen error, to write only a
 /// part, and to let another program write between two calls.
@@ -27,64 +27,64 @@ pub(crate) trait FileSystem: fmt::Debug + Send + Sync {
         Ok(fs_err::File::open(path)?.into_parts().0)
     }
 
-    /// Opens a file that exists for reading and appending.
+    /// Opens an existing file for reading and appending.
     fn open_append(&self, path: &Path) -> io::Result<File> {
         Ok(OpenOptions::new().read(true).append(true).open(path)?.into_parts().0)
     }
 
-    /// Returns the metadata of what is at `path`, of a symbolic link itself; `None` if nothing is.
+    /// Returns the metadata at `path`, of a symbolic link itself; `None` if nothing exists there.
     fn metadata(&self, path: &Path) -> io::Result<Option<Metadata>> {
         match fs_err::symlink_metadata(path) {
             Ok(metadata) => Ok(Some(metadata)),
-            // A name that no file can have (one with a NUL byte) names nothing.
+            // A name that no file can have (with a NUL byte) counts as missing.
             Err(error) if is_absence(error.kind()) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Creates a file that does not exist yet, for reading and appending.
+    /// Creates a new file for reading and appending; fails if it exists.
     fn create_new(&self, path: &Path, visibility: Visibility) -> io::Result<File>;
-    /// Appends to a file; may write less than given.
+    /// Appends to a file; may write only a part.
     fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<usize>;
-    /// Cuts a file that no other program knows of, or the part of a write that a full disk let through.
+    /// Truncates a file that no other program uses, or removes a partial write on a full disk.
     fn truncate(&self, file: &File, length: u64) -> io::Result<()>;
-    /// Waits until a file's content is on disk.
+    /// Flushes a file's content to disk.
     fn sync(&self, file: &File) -> io::Result<()>;
-    /// Waits until the names in a folder are on disk.
+    /// Flushes the entries of a directory to disk.
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
-    /// Gives the file another name, also where another file has it.
+    /// Renames a file, replacing an existing one.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Gives the file another name; fails with `AlreadyExists` where something has it.
+    /// Renames a file; fails with `AlreadyExists` if the new name exists.
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Gives the file a second name.
+    /// Creates a hard link.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Creates a symbolic link.
     fn symlink(&self, target: &Path, path: &Path) -> io::Result<()>;
     /// Removes a file, or a symbolic link itself.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
-    /// Creates a folder below one that exists.
+    /// Creates a directory; its parent must exist.
     fn create_folder(&self, path: &Path, visibility: Visibility) -> io::Result<()>;
-    /// Removes an empty folder.
+    /// Removes an empty directory.
     fn remove_folder(&self, path: &Path) -> io::Result<()>;
-    /// Sets who may do what with a file.
+    /// Sets the permissions of a file.
     fn set_permissions(&self, file: &File, permissions: Permissions) -> io::Result<()>;
-    /// Sets when a file was last written.
+    /// Sets the modification time of a file.
     fn set_modified(&self, path: &Path, time: SystemTime) -> io::Result<()>;
-    /// Does nothing for a while.
+    /// Sleeps.
     fn pause(&self, time: Duration);
 
-    /// Whether another process has the file open for writing, as far as that can be found out.
+    /// Whether another process has the file open for writing, as far as this can be determined.
     fn is_written_elsewhere(&self, _: &Path) -> bool {
         false
     }
 }
 
-/// Whether an error says that there is nothing at a path.
+/// Whether an error means that nothing exists at a path.
 pub(crate) fn is_absence(kind: io::ErrorKind) -> bool {
     matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidInput)
 }
 
-/// Writes everything, in as few calls as possible.
+/// Writes all bytes, in as few calls as possible.
 pub(crate) fn write_all(fs: &dyn FileSystem, file: &mut File, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match fs.write(file, bytes) {
@@ -97,7 +97,7 @@ pub(crate) fn write_all(fs: &dyn FileSystem, file: &mut File, mut bytes: &[u8]) 
     Ok(())
 }
 
-/// Creates a folder and those above it that are missing.
+/// Creates a directory and its missing parents.
 pub(crate) fn create_folders(fs: &dyn FileSystem, folder: &Path, visibility: Visibility) -> io::Result<()> {
     let missing: Vec<&Path> =
         folder.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()).collect();
@@ -110,7 +110,7 @@ pub(crate) fn create_folders(fs: &dyn FileSystem, folder: &Path, visibility: Vis
     Ok(())
 }
 
-/// The file system of this machine.
+/// The real file system.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Disk;
 
@@ -154,7 +154,7 @@ impl FileSystem for Disk {
     }
 
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
-        // `tempfile` has the one call of each system that does this.
+        // `tempfile` implements this with the atomic call of each operating system.
         let from = tempfile::TempPath::try_from_path(from)?;
         from.persist_noclobber(to).map_err(|failed| {
             let error = io::Error::new(
@@ -231,7 +231,7 @@ impl FileSystem for Disk {
                     let info = std::fs::read_to_string(process.join("fdinfo").join(open.file_name()));
                     let info = info.unwrap_or_default();
                     let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
-                    // The last octal digit has the access mode: 0 is for reading only.
+                    // The last octal digit contains the access mode: 0 means read-only.
                     flags.is_some_and(|flags| !flags.trim().ends_with(['0', '4']))
                 }
             })

@@ -1,32 +1,32 @@
-//! Fingerprints: whether a file still begins with what was read from it before.
+//! Fingerprints: detect whether a file still begins with the bytes read before.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// How many bytes are looked at on either side.
+/// The number of bytes hashed at each end.
 const SPAN: usize = 4 << 10;
 
-/// What a stretch of bytes from the start of a file looked like at both its ends.
+/// A fingerprint of the first `length` bytes of a file.
 ///
-/// Hashes of the first and the last 4 KiB of the stretch. They stay the same between releases and
-/// machines, so they may be kept on disk. A change deep inside a long stretch goes unseen.
+/// It consists of hashes of the first and the last 4 KiB of these bytes. They are stable between releases and
+/// machines, so they may be stored on disk. A change in the middle of a long prefix is not detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fingerprint {
-    /// How long the stretch is.
+    /// The length of the prefix in bytes.
     pub length: u64,
-    /// Of its first bytes.
+    /// The hash of its first bytes.
     pub head: u64,
-    /// Of its last bytes.
+    /// The hash of its last bytes.
     pub tail: u64,
 }
 
 impl Fingerprint {
-    /// Whether `file` begins with such a stretch.
+    /// Whether `file` begins with a prefix that has this fingerprint.
     pub(crate) fn matches(&self, file: &mut (impl Read + Seek)) -> io::Result<bool> {
         Ok(Ends::read(file, self.length)?.is_some_and(|ends| ends.fingerprint() == *self))
     }
 }
 
-/// The bytes that a [`Fingerprint`] is made of.
+/// The bytes that a [`Fingerprint`] is computed from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ends {
     length: u64,
@@ -35,7 +35,7 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// The ends of the first `length` bytes of `file`; `None` if it is shorter than that.
+    /// Reads the ends of the first `length` bytes of `file`; `None` if it is shorter.
     pub(crate) fn read(file: &mut (impl Read + Seek), length: u64) -> io::Result<Option<Self>> {
         let span = length.min(SPAN as u64);
         let mut piece = |from: u64| -> io::Result<Vec<u8>> {
@@ -48,12 +48,12 @@ impl Ends {
         Ok((ends.head.len() as u64 == span && ends.tail.len() as u64 == span).then_some(ends))
     }
 
-    /// How long the stretch is.
+    /// Returns the length of the prefix.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }
 
-    /// Makes the stretch longer by `bytes`.
+    /// Extends the prefix by `bytes`.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.length += bytes.len() as u64;
         let missing = SPAN - self.head.len();
@@ -64,7 +64,7 @@ impl Ends {
         self.tail.extend(last);
     }
 
-    /// Whether `file` still begins with the stretch.
+    /// Whether `file` still begins with this prefix.
     pub(crate) fn still_in(&self, file: &mut (impl Read + Seek)) -> io::Result<bool> {
         Ok(Self::read(file, self.length)?.is_some_and(|ends| ends == *self))
     }
@@ -74,7 +74,7 @@ impl Ends {
     }
 }
 
-/// FNV-1a, which will mean the same tomorrow.
+/// Returns the FNV-1a hash, which is the same in every release.
 fn fnv(bytes: &[u8]) -> u64 {
     bytes
         .iter()

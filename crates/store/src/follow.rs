@@ -1,4 +1,4 @@
-//! Following a file while somebody else writes it.
+//! Follows a file while another program writes it.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -10,63 +10,63 @@ use crate::fingerprint::{Ends, Fingerprint};
 use crate::identity::FileId;
 use crate::regular;
 
-/// How much is read at a time.
+/// The number of bytes read at a time.
 const CHUNK: usize = 256 << 10;
 
 /// Reads a session file while it grows.
 ///
-/// Each [`poll`](Self::poll) reads only what is new and delivers the lines that are whole; half a line
-/// waits for the rest. That the file was replaced, cut or written anew shows in its identity and in a
-/// [`Fingerprint`] of what was read. Only a rewrite in place that leaves both ends as they were, 4 KiB
-/// each, goes unseen.
+/// Each [`poll`](Self::poll) reads only the new bytes and delivers whole lines; an incomplete line is kept
+/// until the rest arrives. A replaced, truncated or rewritten file is detected by its identity and by a
+/// [`Fingerprint`] of the bytes read. Only a rewrite in place that leaves 4 KiB at both ends unchanged is not
+/// detected.
 pub struct Follower {
     path: PathBuf,
-    /// Kept open between polls, so that no other file can be given its number.
+    /// Kept open between polls, so that its inode number cannot be reused.
     file: Option<fs_err::File>,
     id: Option<FileId>,
-    /// All that was read.
+    /// The bytes read so far.
     read: Ends,
-    /// All that was delivered.
+    /// The bytes delivered so far.
     delivered: Ends,
-    /// What was read and not delivered: half a line.
+    /// Bytes read and not delivered: an incomplete line.
     pending: Vec<u8>,
     at: Position,
-    /// The place to go on from, until it is known to be there.
+    /// The mark to resume at, until it has been verified.
     resume: Option<Mark>,
-    /// Whether the file changed under our hands and must be read anew.
+    /// Whether the file changed during a poll and must be read again from the start.
     stale: bool,
-    /// Whether the caller still holds entries of a file that is gone, and has not been told.
+    /// Whether the caller has entries of a file that was replaced, and [`Change::Replaced`] was not returned
+    /// yet.
     owed: bool,
 }
 
-/// What a poll found.
+/// The result of a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// There is no whole line more than before.
+    /// No further line is complete.
     Unchanged,
-    /// Lines were added and delivered.
+    /// New lines were delivered.
     Appended,
-    /// The file is another one now: everything from before is void, and what was delivered in this
-    /// poll is the new file from its start.
+    /// The file was replaced: all earlier entries are void, and the lines delivered in this poll are those of
+    /// the new file from its start.
     Replaced,
-    /// There is no file: not yet, no longer, or not for the moment.
+    /// The file does not exist: not yet, not any more, or temporarily.
     Missing,
 }
 
-/// A place in a file that following can go on from, also in another process.
+/// A position in a file from which following can be resumed, also in another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// Where the next line begins.
     pub at: Position,
-    /// The file; `None` if none was there.
+    /// The file; `None` if it did not exist.
     pub file: Option<FileId>,
-    /// What stands before that place.
+    /// The fingerprint of the bytes before the position.
     pub before: Fingerprint,
 }
 
 impl Mark {
-    /// The place `at` in the file at `path`, which was read up to there by other means; `None` if the file does not
-    /// reach so far any more.
+    /// Returns the mark for position `at` in the file at `path`; `None` if the file is shorter than that.
     pub fn of(path: impl AsRef<Path>, at: Position) -> io::Result<Option<Self>> {
         let mut file = regular::open(path.as_ref())?;
         let id = FileId::of(&file.metadata()?);
@@ -92,31 +92,31 @@ impl Follower {
         }
     }
 
-    /// Follows the file at `path` from a place that was reached before.
+    /// Follows the file at `path` from a mark.
     ///
-    /// If it is no longer the same file with the same beginning, the first poll says
-    /// [`Change::Replaced`] and starts over.
+    /// If it is no longer the same file with the same beginning, the first poll returns [`Change::Replaced`]
+    /// and starts over.
     pub fn resume_at(path: impl Into<PathBuf>, mark: Mark) -> Self {
         let mut follower = Self::open(path);
         follower.resume = (mark.at.byte_offset > 0).then_some(mark);
         follower
     }
 
-    /// The file that is followed.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The place that was reached, for [`resume_at`](Self::resume_at). Half a line is still ahead of it.
+    /// Returns the current position, for [`resume_at`](Self::resume_at). An incomplete line is after it.
     pub fn mark(&self) -> Mark {
         let here = Mark { at: self.at, file: self.id, before: self.delivered.fingerprint() };
         self.resume.unwrap_or(here)
     }
 
-    /// Reads what is new and delivers the entries of whole lines.
+    /// Reads new bytes and delivers the entries of whole lines.
     ///
-    /// Reads no further than the file reached when the poll began, so that a fast writer cannot keep
-    /// it busy. After an error the follower stands where it stood, and the next poll goes on.
+    /// Reads up to the size of the file at the start of the poll, so that a fast writer cannot keep it busy.
+    /// After an error the position is unchanged, and the next poll continues there.
     pub fn poll(&mut self, mut sink: impl FnMut(Entry, Vec<Finding>)) -> io::Result<Change> {
         let mut file = match regular::open(&self.path) {
             Ok(file) => file,
@@ -132,7 +132,8 @@ impl Follower {
         let polled = self.read_on(&mut file, &mut sink);
         self.file = Some(file);
         if polled.is_err() && self.owed && self.at != Position::START {
-            // Part of the new file was delivered without a word; it will be again, with one.
+            // A part of the new file was delivered without reporting the replacement, so it is delivered
+            // again.
             self.stale = true;
         }
         polled?;
@@ -143,14 +144,14 @@ impl Follower {
         })
     }
 
-    /// Delivers the last line if it has no newline, and ends the following.
+    /// Delivers the last line if it has no newline, and consumes the follower.
     pub fn finish(self, sink: impl FnMut(Entry, Vec<Finding>)) {
         if !self.pending.is_empty() {
             parse_line(&Line { bytes: &self.pending, ending: Ending::None, at: self.at }, sink);
         }
     }
 
-    /// Goes to the place to resume at. Answers `true` if the file is not the one it was.
+    /// Moves to the mark to resume at. Returns `true` if the file is not the same.
     fn take_up(&mut self, file: &mut fs_err::File, id: FileId) -> io::Result<bool> {
         let Some(mark) = self.resume else { return Ok(false) };
         let ends = Ends::read(file, mark.at.byte_offset)?;
@@ -162,7 +163,7 @@ impl Follower {
         Ok(self.read.fingerprint() != mark.before || mark.file != Some(id))
     }
 
-    /// Forgets the file. Nobody needs to know of it if nothing was delivered yet.
+    /// Resets to the start of the file. The caller has to be notified only if something was delivered.
     fn start_over(&mut self) {
         let owed = self.owed || self.at != Position::START;
         *self =
@@ -180,7 +181,7 @@ impl Follower {
         loop {
             let old = self.pending.len();
             let fresh = self.read_chunk(file, end);
-            // Looked at after reading: if what was read before still stands, the new bytes follow it.
+            // Checked after reading: if the earlier bytes are unchanged now, the new bytes do follow them.
             let same = self.read.still_in(file);
             if !matches!((&fresh, &same), (Ok(_), Ok(true))) {
                 self.pending.truncate(old);
@@ -203,7 +204,7 @@ impl Follower {
         }
     }
 
-    /// Reads the next bytes behind the pending ones, up to `end`.
+    /// Reads the next bytes up to `end` and appends them to the pending ones.
     fn read_chunk(&mut self, file: &mut fs_err::File, end: u64) -> io::Result<usize> {
         let left = end.saturating_sub(self.read.length());
         let wanted = left.min(CHUNK as u64);
@@ -211,7 +212,7 @@ impl Follower {
         file.by_ref().take(wanted).read_to_end(&mut self.pending)
     }
 
-    /// Delivers the whole lines among the pending bytes; the first `searched` of these hold no newline.
+    /// Delivers the whole lines among the pending bytes; the first `searched` bytes contain no newline.
     fn deliver(&mut self, searched: usize, sink: &mut impl FnMut(Entry, Vec<Finding>)) {
         let Some(last) = memrchr(b'\n', &self.pending[searched..]) else { return };
         let whole = searched + last + 1;

@@ -1,4 +1,4 @@
-//! A glance at a session: what a list shows of it, from both ends of its file.
+//! A preview of a session for lists, read from both ends of its file.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,70 +18,71 @@ use crate::prompt::PromptSearch;
 use crate::session_file::{SessionFile, starts_sidechain};
 use crate::window::{Window, lines, lines_back};
 
-/// What a list shows of a session.
+/// The properties of a session that a list shows.
 ///
-/// Taken from the first and the last 64 KiB of the file, by the rules of Anthropic's own SDK: what
-/// stands in between is not known here. If that yields no prompt and nothing else to call the session
-/// by, up to 4 MiB of the beginning are looked at.
+/// They are taken from the first and the last 64 KiB of the file, by the rules of Anthropic's SDK; anything
+/// in between is not seen. If these contain no prompt, and lack either a working directory or a heading, up
+/// to 4 MiB of the beginning are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glance {
-    /// The name that the person gave it.
+    /// The title set by the user.
     pub custom_title: Option<String>,
-    /// The name that Claude Code gave it.
+    /// The title set by Claude Code.
     pub ai_title: Option<String>,
     /// The last summary near the end, which was the title in older versions.
     pub summary: Option<String>,
-    /// The first thing the person typed, else the first slash command; 200 characters at most.
+    /// The first prompt, or else the first slash command; 200 characters at most.
     pub first_prompt: Option<String>,
-    /// What the person typed last, where Claude Code noted it.
+    /// The last prompt, if Claude Code recorded it.
     pub last_prompt: Option<String>,
-    /// The tag that was set last.
+    /// The last tag that was set.
     pub tag: Option<String>,
     /// The working directory at the start.
     pub cwd: Option<String>,
     /// The git branch at the end.
     pub git_branch: Option<String>,
-    /// The version of Claude Code that wrote last.
+    /// The version of Claude Code at the end.
     pub version: Option<String>,
     /// The first timestamp, as written.
     pub created: Option<String>,
-    /// When the file was last written to.
+    /// When the file was last modified.
     pub modified: SystemTime,
-    /// The length of the file in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
-    /// How many transcripts of sub-agents there are.
+    /// The number of transcripts of sub-agents.
     pub n_agents: usize,
-    /// Whether the file is a sub-agent's, and no session of its own.
+    /// Whether the file is the log of a sub-agent rather than a session.
     pub is_sidechain: bool,
 }
 
 impl Glance {
-    /// What the session is called: the person's title, else Claude Code's, else a summary.
+    /// Returns the title: the user's, else Claude Code's, else a summary.
     pub fn title(&self) -> Option<&str> {
         self.custom_title.as_deref().or(self.ai_title.as_deref()).or(self.summary.as_deref())
     }
 
-    /// The line to show in a list, in the order that Claude Code's own list has.
+    /// Returns the text to show in a list, by the same precedence as Claude Code's own list.
     pub fn heading(&self) -> Option<&str> {
         let title = self.custom_title.as_deref().or(self.ai_title.as_deref());
         title.or(self.last_prompt.as_deref()).or(self.summary.as_deref()).or(self.opening())
     }
 
-    /// The first prompt as it was typed: of a command for the shell, the command.
+    /// Returns the first prompt as it was typed: for a shell command, without its tags.
     pub fn opening(&self) -> Option<&str> {
         let first = self.first_prompt.as_deref()?;
         let command = first.strip_prefix("<bash-input>").and_then(|rest| rest.strip_suffix("</bash-input>"));
         Some(command.unwrap_or(first))
     }
 
-    /// Whether this is a conversation to list: a session that can be called by something.
+    /// Whether this is a conversation to list: a session with a heading.
     pub fn is_listed(&self) -> bool {
         !self.is_sidechain && self.heading().is_some()
     }
 }
 
 impl Store {
-    /// The conversations of the store, the last modified first; of an id that several files have, the newest.
+    /// Returns the conversations of the store, most recently modified first; if several files have the same
+    /// id, the newest.
     pub fn list(&self) -> Listing<(SessionFile, Glance)> {
         let files = self.session_files(|_| true);
         let glances = glance_all(&files.found);
@@ -98,13 +99,13 @@ impl Store {
     }
 }
 
-/// Takes a glance at one session.
+/// Reads the preview of one session.
 pub fn glance(file: &SessionFile) -> io::Result<Glance> {
     let agents = file.path.parent().map(AgentCounts::of).unwrap_or_default();
     look(file, &agents, &mut Window::default())
 }
 
-/// Takes a glance at many sessions at once. The answers stand in the order of the files.
+/// Reads the previews of many sessions in parallel. The results are in the order of the files.
 pub fn glance_all(files: &[SessionFile]) -> Vec<io::Result<Glance>> {
     let mut folders: HashMap<&Path, AgentCounts> = HashMap::new();
     for folder in files.iter().filter_map(|file| file.path.parent()) {
@@ -126,7 +127,7 @@ fn look(file: &SessionFile, agents: &AgentCounts, window: &mut Window) -> io::Re
     let (mut handle, metadata) = window.read(&file.path)?;
     let n_agents = agents.count(&file.path, &file.id);
     let mut glance = Tail::of(window.tail()).glance(metadata.modified()?, metadata.len(), n_agents);
-    // Where the end of the file is all of it, its names are known already.
+    // If the tail is the whole file, all titles are known already.
     let named = window.is_short();
     loop {
         let head = Head::of(window.head(), &glance, named);
@@ -139,7 +140,7 @@ fn look(file: &SessionFile, agents: &AgentCounts, window: &mut Window) -> io::Re
     }
 }
 
-/// What the end of a file tells. The last of each counts, even if it is empty.
+/// The values at the end of a file. The last occurrence of each counts, even if it is empty.
 #[derive(Default)]
 struct Tail<'w> {
     names: Names<'w>,
@@ -183,7 +184,7 @@ impl<'w> Tail<'w> {
     }
 }
 
-/// What the beginning of a file tells, where the end did not.
+/// The values at the beginning of a file, for those that the end did not have.
 #[derive(Default)]
 struct Head<'w> {
     prompt: Option<String>,
@@ -216,7 +217,7 @@ impl<'w> Head<'w> {
         head
     }
 
-    /// Looks at the next line; `true` once there is nothing more to learn.
+    /// Reads the next line; returns `true` once all values are known.
     fn look(&mut self, line: &'w [u8], known: &Glance) -> bool {
         let wanted = [
             ("cwd", self.cwd.is_none()),
@@ -247,7 +248,7 @@ impl<'w> Head<'w> {
     }
 }
 
-/// What a session may be called by, each from a line of its own. Lines are looked at from the last to the first.
+/// The titles of a session, each from a separate record. Lines are read from last to first.
 #[derive(Default)]
 struct Names<'w> {
     custom_title: Option<Cow<'w, str>>,
@@ -267,7 +268,7 @@ impl<'w> Names<'w> {
         }
         const NEEDLES: [&str; 5] =
             ["\"customTitle\"", "\"aiTitle\"", "\"lastPrompt\"", "\"summary\"", "\"tag\""];
-        // The type of a record stands first and tells at once; other lines have to be searched.
+        // The type of a record is its first member, so it can be compared directly; other lines are searched.
         let wanted = match kind {
             LineKind::Record => NAMING.iter().any(|name| line[RECORD.len()..].starts_with(name.as_bytes())),
             _ => NEEDLES.iter().any(|needle| has(line, needle)),
@@ -286,24 +287,24 @@ impl<'w> Names<'w> {
     }
 }
 
-/// How lines begin, as Claude Code writes them.
+/// The prefixes of lines, as Claude Code writes them.
 const CONVERSATION: &[u8] = b"{\"parentUuid\":";
 const RECORD: &[u8] = b"{\"type\":\"";
 
-/// The types of record that hold a name.
+/// The types of records that contain a title.
 const NAMING: [&str; 5] = ["custom-title\"", "ai-title\"", "last-prompt\"", "summary\"", "tag\""];
 
-/// The types of line that some writers begin with their type, though they are no records.
+/// The types of conversation lines, which some writers put first as in records.
 const TALKING: [&str; 5] = ["user\"", "assistant\"", "system\"", "progress\"", "attachment\""];
 
-/// What a line's first bytes tell, so that few lines need to be taken apart.
+/// The kind of a line according to its first bytes, so that few lines have to be parsed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LineKind {
-    /// A part of the conversation.
+    /// A line of the conversation.
     Conversation,
-    /// A note about the session.
+    /// A record about the session.
     Record,
-    /// Written by somebody else, in some other order.
+    /// A line of another program, with members in another order.
     Other,
 }
 
@@ -318,7 +319,8 @@ impl LineKind {
     }
 }
 
-/// A record with a name at the end of a torn line, which the program that appended it did not close.
+/// Returns a record with a title at the end of a torn line, which was not terminated before the record was
+/// appended.
 fn record_at_end(line: &[u8]) -> Option<&[u8]> {
     let record = &line[memmem::rfind(line, RECORD).filter(|start| *start > 0)?..];
     NAMING.iter().any(|name| record[RECORD.len()..].starts_with(name.as_bytes())).then_some(record)
@@ -328,7 +330,7 @@ fn has(line: &[u8], needle: &str) -> bool {
     memmem::find(line, needle.as_bytes()).is_some()
 }
 
-/// The first timestamp, wherever it stands: the first line is often a snapshot, which has its time inside.
+/// Returns the first timestamp at any depth: the first line is often a snapshot with a nested timestamp.
 fn first_timestamp(bytes: &[u8]) -> Option<Cow<'_, str>> {
     const KEY: &[u8] = b"\"timestamp\":";
     memmem::find_iter(bytes, KEY).find_map(|at| {
@@ -338,14 +340,14 @@ fn first_timestamp(bytes: &[u8]) -> Option<Cow<'_, str>> {
     })
 }
 
-/// Keeps the first string that comes.
+/// Stores the value if the slot is empty and the value is a string.
 fn keep<'w>(slot: &mut Option<Cow<'w, str>>, value: Option<Json<'w>>) {
     if slot.is_none() {
         *slot = value.and_then(Json::as_str);
     }
 }
 
-/// The text, unless it is empty.
+/// Returns the text, unless it is empty.
 fn owned(text: Option<Cow<'_, str>>) -> Option<String> {
     text.filter(|text| !text.is_empty()).map(Cow::into_owned)
 }

@@ -1,4 +1,4 @@
-//! Homes: the folders that Claude Code keeps its sessions in.
+//! Homes: the directories where Claude Code stores its sessions.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,52 +6,52 @@ use std::sync::Arc;
 use crate::id::SessionId;
 use crate::regular::real_roots;
 
-/// A folder such as `~/.claude`. It need not exist.
+/// A directory such as `~/.claude`. It need not exist.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Home {
     root: Arc<Path>,
 }
 
 impl Home {
-    /// The home at `root`.
+    /// Returns the home at `root`.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into().into() }
     }
 
-    /// The folder itself, as it was given.
+    /// Returns the directory, as it was given.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Where the session logs are, one folder a project.
+    /// Returns the directory of session logs, with one subdirectory per project.
     pub fn projects_dir(&self) -> PathBuf {
         self.root.join("projects")
     }
 
-    /// Where the backups of the files that a session changed are.
+    /// Returns the directory with backups of the files that a session changed.
     pub fn file_history_dir(&self, session: &SessionId) -> PathBuf {
         session.dir_in(&self.root.join("file-history"))
     }
 
-    /// Every prompt ever typed, across sessions.
+    /// Returns the file with all prompts of all sessions.
     pub fn history_file(&self) -> PathBuf {
         self.root.join("history.jsonl")
     }
 }
 
-/// All the homes that somebody's sessions are in.
+/// The homes of a user.
 #[derive(Clone, Debug)]
 pub struct Store {
     homes: Vec<Home>,
-    /// Where the files of the homes really are: links are followed to here and nowhere else.
+    /// The canonical paths of the homes. Links are followed only to targets inside them.
     roots: Vec<PathBuf>,
 }
 
 impl Store {
-    /// A store over these homes, in this order.
+    /// Opens a store over these homes, in this order.
     ///
-    /// A home that is reached twice, through a symbolic link or by another spelling, counts once. So
-    /// do two homes that share one `projects` folder. A home that does not exist holds nothing.
+    /// A home that is given twice, through a symbolic link or another spelling, counts once. So do two homes
+    /// that share one `projects` directory. A home that does not exist is empty.
     pub fn open(roots: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut seen = Vec::new();
         let mut homes = Vec::new();
@@ -73,7 +73,7 @@ impl Store {
         &self.roots
     }
 
-    /// The homes.
+    /// Returns the homes.
     pub fn homes(&self) -> &[Home] {
         &self.homes
     }

@@ -1,19 +1,19 @@
-//! Ids that may become part of a path.
+//! Ids that are safe to use in a path.
 
 use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-/// The longest id in bytes. File systems allow 255 for a name, and some of it is needed for what is put
-/// around an id.
+/// The maximum length of an id in bytes. File systems allow 255 for a name, including the prefixes and
+/// extensions added to an id.
 const LONGEST: usize = 200;
 
-/// Returns whether `text` is one plain file name on every system that a home may be copied to.
+/// Returns whether `text` is a plain file name on every operating system.
 ///
-/// Names that lead elsewhere (`..`, separators, drive letters, streams), that are devices on Windows, that
-/// Windows changes (a dot or a blank at the end), that hold control characters, or that are too long are no
-/// plain names.
+/// These are not plain names: names that refer to another place (`..`, separators, drive letters, streams),
+/// device names on Windows, names that Windows changes (a trailing dot or space), names with control
+/// characters, and names that are too long.
 pub fn is_plain_name(text: &str) -> bool {
     let is_odd = |ch: char| ch.is_control() || "/\\:<>\"|?*".contains(ch);
     !text.is_empty()
@@ -23,7 +23,7 @@ pub fn is_plain_name(text: &str) -> bool {
         && !is_device(text)
 }
 
-/// Returns whether Windows takes the name for a device, whatever its extension.
+/// Returns whether the name is a device on Windows, with any extension.
 fn is_device(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
     let port = |name: &str| {
@@ -33,10 +33,10 @@ fn is_device(name: &str) -> bool {
     matches!(&*stem, "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$") || port("COM") || port("LPT")
 }
 
-/// The id of a session: one plain file name, so that joining it to a folder stays in that folder.
+/// The id of a session: a plain file name, so that joining it to a directory stays inside that directory.
 ///
-/// Only [`new`](Self::new) and [`of_log`](Self::of_log) make one. It is no path by itself: `Path::join` does
-/// not take it, [`log_in`](Self::log_in) and [`dir_in`](Self::dir_in) do the joining.
+/// Can only be created by [`new`](Self::new) and [`of_log`](Self::of_log). It does not implement
+/// `AsRef<Path>`; use [`log_in`](Self::log_in) and [`dir_in`](Self::dir_in) to build paths.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(String);
 
@@ -46,11 +46,10 @@ impl SessionId {
         is_plain_name(text).then(|| Self(text.to_owned()))
     }
 
-    /// Returns the id of the session whose log is at `path`.
+    /// Returns the id of the session with the log at `path`.
     ///
-    /// That is the name of the file without its extension. A file whose name is no id gets one that stands
-    /// for it, the same for the same name, so that it can be listed, shown and edited; nothing lies beside
-    /// such a log.
+    /// This is the file name without its extension. If that is not a valid id, a stable substitute is derived
+    /// from it, so that the session can be listed, shown and edited. Such a log has no side files.
     pub fn of_log(path: &Path) -> Self {
         let stem = path.file_stem().unwrap_or_default();
         stem.to_str().and_then(Self::new).unwrap_or_else(|| {
@@ -61,17 +60,17 @@ impl SessionId {
         })
     }
 
-    /// Returns the text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Returns where the session's log is in a project's folder.
+    /// Returns the path of the session's log in a project folder.
     pub fn log_in(&self, folder: &Path) -> PathBuf {
         folder.join(format!("{}.jsonl", self.0))
     }
 
-    /// Returns the folder of the session's own in `folder`.
+    /// Returns the path of the session's own directory in `folder`.
     pub fn dir_in(&self, folder: &Path) -> PathBuf {
         folder.join(&self.0)
     }

@@ -1,25 +1,25 @@
-//! Which file this is, whatever its name.
+//! Identifies a file independently of its name.
 
 use std::fs::Metadata;
 use std::time::SystemTime;
 
-/// Tells one file from another that later takes its name.
+/// Identifies a file, to distinguish it from another one that later has the same name.
 ///
-/// A number may be given to a new file once the old one is gone, so the moment of birth is part of
-/// the identity where the file system keeps it. Where there is no such number (not on Unix), the
-/// birth is all there is; whoever must be sure compares a [`Fingerprint`](crate::Fingerprint) too.
+/// An inode number may be reused after a file is deleted, so the creation time is included if the file system
+/// records it. On systems other than Unix, only the creation time is available; compare a
+/// [`Fingerprint`](crate::Fingerprint) as well to be certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileId {
-    /// The device; 0 where unknown.
+    /// The device; 0 if unknown.
     pub volume: u64,
-    /// The inode; 0 where unknown.
+    /// The inode; 0 if unknown.
     pub index: u64,
-    /// When the file was made, if the file system says.
+    /// When the file was created, if the file system records it.
     pub born: Option<SystemTime>,
 }
 
 impl FileId {
-    /// The identity of the file that `metadata` was read from.
+    /// Returns the identity of the file that `metadata` was read from.
     pub fn of(metadata: &Metadata) -> Self {
         let (volume, index) = numbers(metadata);
         Self { volume, index, born: metadata.created().ok() }

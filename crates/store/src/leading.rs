@@ -1,13 +1,14 @@
-//! The plain members at the front of a line, read without taking the whole line apart.
+//! Reads simple members at the beginning of a line without parsing the whole line.
 
 use memchr::{memchr, memchr2, memmem};
 use threadline_entry::{Json, walk};
 
-/// The values of the keys that are `wanted`, at the top level of `line`.
+/// Returns the values of the `wanted` keys at the top level of `line`. A key with `false` is returned only if
+/// it is found on the way.
 ///
-/// Claude Code writes who, where and when before what was said, so the front of the line usually has
-/// them all. Only if one is missing there, and its name stands in the rest, is the line taken apart.
-/// Unlike [`walk::pick`], this does not see what is wrong further on.
+/// Claude Code writes ids, directory and time before the message, so the beginning of the line usually
+/// contains them all. The line is parsed in full only if a key is missing there and its name occurs in the
+/// rest. Unlike [`walk::pick`], this does not detect errors further on.
 pub(crate) fn members<'a, const N: usize>(
     line: &'a [u8],
     wanted: [(&str, bool); N],
@@ -31,7 +32,8 @@ pub(crate) fn members<'a, const N: usize>(
     found
 }
 
-/// The first member of `bytes`, which stand inside an object, if its value is plain; and what follows the comma.
+/// Splits the first member off `bytes`, which are inside an object, if its value is not nested. Returns the
+/// key, the value, and the bytes after the comma.
 fn member(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let key = bytes.strip_prefix(b"\"")?;
     let end = memchr(b'"', key)?;
@@ -45,7 +47,7 @@ fn member(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     Some((&key[..end], &value[..length], next))
 }
 
-/// How long the string is that `bytes` begin with, its quotes included.
+/// Returns the length of the string at the start of `bytes`, including its quotes.
 fn string_length(bytes: &[u8]) -> Option<usize> {
     let mut at = 1;
     loop {

@@ -1,12 +1,12 @@
-//! Where logs live: find, glance, follow, append, replace. The only crate that writes session files.
+//! Session files on disk: list, preview, follow, append, replace. The only crate that writes session files.
 //!
-//! A [`Store`] is one or more homes such as `~/.claude`. It lists [`SessionFile`]s, takes a quick [`Glance`]
-//! at each, and [finds](Store::find) the one a person means. A [`Follower`] reads a file while it grows, and
-//! [`read_log`] a whole one on all cores. Logs are written in two ways only: [`append`] adds whole lines, and
-//! [`Operations`] swap whole files; nothing is ever cut off or overwritten in place. Operations keep a
-//! [`Receipt`] of each change, so that it can be undone and redone.
+//! A [`Store`] covers one or more homes such as `~/.claude`. It lists [`SessionFile`]s, reads a quick
+//! [`Glance`] of each, and [finds](Store::find) a session by id, title or path. A [`Follower`] reads a file
+//! while it grows, and [`read_log`] reads a whole file on all cores. Logs are written in two ways only:
+//! [`append`] adds whole lines, and [`Operations`] swap whole files; nothing is ever truncated or overwritten
+//! in place. Operations keep a [`Receipt`] of each change, so that it can be undone and redone.
 //!
-//! The caller says where the homes are: nothing here reads the environment or the clock.
+//! The caller passes the homes and the time: this crate reads neither the environment nor the clock.
 //!
 //! ```no_run
 //! use threadline_store::Store;

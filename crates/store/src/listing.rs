@@ -1,16 +1,16 @@
-//! What a walk over many files found, and what it could not read.
+//! The result of a walk over many files, with the errors that occurred.
 
 use std::io;
 
-/// What was found, and what could not be read on the way.
+/// The items found, and the errors that occurred.
 ///
-/// One unreadable folder among hundreds hides only what is in it. A file or folder that is not there
-/// (any more) is no problem and stands in neither list. The errors name their paths.
+/// An unreadable directory hides only its own content. A file or directory that does not exist (any more) is
+/// not an error and is in neither list. The errors contain their paths.
 #[derive(Debug)]
 pub struct Listing<T> {
-    /// What was found.
+    /// The items found.
     pub found: Vec<T>,
-    /// Why the rest was not.
+    /// The errors.
     pub unread: Vec<io::Error>,
 }
 
@@ -19,7 +19,7 @@ impl<T> Listing<T> {
         Self { found: Vec::new(), unread: Vec::new() }
     }
 
-    /// The value, unless it is gone or could not be read; the latter is noted.
+    /// Returns the value of a result. An error is added to the list, unless the file does not exist.
     pub(crate) fn note<V>(&mut self, result: io::Result<V>) -> Option<V> {
         match result {
             Ok(value) => Some(value),

@@ -1,4 +1,4 @@
-//! Whether a session is open in Claude Code right now.
+//! Detects whether a session is open in Claude Code.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,27 +9,28 @@ use crate::regular;
 use crate::session_file::SessionFile;
 use crate::window::{Window, lines_back};
 
-/// Why a session is taken to be open in Claude Code.
+/// Why a session is considered open in Claude Code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Live {
-    /// This process has it open, as Claude Code's own list of its processes tells.
+    /// This process has it open, according to Claude Code's own list of processes.
     Process(u64),
-    /// Its last line was made so long ago.
+    /// Its last line was written this long ago.
     Written(Duration),
 }
 
-/// A session whose last line is younger than this is taken to be open.
+/// A session with a more recent last line is considered open.
 const FRESH: Duration = Duration::from_secs(60);
 
-/// Whether somebody works in the session at this moment.
+/// Returns whether the session is in use at `now`, and how this was detected.
 ///
-/// Older versions of Claude Code keep no list of their processes, so a log that has just grown counts too. What counts is
-/// the time that its last line names: a file that was edited or copied is new, but nobody works in it.
+/// Older versions of Claude Code keep no list of processes, so a log that has just grown counts too. The
+/// timestamp of its last line decides, not the modification time: a file that was edited or copied is new,
+/// but not in use.
 pub fn is_live(file: &SessionFile, now: SystemTime) -> Option<Live> {
     process(file).map(Live::Process).or_else(|| just_written(&file.path, now).map(Live::Written))
 }
 
-/// How old the last line of a log is that has just grown.
+/// Returns the age of the last line of a log that has just grown.
 fn just_written(path: &Path, now: SystemTime) -> Option<Duration> {
     let modified = fs_err::metadata(path).and_then(|metadata| metadata.modified()).ok()?;
     if now.duration_since(modified).is_ok_and(|age| age >= FRESH) {
@@ -43,7 +44,8 @@ fn just_written(path: &Path, now: SystemTime) -> Option<Duration> {
     (age < FRESH).then_some(age)
 }
 
-/// The process that has the session open. Lists go stale: an entry counts only while its process is there.
+/// Returns the process that has the session open. Entries may be stale: one counts only while its process
+/// exists.
 fn process(file: &SessionFile) -> Option<u64> {
     let sessions = file.home.as_ref()?.root().join("sessions");
     let entries = fs_err::read_dir(sessions).ok()?;
@@ -57,7 +59,7 @@ fn process(file: &SessionFile) -> Option<u64> {
     found.filter(|&pid| runs(pid)).min()
 }
 
-/// Whether there is such a process; where that cannot be told, there is.
+/// Whether a process with this id exists; `true` if this cannot be determined.
 fn runs(pid: u64) -> bool {
     let processes = Path::new("/proc");
     !processes.join("self").exists() || processes.join(pid.to_string()).exists()

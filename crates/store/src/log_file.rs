@@ -1,4 +1,4 @@
-//! Log files: every log of every home, as the folders list them. None of them is opened.
+//! Log files: every log of every home, from directory listings alone. No log is opened.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -17,30 +17,31 @@ use crate::listing::Listing;
 use crate::regular::{is_inside, link_error};
 use crate::session_file::{SessionFile, side_dir};
 
-/// A log as its folder lists it: of a session, or of a sub-agent in any layout.
+/// A log in a directory listing: of a session, or of a sub-agent in any layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogFile {
-    /// The log.
+    /// The path of the log.
     pub path: PathBuf,
-    /// The folder of its project.
+    /// The project folder.
     pub dir: Arc<Path>,
-    /// The session that it belongs to; `None` where only its lines tell, as with the agents of 2.0.x.
+    /// The session that the log belongs to; `None` if it is only recorded in the lines, as for agents of
+    /// 2.0.x.
     pub session: Option<SessionId>,
-    /// Its length in bytes; 0 for a link that leads nowhere.
+    /// The size in bytes; 0 for a dangling link.
     pub size: u64,
-    /// When it was last written to.
+    /// When the file was last modified.
     pub modified: SystemTime,
-    /// Which file it is, whatever its name.
+    /// The identity of the file.
     pub id: FileId,
 }
 
 impl LogFile {
-    /// The name of the project's folder.
+    /// Returns the name of the project folder.
     pub fn folder(&self) -> String {
         self.dir.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// The sub-agent whose log this is, if it is one's.
+    /// Returns the sub-agent that the log belongs to, if any.
     pub fn agent(&self) -> Option<AgentFile> {
         let mut parts = self.path.parent()?.iter();
         let run = parts.find(|part| *part == "workflows").and_then(|_| parts.next());
@@ -68,42 +69,43 @@ impl LogFile {
     }
 }
 
-/// All the logs of one session.
+/// All logs of one session.
 #[derive(Clone, Debug)]
 pub struct SessionLogs {
-    /// The session, whether its own log is there or not.
+    /// The session; its own log need not exist.
     pub file: SessionFile,
-    /// Its own log; `None` if it is gone, or lies elsewhere.
+    /// Its own log; `None` if it was deleted or is in another folder.
     pub own: Option<LogFile>,
-    /// The logs of its sub-agents, by path.
+    /// The logs of its sub-agents, sorted by path.
     pub agents: Vec<LogFile>,
 }
 
 impl SessionLogs {
-    /// The logs, the session's own first.
+    /// Returns the logs, the session's own first.
     pub fn logs(&self) -> impl Iterator<Item = &LogFile> {
         self.own.iter().chain(&self.agents)
     }
 
-    /// How many bytes they have together.
+    /// Returns the total size in bytes.
     pub fn size(&self) -> u64 {
         self.logs().map(|log| log.size).sum()
     }
 
-    /// When the session was last written to: its own log, or if that is gone one of its sub-agents'.
+    /// Returns when the session was last modified: the time of its own log, or else the latest of its
+    /// sub-agents.
     pub fn modified(&self) -> SystemTime {
         let agents = || self.agents.iter().map(|log| log.modified).max();
         self.own.as_ref().map(|own| own.modified).or_else(agents).unwrap_or(SystemTime::UNIX_EPOCH)
     }
 }
 
-/// How deep folders may lie below a project's, or below one that was named.
+/// The maximum depth of directories below a project folder, or below a given directory.
 const MAX_DEPTH: usize = 12;
 
 impl Store {
-    /// Every log of the store, by path: those of sessions, and those of sub-agents in every layout.
+    /// Returns every log of the store, of sessions and of sub-agents in any layout, sorted by path.
     ///
-    /// A file that is reached twice, through links or by several names, counts once. Opens none of them.
+    /// A file that is found twice, through links or several names, is listed once. Opens no file.
     pub fn logs(&self) -> Listing<LogFile> {
         let mut listing = Listing::new();
         let folders = self.project_folders(&mut listing);
@@ -114,10 +116,10 @@ impl Store {
         listing
     }
 
-    /// The logs that were written to since a moment, by path.
+    /// Returns the logs modified at or after `moment`, sorted by path.
     ///
-    /// This asks less than [`logs`](Self::logs) does: the sub-agents of a session that was not written to since the day before
-    /// that moment are passed over, since what starts them and waits for them is the session. Opens none of them.
+    /// This reads less than [`logs`](Self::logs): the directory of a session that was not modified since one
+    /// day before `moment` is skipped, since a session is active while its sub-agents run. Opens no file.
     pub fn logs_since(&self, moment: SystemTime) -> Listing<LogFile> {
         let mut listing = Listing::new();
         let folders = self.project_folders(&mut listing);
@@ -128,20 +130,21 @@ impl Store {
         listing
     }
 
-    /// The same as [`logs`](Self::logs) by session, the last modified first.
+    /// Returns the same logs as [`logs`](Self::logs) by session, most recently modified first.
     ///
-    /// Where the place of a sub-agent's log does not tell the session (2.0.x), its first lines are read. If they do not
-    /// tell either, it is a session of its own.
+    /// If the location of a sub-agent's log does not identify the session (2.0.x), its first lines are read.
+    /// If they do not identify it either, the log is listed as a separate session.
     pub fn session_logs(&self) -> Listing<SessionLogs> {
         let logs = self.logs();
         let strays: Vec<&LogFile> = logs.found.iter().filter(|log| log.session.is_none()).collect();
         let mut owners = on_all_cores(&strays, |log| agent_file::read_owner(&log.path)).into_iter();
         let mut listing = Listing { found: Vec::new(), unread: logs.unread };
-        // The sessions of a project by id. Logs come by path, so its logs come one after the other.
+        // The sessions of a project by id. Logs are sorted by path, so those of one project follow each
+        // other.
         let (mut places, mut project): (HashMap<SessionId, usize>, Option<Arc<Path>>) = Default::default();
         for mut log in logs.found {
             if log.session.is_none() {
-                // What cannot be read is told by whoever reads it.
+                // Errors are reported when the log is opened.
                 let owner = owners.next().and_then(|owner| owner.ok().flatten());
                 log.session = owner.and_then(|owner| SessionId::new(&owner));
             }
@@ -158,21 +161,21 @@ impl Store {
             let session = &mut listing.found[place];
             match log.is_of_session() && session.own.is_none() {
                 true => {
-                    // Its name may be none that an id can have.
+                    // The file's name may differ from the id, if it is not a valid id.
                     session.file.path.clone_from(&log.path);
                     session.own = Some(log);
                 }
                 false => session.agents.push(log),
             }
         }
-        // They are large, so each is moved once.
+        // Elements are large; a cached key moves each only once.
         listing.found.sort_by_cached_key(|session| Reverse(session.modified()));
         listing
     }
 }
 
 impl SessionFile {
-    /// The logs of the session: its own, and those of its sub-agents.
+    /// Returns the logs of the session: its own and those of its sub-agents.
     pub fn logs(&self) -> Listing<LogFile> {
         let agents = self.agents();
         let mut listing = Listing { found: Vec::new(), unread: agents.unread };
@@ -187,9 +190,9 @@ impl SessionFile {
     }
 }
 
-/// Every log below a folder, whatever folder that is, by path. Opens none of them.
+/// Returns every log below any directory, sorted by path. Opens no file.
 ///
-/// The session of a sub-agent's log is the one whose folder holds `subagents`.
+/// The session of a sub-agent's log is the directory that contains `subagents`.
 pub fn logs_below(folder: &Path) -> Listing<LogFile> {
     let mut listing = Listing::new();
     let roots: Vec<PathBuf> = std::fs::canonicalize(folder).into_iter().collect();
@@ -201,14 +204,15 @@ pub fn logs_below(folder: &Path) -> Listing<LogFile> {
     listing
 }
 
-/// The folder of the project, and the session, as far as the path of a log tells.
+/// Returns the project folder and the session, as far as the path of a log identifies them.
 fn place_of(path: &Path) -> (Arc<Path>, Option<SessionId>) {
     let parent = path.parent().unwrap_or(Path::new(""));
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     if !stem.starts_with("agent-") {
         return (parent.into(), Some(SessionId::of_log(path)));
     }
-    // Since 2.1.2 the session has a folder of its own, with `subagents` in it. Before, the lines tell.
+    // Since 2.1.2 a session has its own directory with `subagents` in it. In older versions only the lines
+    // contain the session.
     let subagents =
         path.ancestors().skip(1).find(|dir| dir.file_name().is_some_and(|name| name == "subagents"));
     let Some(owner) = subagents.and_then(Path::parent) else { return (parent.into(), None) };
@@ -223,7 +227,8 @@ fn is_uuid(text: &str) -> bool {
     text.len() == 36 && text.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
 }
 
-/// The logs of a project's folder. What lies deeper belongs to the session that the folder there is named after.
+/// Returns the logs of a project folder. Files in subdirectories belong to the session that the subdirectory
+/// is named after.
 fn in_project(folder: &Path, roots: &[PathBuf]) -> Listing<LogFile> {
     let mut listing = Listing::new();
     walk(folder, MAX_DEPTH, roots, &mut listing, &mut placed_in(folder));
@@ -246,7 +251,7 @@ fn in_project_since(folder: &Path, moment: SystemTime, roots: &[PathBuf]) -> Lis
     listing
 }
 
-/// Makes logs of what lies in a project's folder.
+/// Returns a function that builds the `LogFile` of a file in a project folder.
 fn placed_in(folder: &Path) -> impl FnMut(PathBuf, Option<&Metadata>) -> LogFile {
     let dir: Arc<Path> = folder.into();
     move |path, metadata| {
@@ -260,7 +265,7 @@ fn placed_in(folder: &Path) -> impl FnMut(PathBuf, Option<&Metadata>) -> LogFile
     }
 }
 
-/// Collects the logs in `folder` and `depth` levels below, what is reached through links last.
+/// Collects the logs in `folder` and up to `depth` levels below; targets of links come last.
 fn walk(
     folder: &Path,
     depth: usize,
@@ -280,7 +285,7 @@ fn walk(
                 if kind.is_symlink() {
                     links.push((entry.path(), depth));
                 } else if kind.is_dir() {
-                    // A link may lead back up; the depth ends that.
+                    // A link may refer to a parent directory; the depth limit ends the recursion.
                     if depth > 0 && is_entered(&name) {
                         folders.push((entry.path(), depth - 1));
                     }
@@ -312,7 +317,7 @@ fn walk(
                     listing.found.push(make(path, Some(&metadata)));
                 }
                 Ok(_) => {}
-                // Whoever opens it is told why that cannot be.
+                // Opening it reports the error.
                 Err(_) if is_log(name) => listing.found.push(make(path, None)),
                 Err(_) => {}
             }
@@ -320,25 +325,26 @@ fn walk(
     }
 }
 
-/// Whether a file of this name is a transcript. A workflow's journal is none.
+/// Whether a file with this name is a transcript. The journal of a workflow is not.
 fn is_log(name: &OsStr) -> bool {
     Path::new(name).extension().is_some_and(|ext| ext == "jsonl") && name != "journal.jsonl"
 }
 
-/// Whether logs may lie in a folder of this name. What tools returned is not looked through.
+/// Whether a directory with this name may contain logs. Tool output is skipped.
 fn is_entered(name: &OsStr) -> bool {
     name != "tool-results"
 }
 
-/// Leaves each file once, under the first of its names, and puts them in order.
+/// Removes duplicates of a file, keeping the first name found, and sorts by path.
 fn each_once(logs: &mut Vec<LogFile>) {
     let mut seen = HashSet::with_capacity(logs.len());
     logs.retain(|log| log.id.index == 0 || seen.insert((log.id.volume, log.id.index)));
-    // As bytes: part by part takes several times as long.
+    // Comparing paths by component would be several times slower.
     logs.sort_by(|a, b| a.path.as_os_str().cmp(b.path.as_os_str()));
 }
 
-/// What `work` makes of each item. Short work that comes once: threads that look for more of it cost more.
+/// Applies `work` to each item in parallel and returns the results in order. Scoped threads are cheaper than
+/// a thread pool for one short task.
 fn on_all_cores<T: Sync, V: Send>(items: &[T], work: impl Fn(&T) -> V + Sync) -> Vec<V> {
     let n_threads = std::thread::available_parallelism().map_or(2, usize::from).min(items.len());
     if n_threads < 2 {

@@ -1,19 +1,19 @@
-//! Projects: how a working directory becomes the name of a folder, and which directories share one.
+//! Projects: encodes a working directory as a folder name, and finds the directories that share a project.
 
 use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
 
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
-/// The longest name that is used whole.
+/// The length at which a folder name is truncated.
 const MAX_NAME: usize = 200;
 
-/// The name of the folder that holds the sessions of the working directory `path`.
+/// Returns the name of the folder with the sessions of the working directory `path`.
 ///
-/// Every UTF-16 unit other than an ASCII letter or digit becomes `-`; a name of more than 200 is cut,
-/// and a hash of the path follows. Claude Code and its SDK do not agree on that hash (this is the
-/// SDK's), so look for a folder with [`folder_matches`]. Much is lost on the way: a name cannot be
-/// turned back into a path, and the `cwd` of the lines is what to believe.
+/// Every UTF-16 unit other than an ASCII letter or digit becomes `-`. A name of more than 200 characters is
+/// truncated, and a hash of the path is appended. Claude Code and its SDK use different hashes (this is the
+/// SDK's), so use [`folder_matches`] to look for a folder. The encoding is lossy: to get the path of a
+/// folder, read the `cwd` of the lines.
 pub fn encode_project(path: &str) -> String {
     let path = composed(path);
     let mut name = dashed(&path);
@@ -25,11 +25,11 @@ pub fn encode_project(path: &str) -> String {
     name
 }
 
-/// Whether `folder` may hold the sessions of the working directory `path`.
+/// Whether `folder` may contain the sessions of the working directory `path`.
 ///
-/// Of a long path the first 200 characters decide. Case counts, except for Windows paths.
+/// For a long path, only the first 200 characters are compared. Case matters, except for Windows paths.
 pub fn folder_matches(folder: &str, path: &str) -> bool {
-    // The path as it stands counts too: not every writer composed it first.
+    // The path is also compared without normalisation: not every writer normalised it.
     let composed = dashed(&composed(path));
     let names = [composed, dashed(path)];
     let fold = is_windows_path(path);
@@ -43,7 +43,7 @@ pub fn folder_matches(folder: &str, path: &str) -> bool {
     })
 }
 
-/// The path in Unicode's composed form, as Claude Code writes it.
+/// Returns the path in Unicode normalisation form C, as Claude Code writes it.
 fn composed(path: &str) -> Cow<'_, str> {
     if is_nfc(path) { Cow::Borrowed(path) } else { Cow::Owned(path.nfc().collect()) }
 }
@@ -60,7 +60,7 @@ fn dashed(path: &str) -> String {
     name
 }
 
-/// `h * 31 + unit` in 32 bits, its absolute value in base 36.
+/// Returns the absolute value of the 32-bit hash `h * 31 + unit`, in base 36.
 fn hash(path: &str) -> String {
     let hash = path.encode_utf16().fold(0i32, |h, unit| h.wrapping_mul(31).wrapping_add(i32::from(unit)));
     let mut rest = hash.unsigned_abs();
@@ -79,7 +79,7 @@ fn is_windows_path(path: &str) -> bool {
     matches!(bytes, [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic())
 }
 
-/// The directory as Claude Code knows it: links resolved, and no `\\?\` in front on Windows.
+/// Returns the path as Claude Code records it: links resolved, and without `\\?\` on Windows.
 pub(crate) fn real_path(dir: &Path) -> String {
     let real = fs_err::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
     let text = real.to_string_lossy();
@@ -90,18 +90,18 @@ pub(crate) fn real_path(dir: &Path) -> String {
     }
 }
 
-/// The git worktrees of the repository that the absolute `path` lies in, the main one first; none
+/// Returns the git worktrees of the repository that contains the absolute `path`, the main one first; empty
 /// outside a repository.
 ///
-/// A project's sessions also live in the folders of these. Reads git's own files and starts no
-/// process. A worktree whose directory is gone is named all the same, since its sessions may be left.
+/// The sessions of a project may be in the folder of any of its worktrees. Reads git's files and starts no
+/// process. A worktree whose directory was deleted is included, since its sessions may still exist.
 pub fn worktrees(path: &Path) -> Vec<PathBuf> {
     let Some((top, common)) = path.ancestors().find_map(|dir| Some((dir, common_dir(dir)?))) else {
         return Vec::new();
     };
     let mut all = Vec::new();
     match common.file_name() {
-        // The folder that holds `.git` is the main worktree; a bare repository has none.
+        // The parent of `.git` is the main worktree; a bare repository has none.
         Some(name) if name == ".git" => all.extend(common.parent().map(Path::to_owned)),
         _ => all.push(top.to_owned()),
     }
@@ -116,30 +116,30 @@ pub fn worktrees(path: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Where the repository of the worktree `dir` keeps what its worktrees share.
+/// Returns the directory that the worktrees of a repository share, given one worktree.
 fn common_dir(dir: &Path) -> Option<PathBuf> {
     let git = dir.join(".git");
     if git.is_dir() {
         return Some(git);
     }
     let git_dir = read_path(&git, "gitdir:", dir)?;
-    // A submodule's directory has no `commondir`: it shares nothing.
+    // The git directory of a submodule has no `commondir`: nothing is shared.
     Some(read_path(&git_dir.join("commondir"), "", &git_dir).unwrap_or(git_dir))
 }
 
-/// The worktree that git keeps notes about in `admin`.
+/// Returns the path of the worktree that the git directory `admin` describes.
 fn linked_worktree(admin: &Path) -> Option<PathBuf> {
     read_path(&admin.join("gitdir"), "", admin)?.parent().map(Path::to_owned)
 }
 
-/// The path in a small file of git's, relative to `base`.
+/// Reads the path in one of git's small files, relative to `base`.
 fn read_path(file: &Path, label: &str, base: &Path) -> Option<PathBuf> {
     let text = String::from_utf8(crate::regular::read_regular(file).ok()?).ok()?;
     let path = text.strip_prefix(label)?.trim();
     (!path.is_empty()).then(|| flat(&base.join(path)))
 }
 
-/// The path without `.` and `..`, which need not exist.
+/// Removes `.` and `..` from a path, which need not exist.
 fn flat(path: &Path) -> PathBuf {
     let mut flat = PathBuf::new();
     for part in path.components() {
@@ -190,7 +190,7 @@ mod tests {
         assert!(folder_matches(&format!("{prefix}-otherhash"), &long));
         assert!(!folder_matches(prefix, &long));
         assert!(!folder_matches(&name, &exact));
-        // Two units for the crab, and the cut may fall between them.
+        // A crab has two UTF-16 units, and the name may be truncated between them.
         let crabs = "🦀".repeat(120);
         assert_eq!(&encode_project(&crabs)[..201], "-".repeat(201));
     }

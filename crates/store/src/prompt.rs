@@ -1,25 +1,25 @@
-//! The first prompt of a session, by the rules of Anthropic's own SDK.
+//! Finds the first prompt of a session, by the rules of Anthropic's SDK.
 
 use memchr::memmem;
 use threadline_entry::lens::Message;
 use threadline_entry::{Json, walk};
 
-/// How many characters of a prompt are shown.
+/// The maximum length of a prompt, in characters.
 const LENGTH: usize = 200;
 
-/// Texts that begin with these were written by a program.
+/// Prefixes of texts that were written by a program.
 const SKIPPED: [&str; 4] = ["<local-command-stdout>", "<session-start-hook>", "<tick>", "<goal>"];
 
-/// Looks for the first thing that a person typed, line by line.
+/// Searches for the first prompt typed by the user, line by line.
 #[derive(Default)]
 pub(crate) struct PromptSearch {
     found: Option<String>,
-    /// A slash command, which stands in if there is no better.
+    /// The first slash command, used if there is no prompt.
     command: Option<String>,
 }
 
 impl PromptSearch {
-    /// Looks at the next line.
+    /// Examines the next line.
     pub(crate) fn look(&mut self, line: &[u8]) {
         if self.found.is_some() || !may_be_prompt(line) {
             return;
@@ -53,27 +53,27 @@ impl PromptSearch {
         }
     }
 
-    /// Whether a prompt was found that nothing further down can better.
+    /// Whether a prompt was found, so that no further lines are needed.
     pub(crate) fn is_done(&self) -> bool {
         self.found.is_some()
     }
 
-    /// What was found: a prompt, else a slash command.
+    /// Returns the prompt, or else the slash command.
     pub(crate) fn finish(self) -> Option<String> {
         self.found.or(self.command)
     }
 }
 
-/// Whether the line is worth taking apart.
+/// Whether the line has to be parsed.
 ///
-/// The names that are searched for cannot stand inside a text, where quotes are escaped.
+/// The names searched for cannot occur inside a text, where quotes are escaped.
 fn may_be_prompt(line: &[u8]) -> bool {
     const NEVER: [&str; 3] = [r#""tool_result""#, r#""isMeta":true"#, r#""isCompactSummary":true"#];
     let has = |text: &str| memmem::find(line, text.as_bytes()).is_some();
     has(r#""user""#) && !NEVER.into_iter().any(has)
 }
 
-/// The slash command that the text is about.
+/// Returns the slash command that the text contains.
 fn command_name(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("<command-name>")?;
     Some(rest.split_once("</command-name>")?.0)
@@ -96,7 +96,7 @@ fn one_line(text: &str) -> String {
     text.replace('\n', " ")
 }
 
-/// The text on one line, and no longer than a list can show.
+/// Returns the text on one line, truncated to the maximum length.
 fn cut(text: &str) -> String {
     match text.char_indices().nth(LENGTH) {
         Some((end, _)) => one_line(text[..end].trim_end()) + "…",

@@ -1,4 +1,4 @@
-//! Reading a whole log: in stretches, which all cores turn into entries.
+//! Reads a whole log in chunks, which are parsed on all cores.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -9,20 +9,20 @@ use threadline_entry::{Entry, Finding, Stretch, Stretches};
 
 use crate::regular::open_regular;
 
-/// A log smaller than this is read before others would have begun to help.
+/// A smaller log is read on one core: starting threads would take longer.
 const SMALL: u64 = 4 << 20;
 
-/// How many stretches a core may be ahead of what was taken.
+/// The number of chunks per core that may be buffered.
 const AHEAD: usize = 8;
 
-/// Entries with what was found odd about them.
+/// Entries with their findings.
 type Parsed = Vec<(Entry, Vec<Finding>)>;
 
-/// Calls `sink` with every entry of the log at `path`, in the order of the file.
+/// Calls `sink` with every entry of the log at `path`, in file order.
 ///
 /// # Errors
 ///
-/// Only those of reading. What was read before has been given to `sink`.
+/// Returns read errors only. Entries read before the error have been passed to `sink`.
 pub fn read_log(path: &Path, mut sink: impl FnMut(Entry, Vec<Finding>)) -> io::Result<()> {
     let file = open_regular(path)?;
     let length = file.metadata()?.len();
@@ -38,19 +38,19 @@ pub fn read_log(path: &Path, mut sink: impl FnMut(Entry, Vec<Finding>)) -> io::R
     })
 }
 
-/// Makes something of every stretch of a log that has about `length` bytes, on all cores, and gives it to `sink`, in the
-/// order of the file.
+/// Applies `make` to every chunk of a log of about `length` bytes, on all cores, and passes the results to
+/// `sink` in file order.
 ///
 /// # Errors
 ///
-/// Only those of reading. What was made before has been given to `sink`.
+/// Returns read errors only. Results before the error have been passed to `sink`.
 pub fn read_stretches<R: Read + Send, T: Send>(
     mut stretches: Stretches<R>,
     length: u64,
     make: impl Fn(Stretch) -> T + Sync,
     mut sink: impl FnMut(T),
 ) -> io::Result<()> {
-    // Finding out how many cores there are takes a look at several files.
+    // Determining the number of cores reads several files.
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let cores = if length < SMALL { 1 } else { cores() };
     if cores < 2 {
@@ -80,7 +80,7 @@ pub fn read_stretches<R: Read + Send, T: Send>(
     })
 }
 
-/// Reads stretches and makes something of them until there is none, or nobody waits for it any more.
+/// Reads and converts chunks until the log ends or the receiver is dropped.
 fn make_all<R: Read, T>(
     stretches: &Mutex<(usize, Stretches<R>)>,
     make: &impl Fn(Stretch) -> T,

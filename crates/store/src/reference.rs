@@ -1,4 +1,4 @@
-//! References: which session a person means by what they typed.
+//! References: resolves the text a user typed to a session.
 
 use std::cmp::Reverse;
 use std::io;
@@ -17,20 +17,20 @@ pub enum FindError {
     /// No session has this id, prefix, title or path.
     #[error("no session matches `{needle}`")]
     NoMatch {
-        /// What was typed.
+        /// The text that was typed.
         needle: String,
-        /// The closest few, best first.
+        /// The most similar sessions, best first.
         near: Vec<Candidate>,
-        /// What could not be looked at; the session may be there.
+        /// Errors of reading; the session may be in one of these places.
         unread: Vec<io::Error>,
     },
 
     /// Several sessions match.
     #[error("`{needle}` matches {} sessions", .found.len())]
     Ambiguous {
-        /// What was typed.
+        /// The text that was typed.
         needle: String,
-        /// All of them, the last modified first.
+        /// All matches, most recently modified first.
         found: Vec<Candidate>,
     },
 
@@ -42,11 +42,11 @@ pub enum FindError {
 /// A session that may have been meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its id.
+    /// The session id.
     pub id: SessionId,
-    /// What it is called, or how it begins.
+    /// The title, or else the first prompt.
     pub title: Option<String>,
-    /// When it was last written to.
+    /// When it was last modified.
     pub modified: SystemTime,
 }
 
@@ -57,10 +57,10 @@ impl Candidate {
     }
 }
 
-/// How many near misses are named.
+/// The maximum number of similar sessions to report.
 const NEAR: usize = 5;
 
-/// What a search by id or title came to.
+/// The result of a search by id or title.
 enum Hits {
     None,
     One(SessionFile),
@@ -68,11 +68,12 @@ enum Hits {
 }
 
 impl Store {
-    /// Finds the session that a person means by `needle`.
+    /// Finds the session that `needle` refers to.
     ///
-    /// In this order: `last` for the session that was modified last; a path to a log, with or without
-    /// `.jsonl`, or to the folder beside it; an id; the beginning of one id only; a title, whatever
-    /// its case; a piece of one title only. Of files with the same id the newest is meant.
+    /// Tried in this order: `last` for the most recently modified session; a path to a log, with or without
+    /// `.jsonl`, or to the directory next to it; an id; a unique prefix of an id; a title, ignoring case; a
+    /// unique part of a title; a file name in the current directory. If several files have the same id, the
+    /// newest is used.
     pub fn find(&self, needle: &str) -> Result<SessionFile, FindError> {
         let needle = needle.trim();
         if needle == "last" {
@@ -90,9 +91,9 @@ impl Store {
         self.find_title(needle, by_id)
     }
 
-    /// The session of the store with exactly this id; of several files, the newest.
+    /// Returns the session of the store with exactly this id; the newest if there are several files.
     ///
-    /// For ids that come from outside: the id is compared with what is there and never made part of a path.
+    /// Safe for untrusted ids: the id is compared with existing names and never used in a path.
     pub fn session(&self, id: &str) -> Option<SessionFile> {
         let files = self.session_files(|_| true).found.into_iter().filter(|file| file.id == *id);
         let sessions = files.filter(|file| !file.is_sidechain().unwrap_or(true));
@@ -115,7 +116,7 @@ impl Store {
         Err(FindError::NoMatch { needle: "last".into(), near: Vec::new(), unread })
     }
 
-    /// The session with this id, or whose id begins like this.
+    /// Searches for a session with this id or id prefix.
     fn find_id(&self, needle: &str) -> Result<Hits, FindError> {
         if needle.is_empty() {
             return Ok(Hits::None);
@@ -136,7 +137,7 @@ impl Store {
         Ok(only(hits))
     }
 
-    /// The session with this title, or a piece of it. `by_id` is what the search for an id left open.
+    /// Searches for a session with this title or a part of it. `by_id` is the result of the search by id.
     fn find_title(&self, needle: &str, by_id: Hits) -> Result<SessionFile, FindError> {
         let listing = self.list();
         let wanted = needle.to_lowercase();
@@ -161,7 +162,7 @@ impl Store {
     }
 }
 
-/// The log that `path` names, if there is one.
+/// Returns the log that `path` refers to, if it exists.
 fn session_at(path: &Path) -> Option<SessionFile> {
     let with_extension = || {
         let mut name = path.file_name()?.to_owned();
@@ -177,13 +178,13 @@ fn modified(path: &Path) -> Option<SystemTime> {
     fs_err::metadata(path).ok()?.modified().ok()
 }
 
-/// Every title that the session has, in lower case.
+/// Returns all titles of the session, in lower case.
 fn titles(glance: &Glance) -> impl Iterator<Item = String> {
     let titles = [&glance.custom_title, &glance.ai_title, &glance.summary];
     titles.into_iter().flatten().map(|title| title.to_lowercase())
 }
 
-/// Whether the hits are of one session, whose newest file then counts.
+/// Reduces hits to one session, of which the newest file is used, or to a list of candidates.
 fn only(mut hits: Vec<(SessionFile, Glance)>) -> Hits {
     hits.sort_by_key(|(_, glance)| Reverse(glance.modified));
     let several = hits.iter().any(|(file, _)| file.id != hits[0].0.id);
@@ -199,7 +200,7 @@ fn only(mut hits: Vec<(SessionFile, Glance)>) -> Hits {
     hits.into_iter().next().map_or(Hits::None, |(file, _)| Hits::One(file))
 }
 
-/// The sessions that are nearly called `needle`: by the start of the id, or by a word or all of a title.
+/// Returns sessions with a similar id prefix, title, or word in a title.
 fn near(needle: &str, sessions: &[(SessionFile, Glance)]) -> Vec<Candidate> {
     let length = needle.chars().count();
     let allowed = length / 3;
@@ -222,7 +223,7 @@ fn near(needle: &str, sessions: &[(SessionFile, Glance)]) -> Vec<Candidate> {
     scored.into_iter().take(NEAR).map(|(_, candidate)| candidate).collect()
 }
 
-/// How many characters must be changed, added or taken away to make one text of the other.
+/// Returns the Levenshtein distance of two texts.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

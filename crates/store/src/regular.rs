@@ -1,7 +1,7 @@
-//! Opening regular files, and nothing else.
+//! Opens regular files only.
 //!
-//! A name that ends in `.jsonl` may be that of a pipe, which blocks whoever opens it, of a device, which may
-//! have no end, or of a link that leads out of the home. Every reader of files in a home goes through here.
+//! A path that ends in `.jsonl` may be a pipe, which blocks when opened, a device, which may be endless, or a
+//! link to a target outside the home. All code that reads files in a home uses this module.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -9,18 +9,19 @@ use std::path::{Path, PathBuf};
 
 /// Opens the regular file at `path` for reading. Never blocks.
 ///
-/// In a home, which is what holds a folder `projects`, a link is followed only to a target inside that home;
-/// elsewhere it is followed, since a person named it.
+/// Inside a home, which is the parent of a `projects` directory, a link is followed only to a target inside
+/// that home. Elsewhere links are followed, since the user named the path.
 ///
 /// # Errors
 ///
-/// Those of opening; [`io::ErrorKind::InvalidInput`] if it is no regular file;
-/// [`io::ErrorKind::PermissionDenied`] if it is a link that is not followed. The errors do not name the path.
+/// Returns the error of opening the file; [`io::ErrorKind::InvalidInput`] if it is not a regular file;
+/// [`io::ErrorKind::PermissionDenied`] if it is a link that is not followed. The errors do not contain the
+/// path.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     check_regular(path)?;
     let mut options = OpenOptions::new();
     options.read(true);
-    // A pipe may have replaced the file since the check, and opening one waits for a writer.
+    // A pipe may have replaced the file since the check, and opening a pipe blocks until there is a writer.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
     let file = options.open(path)?;
@@ -34,18 +35,18 @@ pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Does the same as [`open_regular`], with errors that name the path.
+/// Does the same as [`open_regular`], with errors that contain the path.
 pub fn open(path: &Path) -> io::Result<fs_err::File> {
     let file = open_regular(path).map_err(|error| named(path, &error))?;
     Ok(fs_err::File::from_parts(file, path))
 }
 
-/// Does the same as [`read_regular`], with errors that name the path.
+/// Does the same as [`read_regular`], with errors that contain the path.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_regular(path).map_err(|error| named(path, &error))
 }
 
-/// Opens the regular file at `path` if it really is inside `folder`, whatever links are on the way.
+/// Opens the regular file at `path` if it is inside `folder` after resolving all links.
 pub(crate) fn open_inside(folder: &Path, path: &Path) -> io::Result<fs_err::File> {
     let real = fs_err::canonicalize(path)?;
     if !real.starts_with(fs_err::canonicalize(folder)?) {
@@ -54,7 +55,7 @@ pub(crate) fn open_inside(folder: &Path, path: &Path) -> io::Result<fs_err::File
     open(&real)
 }
 
-/// Returns an error unless `path` is a regular file, or a link to one that is followed.
+/// Returns an error unless `path` is a regular file, or a link to one that may be followed.
 pub(crate) fn check_regular(path: &Path) -> io::Result<()> {
     let mut metadata = std::fs::symlink_metadata(path)?;
     if metadata.is_symlink() {
@@ -70,12 +71,12 @@ pub(crate) fn check_regular(path: &Path) -> io::Result<()> {
     if metadata.is_file() { Ok(()) } else { Err(not_regular()) }
 }
 
-/// Returns whether a path really is below one of `roots`, links resolved.
+/// Returns whether a path is below one of `roots` after resolving links.
 pub(crate) fn is_inside(path: &Path, roots: &[PathBuf]) -> bool {
     std::fs::canonicalize(path).is_ok_and(|real| roots.iter().any(|root| real.starts_with(root)))
 }
 
-/// Returns where the files of a home really are: in its folder, and in `projects`, which may be a link.
+/// Returns the canonical directories of a home: its root, and `projects`, which may be a link.
 pub(crate) fn real_roots(home: &Path) -> Vec<PathBuf> {
     [home.to_owned(), home.join("projects")]
         .iter()
@@ -83,12 +84,12 @@ pub(crate) fn real_roots(home: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns an error for a link that is not followed.
+/// Returns the error for a link that is not followed.
 pub(crate) fn link_error(path: &Path) -> io::Error {
     named(path, &leads_out())
 }
 
-/// Returns the home that a path is in by its name.
+/// Returns the home that contains a path, according to its name.
 fn home_of(path: &Path) -> Option<&Path> {
     let is_projects = |dir: &&Path| dir.file_name().is_some_and(|name| name == "projects");
     path.parent()?.ancestors().find(is_projects)?.parent()
@@ -125,7 +126,7 @@ mod tests {
         fs_err::write(at("log.jsonl"), "{}\n").unwrap();
         fs_err::create_dir(at("dir.jsonl")).unwrap();
         let _socket = UnixListener::bind(at("socket.jsonl")).unwrap();
-        // Without a writer, opening a pipe for reading waits for ever, and this test with it.
+        // Opening a pipe without a writer would block this test forever.
         assert!(Command::new("mkfifo").arg(at("pipe.jsonl")).status().unwrap().success());
         symlink("/dev/zero", at("zero.jsonl")).unwrap();
         symlink(at("pipe.jsonl"), at("link.jsonl")).unwrap();
@@ -151,7 +152,7 @@ mod tests {
         assert_eq!(kind(&folder.join("inside.jsonl")), None);
         assert_eq!(kind(&folder.join("outside.jsonl")), Some(io::ErrorKind::PermissionDenied));
         assert_eq!(kind(&folder.join("dangling.jsonl")), Some(io::ErrorKind::NotFound));
-        // The same through a `projects` that is itself a link.
+        // The same with a `projects` directory that is itself a link.
         fs_err::create_dir(dir.path().join("other")).unwrap();
         symlink(dir.path().join("home/projects"), dir.path().join("other/projects")).unwrap();
         assert_eq!(kind(&dir.path().join("other/projects/-p/inside.jsonl")), None);

@@ -1,4 +1,4 @@
-//! Session files: where each session's log is, and the data that lies beside it.
+//! Session files: the location of each session's log and of its side files.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -20,18 +20,18 @@ use crate::window;
 /// The log of one session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SessionFile {
-    /// The session's id, which is the name of its file.
+    /// The session's id, which is the file's name.
     pub id: SessionId,
-    /// The log.
+    /// The path of the log.
     pub path: PathBuf,
-    /// The name of the project's folder, if the file lies in a home.
+    /// The name of the project folder, if the file is in a home.
     pub folder: Option<String>,
-    /// The home, if the file lies in one.
+    /// The home, if the file is in one.
     pub home: Option<Home>,
 }
 
 impl SessionFile {
-    /// The session whose log is at `path`, in a home or anywhere else. Touches nothing.
+    /// Returns the session with the log at `path`, in a home or anywhere else. Does not access the disk.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let id = SessionId::of_log(&path);
@@ -44,46 +44,46 @@ impl SessionFile {
         Self { id, path, folder, home }
     }
 
-    /// Whether the first line belongs to a sub-agent, which makes the file no session of its own.
+    /// Whether the first line belongs to a sub-agent, so that the file is not a session.
     pub fn is_sidechain(&self) -> io::Result<bool> {
         let mut head = Vec::new();
         regular::open(&self.path)?.take(window::SIZE as u64).read_to_end(&mut head)?;
         Ok(starts_sidechain(&head))
     }
 
-    /// The transcripts of the session's sub-agents, wherever its version of Claude Code put them.
+    /// Returns the transcripts of the session's sub-agents, in any layout.
     pub fn agents(&self) -> Listing<AgentFile> {
         agent_file::agents_of(&self.path, &self.id)
     }
 
-    /// The folder with tool output that was too long for the log, if there is one.
+    /// Returns the directory with tool output that was too long for the log, if it exists.
     pub fn tool_results_dir(&self) -> Option<PathBuf> {
         Some(self.side_dir()?.join("tool-results")).filter(|dir| is_real_dir(dir))
     }
 
-    /// The session's own folder beside its log, if there is one. A link is none.
+    /// Returns the session's own directory next to its log, if it exists. Links are ignored.
     pub fn side_dir(&self) -> Option<PathBuf> {
         side_dir(&self.path)
     }
 
-    /// Opens output of a tool that was kept in a file of its own; `None` if there is none.
+    /// Opens tool output that was saved to a separate file; `None` if it does not exist.
     ///
-    /// The log names the path that the file had when it was written. It is looked for beside the log, and
-    /// nowhere else.
+    /// The log contains the path at the time of writing. Only its file name is used, and the file is opened
+    /// in the session's own directory.
     pub fn kept_output(&self, path: &str) -> Option<impl Read + use<>> {
         let name = path.rsplit(['/', '\\']).next().filter(|name| is_plain_name(name))?;
         let folder = self.tool_results_dir()?;
         regular::open_inside(&folder, &folder.join(name)).ok()
     }
 
-    /// The folder with backups of the files that the session changed, if there is one.
+    /// Returns the directory with backups of the files that the session changed, if it exists.
     pub fn file_history_dir(&self) -> Option<PathBuf> {
         Some(self.home.as_ref()?.file_history_dir(&self.id)).filter(|dir| is_real_dir(dir))
     }
 
-    /// What a backup of a file holds; nothing if there is none of this name.
+    /// Reads the backup of a file; `None` if there is none with this name.
     pub fn backup(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
-        // The name comes from a log, so it may not lead anywhere else.
+        // The name comes from a log, so it must not refer to another directory.
         let Some(dir) = self.file_history_dir().filter(|_| is_plain_name(name)) else { return Ok(None) };
         let mut file = match regular::open_inside(&dir, &dir.join(name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -95,19 +95,19 @@ impl SessionFile {
     }
 }
 
-/// Returns the folder beside the log at `path` that belongs to its session, if there is one.
+/// Returns the session's own directory next to the log at `path`, if it exists.
 pub(crate) fn side_dir(path: &Path) -> Option<PathBuf> {
     let id = SessionId::new(path.file_stem()?.to_str()?)?;
     let dir = id.dir_in(path.parent()?);
     (path.extension()? == "jsonl" && is_real_dir(&dir)).then_some(dir)
 }
 
-/// Returns whether this is a folder, and no link to one.
+/// Returns whether this is a directory and not a link to one.
 fn is_real_dir(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
 
-/// Whether a file that begins with `head` is a sub-agent's.
+/// Whether a file that begins with `head` is the log of a sub-agent.
 pub(crate) fn starts_sidechain(head: &[u8]) -> bool {
     let end = memchr(b'\n', head);
     let line = &head[..end.unwrap_or(head.len())];
@@ -115,7 +115,7 @@ pub(crate) fn starts_sidechain(head: &[u8]) -> bool {
     if !named.iter().any(|text| memmem::find(line, text.as_bytes()).is_some()) {
         return false;
     }
-    // A line that goes on beyond what we see cannot be asked further.
+    // A line that is cut off by the end of `head` cannot be parsed.
     match walk::pick(line, ["isSidechain"]) {
         Some([flag]) => flag.and_then(Json::as_bool).unwrap_or(false),
         None => true,
@@ -123,14 +123,14 @@ pub(crate) fn starts_sidechain(head: &[u8]) -> bool {
 }
 
 impl Store {
-    /// Every session of the store, in no order that matters.
+    /// Returns every session of the store, in unspecified order.
     ///
-    /// Reads the beginning of each file, to leave out those that are a sub-agent's.
+    /// Reads the beginning of each file, to exclude logs of sub-agents.
     pub fn sessions(&self) -> Listing<SessionFile> {
         keep_sessions(self.session_files(|_| true))
     }
 
-    /// The sessions of the project at `dir`, those of its git worktrees among them.
+    /// Returns the sessions of the project at `dir`, including those of its git worktrees.
     pub fn sessions_of(&self, dir: &Path) -> Listing<SessionFile> {
         let real = real_path(dir);
         let worktrees = worktrees(Path::new(&real));
@@ -139,7 +139,7 @@ impl Store {
         keep_sessions(self.session_files(|folder| dirs.iter().any(|dir| folder_matches(folder, dir))))
     }
 
-    /// The files that are sessions by name, in the folders that are `wanted`. Opens none of them.
+    /// Returns the files that are named like sessions, in the folders that `wanted` accepts. Opens no file.
     pub(crate) fn session_files(&self, wanted: impl Fn(&str) -> bool) -> Listing<SessionFile> {
         let mut listing = Listing::new();
         for (home, folder) in self.project_folders(&mut listing) {
@@ -151,7 +151,7 @@ impl Store {
         listing
     }
 
-    /// The folders of all projects, each once: links to one that is there anyway are left out.
+    /// Returns the folders of all projects, each once: links to a folder that is listed already are skipped.
     pub(crate) fn project_folders<T>(&self, listing: &mut Listing<T>) -> Vec<(&Home, PathBuf)> {
         let (mut folders, mut links) = (Vec::new(), Vec::new());
         for home in self.homes() {
@@ -165,7 +165,7 @@ impl Store {
             }
         }
         folders.sort_by(|(_, a), (_, b)| a.cmp(b));
-        // Only if there are links, it matters where things really are.
+        // Paths are canonicalised only if there are links.
         if !links.is_empty() {
             let real = |path: &Path| fs_err::canonicalize(path).ok();
             let mut seen: HashSet<_> = folders.iter().filter_map(|(_, folder)| real(folder)).collect();
@@ -212,7 +212,7 @@ fn list_folder(
                 // Opening a dangling link reports the error.
                 _ => {}
             },
-            // Pipes, devices and folders are not logs.
+            // Pipes, devices and directories are not logs.
             _ => continue,
         }
         listing.found.push(SessionFile {
@@ -224,7 +224,7 @@ fn list_folder(
     }
 }
 
-/// Leaves out the files that are a sub-agent's.
+/// Removes the logs of sub-agents.
 fn keep_sessions(files: Listing<SessionFile>) -> Listing<SessionFile> {
     let checked: Vec<_> = files.found.par_iter().map(SessionFile::is_sidechain).collect();
     let mut kept = Listing { found: Vec::new(), unread: files.unread };
@@ -337,7 +337,7 @@ mod tests {
         let store = Store::open([dir.path().join("home")]);
         let listing = store.sessions();
         assert_eq!(ids(&listing), ["a", "inside"]);
-        // The folder and the log that are links out of the home.
+        // The folder and the log that link to targets outside the home.
         assert_eq!(listing.unread.len(), 2, "{:?}", listing.unread);
         let a = listing.found.iter().find(|file| file.id == "a").unwrap();
         assert_eq!((a.side_dir(), a.tool_results_dir()), (None, None));

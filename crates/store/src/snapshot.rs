@@ -1,4 +1,4 @@
-//! Snapshots: which file it was, and how far it reached, when somebody looked.
+//! Snapshots: the identity and extent of a file at one point in time.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -10,7 +10,7 @@ use crate::identity::FileId;
 use crate::op::FileDigest;
 use crate::regular;
 
-/// A file as it was at one moment, to tell later what has happened to it since.
+/// The state of a file at one point in time, to detect later changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     path: PathBuf,
@@ -20,9 +20,9 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Remembers the file at `path`, which may be a link to it.
+    /// Takes a snapshot of the file at `path`, which may be a link.
     pub fn take(path: impl AsRef<Path>) -> io::Result<Self> {
-        // The check of links needs the path as it was given.
+        // The check of links needs the path as given.
         regular::open(path.as_ref())?;
         let path = fs_err::canonicalize(path.as_ref())?;
         let mut file = regular::open(&path)?;
@@ -38,22 +38,22 @@ impl Snapshot {
         })
     }
 
-    /// The file, links resolved.
+    /// Returns the path of the file, links resolved.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How long the file was.
+    /// Returns the size of the file at the time of the snapshot.
     pub fn size(&self) -> u64 {
         self.print.length
     }
 
-    /// Reads the file as far as it reached then, however much was added since.
+    /// Returns a reader of the file up to that size; later additions are not read.
     pub fn reader(&self) -> io::Result<impl Read + use<>> {
         Ok(regular::open(&self.path)?.take(self.size()))
     }
 
-    /// The digest of the file as far as it reached then; `None` if something other than growing happened since.
+    /// Returns the digest of the file up to that size; `None` if anything but growth happened since.
     pub fn digest(&self) -> io::Result<Option<FileDigest>> {
         let mut file = match File::open(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -66,17 +66,17 @@ impl Snapshot {
         FileDigest::read_from(file.take(self.size())).map(Some)
     }
 
-    /// Whether this is the metadata of the file that was remembered.
+    /// Whether this is the metadata of the same file.
     pub(crate) fn is_of(&self, metadata: &Metadata) -> bool {
         FileId::of(metadata) == self.id
     }
 
-    /// Whether `file` is the one that was remembered and, as far as its ends tell, still begins as it did.
+    /// Whether `file` is the same and still has the same beginning, according to its fingerprint.
     pub(crate) fn begins(&self, file: &mut File) -> io::Result<bool> {
         Ok(self.is_of(&file.metadata()?) && self.print.matches(file)?)
     }
 
-    /// Whether nothing has happened to `file` since, or nothing but growing.
+    /// Whether `file` is unchanged since the snapshot or has only grown.
     pub(crate) fn same_or_grown(&self, file: &mut File) -> io::Result<bool> {
         let metadata = file.metadata()?;
         let touched = metadata.modified()? != self.modified;

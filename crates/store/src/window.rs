@@ -1,4 +1,4 @@
-//! The beginning and the end of a file, read into a buffer that is used again for the next one.
+//! Reads the beginning and the end of a file into a reusable buffer.
 
 use std::fs::Metadata;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -7,23 +7,22 @@ use std::path::Path;
 
 use memchr::{memchr, memrchr};
 
-/// How much is read at each end.
+/// The number of bytes read at each end.
 pub(crate) const SIZE: usize = 64 << 10;
 
-/// How far the beginning may be grown when nothing could be made of less.
+/// The maximum number of bytes read at the beginning, if less is not sufficient.
 pub(crate) const MOST: usize = 4 << 20;
 
-/// Both ends of a file, as whole lines.
+/// The whole lines at both ends of a file.
 ///
-/// A line that is cut by the edge of a window is left out; the last line of the file counts as whole
-/// even without its newline. A file that is no longer than both windows is read once, and its beginning
-/// is all of it.
+/// A line that is cut off by the edge of a window is left out; the last line of the file counts as whole even
+/// without a newline. For a file no longer than both windows, the head is the whole file.
 #[derive(Default)]
 pub(crate) struct Window {
     buffer: Vec<u8>,
     head: Range<usize>,
     tail: Range<usize>,
-    /// How much of the file the head was cut from.
+    /// The number of bytes read at the beginning.
     reached: usize,
     size: u64,
 }
@@ -51,7 +50,8 @@ impl Window {
         Ok((file, metadata))
     }
 
-    /// Reads four times as much of the beginning; `false` if that is not to be had. The tail is gone then.
+    /// Reads four times as much of the beginning; returns `false` if there is no more or the limit is
+    /// reached. Discards the tail.
     pub(crate) fn grow(&mut self, file: &mut fs_err::File) -> io::Result<bool> {
         let target = (self.reached * 4).min(MOST);
         if self.is_whole() || target <= self.reached {
@@ -77,28 +77,29 @@ impl Window {
         self.reached as u64 >= self.size
     }
 
-    /// The whole lines at the beginning.
+    /// Returns the whole lines at the beginning.
     pub(crate) fn head(&self) -> &[u8] {
         &self.buffer[self.head.clone()]
     }
 
-    /// All that was read at the beginning, the cut line included.
+    /// Returns all bytes read at the beginning, including an incomplete line.
     pub(crate) fn ragged_head(&self) -> &[u8] {
         &self.buffer[..self.reached]
     }
 
-    /// The whole lines at the end.
+    /// Returns the whole lines at the end.
     pub(crate) fn tail(&self) -> &[u8] {
         &self.buffer[self.tail.clone()]
     }
 }
 
-/// Where the whole lines of a piece that begins a file end.
+/// Returns the range of the whole lines in a piece at the beginning of a file.
 fn whole_lines_from(bytes: &[u8]) -> Range<usize> {
     0..memrchr(b'\n', bytes).map_or(0, |newline| newline + 1)
 }
 
-/// Where the whole lines of a piece that ends a file begin; unless it is all of the file, it may begin in one.
+/// Returns the range of the whole lines in a piece at the end of a file. Its first line is skipped, since it
+/// may be incomplete, unless the piece starts at offset 0.
 fn whole_lines_within(buffer: &[u8], piece: Range<usize>) -> Range<usize> {
     match (piece.start, memchr(b'\n', &buffer[piece.clone()])) {
         (0, _) => piece,
@@ -121,7 +122,7 @@ fn fill(file: &mut fs_err::File, into: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// The lines of `bytes`, first to last.
+/// Returns the lines of `bytes`, first to last.
 pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -135,7 +136,7 @@ pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The lines of `bytes`, last to first.
+/// Returns the lines of `bytes`, last to first.
 pub(crate) fn lines_back(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let mut done = bytes.is_empty();

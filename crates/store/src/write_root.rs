@@ -1,4 +1,4 @@
-//! The folder that files of a session may be written below.
+//! The directory that files of a session may be written to.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -7,32 +7,32 @@ use crate::home::Home;
 use crate::project::folder_matches;
 use crate::session_file::SessionFile;
 
-/// A folder that files may be written below.
+/// A directory below which files may be written.
 ///
-/// A log names the files that its session changed, and anybody may have written the log. So a file is written
-/// or removed only below a folder that does not come from the log alone.
+/// A log contains the paths of the files that its session changed, and a log may come from anyone. A file is
+/// therefore written or removed only below a directory that is confirmed by something other than the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteRoot {
     path: PathBuf,
 }
 
-/// Where the person is, which a log cannot say.
+/// The user's environment, which a log cannot influence.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
     /// The current directory.
     pub current_dir: Option<PathBuf>,
-    /// The person's home directory.
+    /// The user's home directory.
     pub home_dir: Option<PathBuf>,
-    /// The folders that Claude Code keeps its sessions in.
+    /// The homes of Claude Code.
     pub homes: Vec<Home>,
 }
 
-/// Folders at the root of a system that hold no projects.
+/// Top-level directories of the operating system, which contain no projects.
 const SYSTEM: &[&str] =
     &["bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "run", "sbin", "sys", "usr"];
 
 impl WriteRoot {
-    /// A folder that the person named; it need not exist.
+    /// Returns the root for a directory that the user named; it need not exist.
     pub fn named(dir: &Path) -> io::Result<Self> {
         let dir = std::path::absolute(dir)?;
         let resolved = resolve(&normalized(&dir));
@@ -41,11 +41,12 @@ impl WriteRoot {
         })
     }
 
-    /// The directory that a session worked in, as its log says, or why it is not to be trusted.
+    /// Returns the root for the working directory in a session's log, or the reason why it is not trusted.
     ///
-    /// It must exist, and must not be the root, the home directory, a folder above that, or inside a folder
-    /// of Claude Code. The person must be in it; or the log must be in the folder that Claude Code has for
-    /// it, and then it must be neither a folder of the system nor a hidden one of the person.
+    /// It must exist, and must not be the file system root, the home directory or a parent of it, nor contain
+    /// a home of Claude Code or be inside one. In addition, either the current directory must be inside it,
+    /// or the log must be in the project folder for it; in the latter case it must be neither a system
+    /// directory nor a hidden directory of the user.
     pub fn of_session(
         dir: &str,
         session: &SessionFile,
@@ -94,18 +95,18 @@ impl WriteRoot {
         Ok(Self { path })
     }
 
-    /// The folder, links resolved.
+    /// Returns the directory, links resolved.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether a file of this name is below the folder, links resolved. A name with `..` is not.
+    /// Whether `path` is below the directory after resolving links. A path with `..` is not.
     pub fn contains(&self, path: &Path) -> bool {
         resolve(path).is_some_and(|path| path != self.path && path.starts_with(&self.path))
     }
 }
 
-/// A path without `..`, as far as that can be said from the name.
+/// Resolves `..` in a path by name alone.
 fn normalized(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
@@ -117,7 +118,8 @@ fn normalized(path: &Path) -> PathBuf {
     out
 }
 
-/// The path with the links of what exists of it resolved; `None` if that cannot be done.
+/// Resolves the links in the existing part of a path; `None` if that fails, or for a relative path or one
+/// with `..`.
 fn resolve(path: &Path) -> Option<PathBuf> {
     if !path.is_absolute() || path.components().any(|part| part == Component::ParentDir) {
         return None;
@@ -184,7 +186,7 @@ mod tests {
             let refused = world.root(&dir, &folder).unwrap_err();
             assert!(refused.contains(why), "{dir}: {refused}");
         }
-        // Whoever is in the project says so by being there.
+        // Being in the project confirms it.
         world.surroundings.current_dir = Some(world.at("me/work/loom/src").into());
         assert!(world.root(&loom, "-elsewhere").is_ok());
     }

@@ -153,7 +153,7 @@ pub(crate) fn is_whole(line: &[u8]) -> bool {
     std::str::from_utf8(line).is_ok_and(|text| Json::parse(text).is_some())
 }
 
-/// Returns the first timestamp within 8 lines from byte offset `from` on; [`Millis::MIN`] if they have none,
+/// Returns the first timestamp within 8 lines from byte offset `from` on; `Millis::MIN` if they have none,
 /// and `None` if there is no line.
 fn first_moment(path: &Path, from: u64) -> io::Result<Option<Millis>> {
     let mut lines = lines_from(path, Position { line_no: 1, byte_offset: from })?;

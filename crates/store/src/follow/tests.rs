@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// Somebody who follows a file and believes what the follower says.
+/// A client that maintains its lines according to the follower's results.
 struct Reader {
     follower: Follower,
     lines: Vec<String>,
@@ -45,7 +45,7 @@ fn add(path: &Path, text: &str) {
     file.write_all(text.as_bytes()).unwrap();
 }
 
-/// Puts another file in the place of this one.
+/// Replaces the file with another one.
 fn swap(path: &Path, text: &str) {
     let other = path.with_extension("new");
     fs_err::write(&other, text).unwrap();

@@ -16,7 +16,7 @@ fn of(lines: &[&str]) -> Glance {
     glance_at(&(lines.join("\n") + "\n"))
 }
 
-/// A line that tells nothing, of this length with its newline.
+/// Returns a line without relevant values, with this length including its newline.
 fn filler(length: usize) -> String {
     let empty = r#"{"type":"queue-operation","content":""}"#;
     empty.replace("\"\"", &format!("\"{}\"", "x".repeat(length - empty.len() - 1))) + "\n"
@@ -101,13 +101,13 @@ fn both_ends_of_a_long_file_are_looked_at() {
 
 #[test]
 fn a_line_cut_by_a_window_is_not_read() {
-    // The title begins before the last 64 KiB and ends within.
+    // The title begins before the last 64 KiB and ends within them.
     let title = format!(r#"{{"type":"custom-title","customTitle":"Cut{}"}}"#, "x".repeat(200));
     let glance = glance_at(&format!("{PROMPT}\n{}{title}\n{}", filler(3 * SIZE), filler(SIZE - 100)));
     assert_eq!(glance.title(), None);
-    // The file is being written: its last line is torn.
+    // The file is being written: its last line is incomplete.
     assert_eq!(glance_at(&format!("{PROMPT}\n{}", &title[..100])).heading(), Some("hello"));
-    // Its last line is whole, and only the newline is missing.
+    // Its last line is complete; only the newline is missing.
     assert_eq!(glance_at(&format!("{PROMPT}\n{}", title.trim_end())).title().map(str::len), Some(203));
 }
 
@@ -117,11 +117,11 @@ fn a_long_first_line_does_not_hide_the_session() {
     let glance = glance_at(&format!("{long}\n{}", filler(2 * SIZE)));
     assert!(glance.first_prompt.as_deref().is_some_and(|prompt| prompt.starts_with("long long")));
     assert_eq!(glance.cwd.as_deref(), Some("/w"));
-    // The same behind a line that has a working directory, which alone would be no reason to list it.
+    // The same after a line with a working directory, which alone would not make it listed.
     let hook = r#"{"parentUuid":null,"isSidechain":false,"cwd":"/w","type":"progress"}"#;
     let glance = glance_at(&format!("{hook}\n{long}\n{}", filler(2 * SIZE)));
     assert!(glance.is_listed());
-    // A sub-agent's first line is known for what it is, even if it never ends.
+    // The first line of a sub-agent is recognised even if it exceeds the limit.
     let side =
         long.replace("\"isSidechain\":false", "\"isSidechain\":true").replace("long ", &"long ".repeat(40));
     assert!(side.len() > crate::window::MOST);
@@ -189,7 +189,7 @@ fn a_title_glued_to_a_torn_line_is_seen() {
         r#"{"parentUuid":"1","type":"assistant","message":{"role":"assis{"type":"custom-title","customTitle":"Loom","sessionId":"s"}"#,
     ]);
     assert_eq!(glance.custom_title.as_deref(), Some("Loom"));
-    // An object inside a line is no record, whatever it says.
+    // An object inside a line is not a record.
     let glance = of(&[
         r#"{"parentUuid":null,"type":"user","message":{"role":"user","content":[{"type":"text","text":"custom-title"}]}}"#,
     ]);

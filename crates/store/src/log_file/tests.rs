@@ -11,7 +11,7 @@ fn of(owner: &str) -> String {
     format!("{{\"type\":\"user\",\"isSidechain\":true,\"sessionId\":\"{owner}\"}}\n")
 }
 
-/// A home with a session in every layout.
+/// Creates a home with a session in every layout.
 fn home() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let at = |path: &str| dir.path().join("projects").join(path);
@@ -31,7 +31,7 @@ fn home() -> tempfile::TempDir {
     dir
 }
 
-/// The logs and the sessions of a store, as text.
+/// Formats the logs and the sessions of a store.
 fn told(store: &Store) -> String {
     let logs = store.logs();
     assert!(logs.unread.is_empty(), "{:?}", logs.unread);
@@ -131,7 +131,7 @@ fn what_lay_still_is_passed_over() {
     date("-p/agent-1234567.jsonl", today + hour);
     date("-p/subagents/agent-old.jsonl", today + hour);
     assert_eq!(names(), ["agent-1234567", "b", "agent-old"]);
-    // An agent that runs over midnight, while its session waits.
+    // An agent that runs past midnight while its session is idle.
     date("-p/a.jsonl", today - hour);
     date("-p/a/subagents/workflows/wf_9/agent-a9.jsonl", today + hour);
     assert_eq!(names(), ["agent-a9", "agent-1234567", "b", "agent-old"]);
@@ -149,7 +149,7 @@ fn what_lies_below_any_folder_is_told_by_its_path() {
         ("-p", "?"),
         ("-p", "?"),
         ("-p", "b"),
-        // No uuid, and no log beside it: only the lines tell.
+        // Not a uuid, and no log next to it: only the lines contain the session.
         ("gone", "?"),
         ("-p", "?"),
         ("-q", "a"),

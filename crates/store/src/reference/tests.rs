@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::*;
 
-/// A home with a session for each id and title, later ones modified later.
+/// Creates a home with one session per id and title, each modified later than the previous one.
 fn home(sessions: &[(&str, &str)]) -> (tempfile::TempDir, Store) {
     let dir = tempfile::tempdir().unwrap();
     for (i, (path, title)) in (1..).zip(sessions) {
@@ -21,7 +21,7 @@ fn home(sessions: &[(&str, &str)]) -> (tempfile::TempDir, Store) {
     (dir, store)
 }
 
-/// What a needle finds: the id, or what the person is told.
+/// Returns the id that a needle finds, or a summary of the error.
 fn found(store: &Store, needle: &str) -> String {
     let ids = |list: &[Candidate]| list.iter().map(|it| it.id.clone()).collect::<Vec<_>>().join(" ");
     match store.find(needle) {

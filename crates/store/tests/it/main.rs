@@ -1,4 +1,4 @@
-//! The store against real sessions, and against another process.
+//! Tests of the store with real sessions and with other processes.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
@@ -12,7 +12,7 @@ use threadline_store::{
     append, glance, glance_all,
 };
 
-/// Gives a log other content, as an edit in place does.
+/// Replaces the content of a log, as an edit does.
 fn replace(operations: &Operations, path: &Path, edit: impl FnOnce(&str) -> String) {
     let snapshot = Snapshot::take(path).unwrap();
     let mut text = String::new();
@@ -40,12 +40,12 @@ fn replace(operations: &Operations, path: &Path, edit: impl FnOnce(&str) -> Stri
     operations.forget(&done).unwrap();
 }
 
-/// The folder of real sessions, if it is at hand.
+/// Returns the directory of real sessions, if available.
 fn corpus() -> Option<PathBuf> {
     threadline_testkit::shared().map(|shared| shared.join("corpus"))
 }
 
-/// Every log below `folder`.
+/// Collects every log below `folder`.
 fn logs(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in fs_err::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -57,7 +57,7 @@ fn logs(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// Polls until nothing new comes although the writer is no longer `running`.
+/// Polls until nothing new arrives and the writer is no longer `running`.
 fn follow_to_the_end(follower: &mut Follower, lines: &mut Vec<String>, mut running: impl FnMut() -> bool) {
     loop {
         let alive = running();
@@ -125,7 +125,7 @@ fn real_agents_are_found_from_their_sessions() {
     }
 }
 
-/// A shell that appends `count` lines to `path`, each in two halves.
+/// Starts a shell that appends `count` lines to `path`, each in two parts.
 #[cfg(unix)]
 fn shell_writer(path: &Path, count: usize) -> std::process::Child {
     let script = format!(
@@ -222,14 +222,14 @@ fn nothing_that_another_process_appends_is_lost_in_a_swap() {
     let operations = Operations::at(dir.path().join("state/operations"));
     let mut n_replaced = 0;
     while n_replaced == 0 || writer.try_wait().unwrap().is_none() {
-        // Every edit changes the first line and nothing else.
+        // Every edit changes only the first line.
         replace(&operations, &path, |text| text.replacen("start", "start ", 1));
         n_replaced += 1;
     }
     let text = fs_err::read_to_string(&path).unwrap();
     let mut lines: Vec<_> = text.lines().collect();
     assert_eq!(lines.remove(0).trim_end(), "start");
-    // A line that was carried over late may stand behind one that found the new file at once.
+    // A line that was carried over late may be after one that was written to the new file directly.
     lines.sort_by_key(|line| line.trim_start_matches("line ").parse::<usize>().unwrap());
     let expected: Vec<_> = (0..3000).map(|i| format!("line {i}")).collect();
     assert_eq!(lines, expected, "after {n_replaced} swaps");
