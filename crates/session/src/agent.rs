@@ -11,64 +11,67 @@ use crate::session::Session;
 pub struct Family {
     /// The session itself.
     pub main: Session,
-    /// Its sub-agents, whatever depth they were started at.
+    /// The sub-agents of any depth. Those with their own log files come first.
     pub agents: Vec<Agent>,
-    /// So many of them, the first ones, have logs of their own.
+    /// The number of agents with their own log files.
     n_logged: usize,
-    /// The calls that those name in files of their own, by id.
+    /// The ids of the calls that started these agents, as recorded in their metadata.
     named: Vec<Option<String>>,
-    /// What the session's own log tells of agents; those that it found are among the others.
+    /// The state of the search for agents in the session's own log. The agents found there are moved to
+    /// `agents`.
     inside: Inside,
 }
 
-/// A sub-agent and what it did.
+/// A sub-agent and its log.
 #[derive(Clone, Debug)]
 pub struct Agent {
-    /// Its id; for one that was logged inside the session, the uuid of its first line.
+    /// The agent id. For a sidechain inside the session's log, the uuid of its first line.
     pub id: String,
-    /// What it was started for.
+    /// The kind of agent.
     pub kind: AgentKind,
-    /// What it was told to be, such as `Explore`.
+    /// The agent type, such as `Explore`.
     pub agent_type: Option<String>,
-    /// What it was asked to do, in a few words.
+    /// A short description of the task.
     pub description: Option<String>,
-    /// The id of the workflow run that it was part of.
+    /// The id of the workflow run that the agent was part of.
     pub workflow_run: Option<String>,
-    /// Its log.
+    /// The log of the agent.
     pub session: Session,
-    /// The call that started it, if that can be told.
+    /// The call that started the agent, if it was found.
     pub spawn: Option<Spawn>,
 }
 
 /// The call that started a sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spawn {
-    /// The agent that made the call, by its place in [`Family::agents`]; `None` for the session itself.
+    /// The agent that made the call, as an index into [`Family::agents`]. `None` for the main session.
     pub agent: Option<usize>,
-    /// The call's id.
+    /// The id of the call.
     pub tool_use_id: String,
 }
 
 impl Family {
-    /// Joins a session with the logs of its sub-agents. A [`Spawn`] that an agent's own file names is
-    /// given with the call's id alone; who made the call is found here.
+    /// Joins a session with the logs of its sub-agents.
     ///
-    /// Agents without a log of their own are found inside the session: as sidechains (1.0.x), or in
-    /// `agent_progress` lines, which repeat what an agent said. Where there is a log, those are not
-    /// looked at, so that nothing counts twice.
+    /// The [`Spawn`] of an agent in `agents` needs only the id of the call. The caller is looked up here.
+    ///
+    /// Agents without a log file are searched for in the log of the session: as sidechains (1.0.x), or in
+    /// `agent_progress` lines, which repeat the messages of an agent. Progress lines of agents that have a
+    /// log file are ignored, so that nothing is counted twice.
     pub fn new(main: Session, agents: Vec<Agent>) -> Self {
         let inside = Inside::of(&main, &agents);
         Self::with(main, agents, inside)
     }
 
-    /// Reads the log of a session, and those of its sub-agents by id, as [`Session::from_bytes`] reads one.
+    /// Parses the log of a session and the logs of its sub-agents, given by id. See
+    /// [`Session::from_bytes`].
     pub fn from_bytes(main: &[u8], agents: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
         let agents = agents.into_iter();
         let agents = agents.map(|(id, log)| Agent { session: Session::from_bytes(&log), ..Agent::bare(id) });
         Self::new(Session::from_bytes(main), agents.collect())
     }
 
-    /// [`Family::new`] where it is known already which agents stand inside the session.
+    /// Like [`Family::new`], with the result of a previous search for agents in the log of the session.
     pub fn with(main: Session, mut agents: Vec<Agent>, mut inside: Inside) -> Self {
         let n_logged = agents.len();
         let named = agents.iter().map(|agent| Some(agent.spawn.as_ref()?.tool_use_id.clone())).collect();
@@ -78,8 +81,10 @@ impl Family {
         family
     }
 
-    /// Takes in what was pushed into its sessions since. Answers `false` if it must be made anew: where agents stand
-    /// between the lines of the session, any line may change which are whose.
+    /// Updates the family after entries were pushed into its sessions.
+    ///
+    /// Returns `false` if it must be built again instead: if the log contains sidechains, any new line may
+    /// change which agent the other lines belong to.
     #[must_use]
     pub fn follow(&mut self) -> bool {
         let is_side = |idx| self.main.in_tree(idx) && self.main.is_sidechain(idx);
@@ -91,22 +96,23 @@ impl Family {
         true
     }
 
-    /// The session of an agent, or the main one.
+    /// Returns the session of an agent, or the main one for `None`.
     pub fn session(&self, agent: Option<usize>) -> &Session {
         agent.map_or(&self.main, |agent| &self.agents[agent].session)
     }
 
-    /// The agents that have logs of their own.
+    /// Returns the agents with their own log files.
     pub fn logged(&self) -> &[Agent] {
         &self.agents[..self.n_logged]
     }
 
-    /// Whether an agent has a log of its own. The lines of the others stand in that of the session.
+    /// Returns whether an agent has its own log file. The lines of other agents are in the log of the
+    /// session.
     pub fn has_log(&self, agent: usize) -> bool {
         agent < self.n_logged
     }
 
-    /// The agents that a call started.
+    /// Returns the agents that a call started, as indexes into [`Family::agents`].
     pub fn spawned_by(&self, agent: Option<usize>, tool_use_id: &str) -> impl Iterator<Item = usize> {
         let spawned = self.agents.iter().enumerate();
         spawned
@@ -119,13 +125,15 @@ impl Family {
             .map(|(i, _)| i)
     }
 
-    /// Finds the call that started each agent: by what the agent's own file says, by what the call's
-    /// result or progress says, and last by the prompt, which is the call's own.
+    /// Finds the call that started each agent.
+    ///
+    /// In order of preference: the call named in the agent's metadata, the one that names the agent or its
+    /// workflow run in its result or progress lines, and the first unused call with the same prompt.
     fn find_spawns(&mut self) {
         let links = &self.inside.links;
         let named: Vec<Option<Spawn>> =
             (0..self.agents.len()).map(|i| self.owner_of(self.named.get(i)?.as_deref()?, i)).collect();
-        // Every call of a session is asked only if some agent leaves no other way.
+        // Indexing the calls of all sessions is expensive and only needed if an agent has no other link.
         let told =
             |(agent, spawn): (&Agent, &Option<Spawn>)| spawn.is_some() || links.contains_key(&agent.id);
         let all_told = self.agents.iter().zip(&named).all(told);
@@ -155,7 +163,7 @@ impl Family {
         }
     }
 
-    /// Every call of every session that may have started an agent.
+    /// Indexes the calls of all sessions that may have started an agent.
     fn starting_calls(&self) -> StartingCalls {
         let mut calls = StartingCalls::default();
         for owner in std::iter::once(None).chain((0..self.agents.len()).map(Some)) {
@@ -180,7 +188,8 @@ impl Family {
         calls
     }
 
-    /// Who made the call with this id that started agent `started`, whose log may hold a copy of it.
+    /// Finds the caller of the call that started agent `started`. The log of that agent is skipped, because
+    /// it may contain a copy of the call.
     fn owner_of(&self, tool_use_id: &str, started: usize) -> Option<Spawn> {
         let mut owners = std::iter::once(None).chain((0..self.agents.len()).map(Some));
         let agent = owners
@@ -189,18 +198,18 @@ impl Family {
     }
 }
 
-/// The calls that may have started an agent, by what they say of it.
+/// Indexes of the calls that may have started an agent.
 #[derive(Default)]
 struct StartingCalls {
-    /// By the agent that the result or a progress line names.
+    /// By the agent id in the result or in a progress line.
     by_agent_id: FxHashMap<String, Spawn>,
-    /// By the workflow run that the result names.
+    /// By the workflow run id in the result.
     by_workflow_run: FxHashMap<String, Spawn>,
-    /// By the prompt; several calls may have the same one.
+    /// By prompt. Several calls may have the same one.
     by_prompt: Vec<(String, Spawn)>,
 }
 
-/// The workflow run that a call's result names: by its id, or by the folder of its transcripts.
+/// Returns the workflow run named in the result of a call, by its id or by its transcript folder.
 fn started_workflow(session: &Session, call: &crate::ToolCall) -> Option<String> {
     let at = call.results.first()?;
     let result: WorkflowResult<'_> = session.entries()[at.entry_idx].tool_use_result()?.of()?;
@@ -211,14 +220,14 @@ fn started_workflow(session: &Session, call: &crate::ToolCall) -> Option<String>
     result.run_id().map(Into::into).or_else(folder)
 }
 
-/// The agent that a call's result names.
+/// Returns the id of the agent named in the result of a call.
 fn started_agent(session: &Session, call: &crate::ToolCall) -> Option<String> {
     let at = call.results.first()?;
     let result: AgentResult<'_> = session.entries()[at.entry_idx].tool_use_result()?.of()?;
     result.agent_id().map(Into::into)
 }
 
-/// Which agent ran for which call, as progress lines tell it.
+/// Returns pairs of agent id and call id from the progress lines of a session.
 fn progress_links(session: &Session) -> impl Iterator<Item = (String, String)> {
     agent_progress(session, 0).filter_map(|(_, progress)| {
         Some((progress.data()?.agent_id()?.into_owned(), progress.parent_tool_use_id()?.into_owned()))
@@ -234,16 +243,18 @@ fn agent_progress(session: &Session, from: usize) -> impl Iterator<Item = (usize
 }
 
 impl Session {
-    /// Whether this is a sub-agent's own log: there is a conversation, and every line of it is a sidechain.
+    /// Returns whether this is the log of a sub-agent: it has a conversation, and every line in it is a
+    /// sidechain.
     pub fn is_agents(&self) -> bool {
         let mut told = (0..self.entries().len()).filter(|&idx| self.in_tree(idx)).peekable();
         told.peek().is_some() && told.all(|idx| self.is_sidechain(idx))
     }
 
-    /// The lines of each sub-agent that ran inside the session's own file (1.0.x): a sidechain's root, and what hangs below it.
+    /// Returns the lines of each sub-agent that ran inside the log of the session (1.0.x): the root of a
+    /// sidechain and its descendants.
     pub fn inline_agents(&self) -> Vec<Vec<usize>> {
         let mut agents: Vec<Vec<usize>> = Vec::new();
-        // That is the agent itself, and no agent of it.
+        // The sidechain is then the conversation of the agent itself.
         if self.is_agents() {
             return agents;
         }
@@ -272,22 +283,23 @@ fn inline_agents(main: &Session) -> Vec<Agent> {
     main.inline_agents().into_iter().map(agent).collect()
 }
 
-/// Agents that stand inside a session's own log.
+/// Agents found in the log of a session, and the state needed to continue the search.
 #[derive(Clone, Debug, Default)]
 pub struct Inside {
     agents: Vec<Agent>,
-    /// Which agent ran for which call, as progress lines of the session tell it.
+    /// The call that each agent ran for, by agent id, from the progress lines of the session.
     links: FxHashMap<String, String>,
-    /// Where each agent stands among those that were found; nowhere if it has a log.
+    /// The position of each agent among those without a log file. `None` if it has a log file or is a
+    /// sidechain.
     places: FxHashMap<String, Option<usize>>,
-    /// How many entries of the session were looked at.
+    /// The number of entries of the session that were searched.
     looked: usize,
-    /// Whether agents stand between the lines of the session.
+    /// Whether the log contains sidechains.
     has_sides: bool,
 }
 
 impl Inside {
-    /// Finds them: sidechains, and agents that progress lines repeat and that have no log of their own.
+    /// Finds sidechains, and agents without a log file that progress lines repeat.
     pub fn of(main: &Session, logged: &[Agent]) -> Self {
         let mut agents = inline_agents(main);
         let has_sides = (0..main.entries().len()).any(|idx| main.in_tree(idx) && main.is_sidechain(idx));
@@ -299,7 +311,9 @@ impl Inside {
         Self { agents, ..inside }
     }
 
-    /// Looks at the progress lines that were not looked at yet. The agents in them follow the first `before` of `agents`.
+    /// Searches the new progress lines and appends their agents to `agents`.
+    ///
+    /// The first `before` agents have log files. Positions are relative to the end of these.
     fn look(&mut self, main: &Session, agents: &mut Vec<Agent>, before: usize) {
         for (idx, progress) in agent_progress(main, self.looked) {
             let Some(body) = progress.data() else { continue };
@@ -309,7 +323,7 @@ impl Inside {
             {
                 self.links.insert(id.clone().into_owned(), tool_use_id.into_owned());
             }
-            // Of an agent that has a log the progress lines are copies.
+            // For an agent with a log, the progress lines are copies.
             let known = self.places.get(&*id);
             let Some(message) = body.message().filter(|_| known != Some(&None)) else { continue };
             let place = known.copied().flatten().unwrap_or_else(|| {
@@ -321,7 +335,7 @@ impl Inside {
             let (entry, _) = main.entries()[idx].inside(message);
             let session = &mut agents[before + place].session;
             session.push(entry, Vec::new());
-            // These copies name no parents; they were made one after the other.
+            // The repeated messages have no parents. Each continues the previous one.
             session.link_to_line_before(session.entries().len() - 1);
         }
         self.looked = main.entries().len();
@@ -329,7 +343,7 @@ impl Inside {
 }
 
 impl Agent {
-    /// An agent of which no more is known than its id.
+    /// Returns an agent with an id and an empty log.
     pub fn bare(id: String) -> Self {
         let kind = AgentKind::Task;
         Self {
@@ -344,7 +358,7 @@ impl Agent {
     }
 }
 
-/// The text that an agent was started with.
+/// Returns the prompt that an agent was started with.
 fn first_prompt(session: &Session) -> Option<String> {
     let entry = session.entries().iter().find(|entry| entry.kind() == Kind::User)?;
     Some(entry.message()?.content()?.text().into_owned())

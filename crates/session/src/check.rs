@@ -1,7 +1,6 @@
-//! What is wrong with a session, as findings.
+//! Checks of a session, reported as findings.
 //!
-//! A finding that a healthy session may have (Claude Code resumes it without loss) is a note; the
-//! rest are worth a person's time.
+//! A finding that does not affect a resume is a note. The others deserve attention.
 
 use std::borrow::Cow;
 
@@ -13,23 +12,23 @@ use threadline_entry::{Code, Entry, Finding, Kind};
 use crate::secret::secret_in;
 use crate::session::{Parent, Session};
 
-/// The longest side of an image that the API takes at all, and in a request with many images.
+/// The maximum width or height of an image that the API accepts, alone and in a request with many images.
 pub(crate) const IMAGE_SIDE: usize = 8000;
 const IMAGE_SIDE_OF_MANY: usize = 2000;
 const MANY_IMAGES: usize = 20;
-/// The most bytes of one image.
+/// The maximum size of one image in bytes.
 const IMAGE_BYTES: usize = 5 << 20;
 
-/// Puts findings into file order.
+/// Sorts findings by their position in the file.
 fn sort(findings: &mut [Finding]) {
     findings.sort_by_key(|finding| (finding.at.map(|at| at.byte_offset), finding.code));
 }
 
-/// So many lines are looked at around an API error: Claude Code gives up after fewer tries.
+/// The maximum number of lines examined around an API error. Claude Code gives up after fewer retries.
 const MOST_RETRIES: usize = 64;
 
 impl Session {
-    /// Everything odd about the session, in file order: its [faults](Self::faults), and the secrets that stand in it.
+    /// Returns all findings, in file order: the [faults](Self::faults) of the log and the secrets in it.
     pub fn findings(&self) -> Vec<Finding> {
         let mut findings = self.faults();
         self.check_secrets(&mut findings);
@@ -37,7 +36,7 @@ impl Session {
         findings
     }
 
-    /// What is odd about the log itself, in file order. It is looked for once, until something is pushed.
+    /// Returns the findings about the log itself, in file order. They are cached until the next `push`.
     pub fn faults(&self) -> Vec<Finding> {
         self.odd.get_or_init(|| self.find_odd()).clone()
     }
@@ -63,12 +62,12 @@ impl Session {
         Finding::new(code, self.entries()[entry_idx].at(), message)
     }
 
-    /// Calls without results, and results without calls.
+    /// Reports calls without results, and results without calls.
     fn check_pairs(&self, findings: &mut Vec<Finding>) {
         for call in self.tool_calls().iter().filter(|call| call.results.is_empty()) {
             let message = format!("the call of {} has no result ({})", call.name, call.id);
             let finding = self.finding(Code::OrphanCall, call.entry_idx, message);
-            // A process that ended during a call leaves no result; every version resumes that.
+            // A process that ended during a call leaves no result. Every version can resume that.
             findings.push(if self.goes_on_after(call.entry_idx) { finding } else { finding.as_note() });
         }
         for (id, results) in self.orphan_results() {
@@ -79,11 +78,12 @@ impl Session {
         }
     }
 
-    /// Whether the model went on after a reply, with no prompt between: then each call of the reply had a result.
+    /// Returns whether the model continued after a reply without a new prompt. Each call of the reply then
+    /// had a result.
     fn goes_on_after(&self, line: usize) -> bool {
         let Some(reply) = self.reply_of(line) else { return false };
         let mut below = self.replies()[reply].entries.clone();
-        // The line with the result may be gone: then what came next has lost its parent.
+        // If the line with the result was removed, the next reply has lost its parent.
         let last = below.iter().copied().max().unwrap_or(line);
         let spoken = |idx: &usize| matches!(self.entries()[*idx].kind(), Kind::User | Kind::Assistant);
         let side = self.is_sidechain(line);
@@ -117,14 +117,14 @@ impl Session {
         for idx in (0..self.entries().len()).filter(|&idx| self.parent(idx) == Parent::Dangling) {
             let entry = &self.entries()[idx];
             let parent = entry.parent_uuid().unwrap_or_default();
-            // A circle was broken here, and is known as one.
+            // A cycle was broken here. It is reported separately.
             if self.find(&parent).is_some() {
                 continue;
             }
             let finding =
                 self.finding(Code::DanglingParent, idx, format!("the parent {parent} is not in the log"));
-            // The head of a log may continue another one, as all of a sub-agent's may; and nobody reads on
-            // from a hook's progress.
+            // The first line of a log may continue another log, and so may any line of a sub-agent. A
+            // hook's progress line without children is not part of any conversation.
             let harmless = Some(idx) == first
                 || self.is_sidechain(idx)
                 || (entry.kind() == Kind::Progress && self.children(idx).next().is_none());
@@ -132,7 +132,7 @@ impl Session {
         }
     }
 
-    /// Lines after a compaction that go on below what it closed.
+    /// Reports messages after the last compaction that continue a line before its boundary.
     fn check_compactions(&self, findings: &mut Vec<Finding>) {
         let compactions = self.compactions();
         let Some(last) = compactions.last() else { return };
@@ -154,7 +154,7 @@ impl Session {
         }
     }
 
-    /// Prompts below an API error while the retry that succeeded hangs beside it.
+    /// Reports prompts below an API error, if the successful retry is a sibling of the error.
     fn check_retries(&self, findings: &mut Vec<Finding>) {
         let subtype = |idx: usize| self.entries()[idx].lens::<System<'_>>().and_then(System::subtype);
         for idx in
@@ -181,14 +181,14 @@ impl Session {
         }
     }
 
-    /// A branch that was left does not grow any more, unless somebody else writes to it.
+    /// Reports abandoned branches that kept growing, which means that two processes wrote to the log.
     fn check_writers(&self, findings: &mut Vec<Finding>) {
         let thread = self.thread();
         let spoken = |idx: &usize| {
             self.entries()[*idx].kind() == Kind::Assistant
                 || self.input(*idx).is_some_and(|input| input.opens_turn())
         };
-        // The entries of the conversation are in order.
+        // The entries of the thread are sorted.
         let talk: Vec<usize> = thread.entries.iter().copied().filter(spoken).collect();
         for branch in self.branches() {
             let Some(fork) = branch.fork else { continue };
@@ -208,7 +208,8 @@ impl Session {
 
     fn check_thinking(&self, findings: &mut Vec<Finding>) {
         let mut hollow = Vec::new();
-        // Some versions leave all thinking out of the log; only a gap among whole ones is a fault.
+        // Some versions log no thinking text at all. It is a fault only if the same version and model
+        // logged others.
         let mut whole: FxHashSet<(String, String)> = FxHashSet::default();
         for (idx, entry, block) in
             self.message_blocks(Kind::Assistant).filter(|(_, _, block)| block.is("thinking"))
@@ -223,7 +224,7 @@ impl Session {
             }
             if is_empty(block.signature()) {
                 let finding = self.finding(Code::BadSignature, idx, "the thinking has no signature");
-                // Other makers' models do not sign.
+                // Models of other vendors do not sign their thinking.
                 findings.push(if maker.1.starts_with("claude") { finding } else { finding.as_note() });
             }
             whole.insert(maker);
@@ -257,7 +258,7 @@ impl Session {
         }
     }
 
-    /// Messages that hold nothing.
+    /// Reports messages without content.
     fn check_contents(&self, findings: &mut Vec<Finding>) {
         for (idx, entry) in self.entries().iter().enumerate() {
             if !matches!(entry.kind(), Kind::User | Kind::Assistant) {
@@ -279,7 +280,7 @@ impl Session {
             for text in content.blocks().filter(|block| block.is("text")).filter_map(Block::text) {
                 if text.is_empty() {
                     let finding = self.finding(Code::EmptyContent, idx, "a text block is empty");
-                    // A reply of nothing but white space is never sent again.
+                    // A reply that contains only white space is never sent again.
                     let is_silent = entry.kind() == Kind::Assistant
                         && content
                             .blocks()
@@ -349,7 +350,7 @@ impl Session {
         }
     }
 
-    /// The blocks of all messages of a kind.
+    /// Returns the blocks of all messages of a kind, with their entries.
     fn message_blocks(&self, kind: Kind) -> impl Iterator<Item = (usize, &Entry, Block<'_>)> {
         let lines = self.entries().iter().enumerate().filter(move |(_, entry)| entry.kind() == kind);
         lines.flat_map(|(idx, entry)| {
@@ -365,13 +366,13 @@ pub(crate) struct ImageSize {
     bytes: usize,
 }
 
-/// How large an image is, read from the first bytes of it.
+/// Returns the dimensions of an image, read from its header, and its approximate size in bytes.
 pub(crate) fn image_size(block: Block<'_>) -> Option<ImageSize> {
     if !block.is("image") {
         return None;
     }
     let data = block.source()?.data()?;
-    // The size stands near the start; a photograph may have a long preface.
+    // The dimensions are near the start, but the metadata of a photograph may precede them.
     let head = &data.as_bytes()[..data.len().min(256 << 10) / 4 * 4];
     let decoded = base64::engine::general_purpose::STANDARD.decode(head).ok()?;
     let size = imagesize::blob_size(&decoded).ok()?;

@@ -1,4 +1,4 @@
-//! Compaction: where a conversation was replaced by a summary of itself.
+//! Compaction: the points at which a conversation was replaced by a summary.
 
 use std::collections::VecDeque;
 
@@ -11,37 +11,38 @@ use crate::session::{Parent, Session};
 /// A compaction boundary and its summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compaction {
-    /// The boundary's line.
+    /// The line of the boundary.
     pub boundary: usize,
-    /// The summary's line. Attachments may come between the boundary and it (from 2.1.300 on).
+    /// The line of the summary. From 2.1.300 on, attachments may come between the boundary and the summary.
     pub summary: Option<usize>,
-    /// What the boundary continues in the reader's eyes, if that line was ever written.
+    /// The logical parent of the boundary: the line named by `logicalParentUuid`, else the previous line of
+    /// the main conversation.
     pub continues: Option<usize>,
-    /// The tail that was kept as it was, head first; empty if none was, or it is not in the log.
+    /// The preserved tail, in order. Empty if none was preserved or it is not in the log.
     pub preserved: Vec<usize>,
 }
 
 impl Compaction {
-    /// What the boundary says about itself.
+    /// Returns the metadata of the boundary.
     pub fn metadata<'s>(&self, session: &'s Session) -> Option<CompactMetadata<'s>> {
         session.entries()[self.boundary].lens::<CompactBoundary<'_>>()?.compact_metadata()
     }
 }
 
 impl Session {
-    /// Whether the entry is a compaction boundary.
+    /// Returns whether the entry is a compaction boundary.
     pub fn is_boundary(&self, entry_idx: usize) -> bool {
         let entry = &self.entries()[entry_idx];
         entry.kind() == Kind::System
             && entry.lens::<System<'_>>().and_then(System::subtype).as_deref() == Some("compact_boundary")
     }
 
-    /// The compactions, in file order.
+    /// Returns the compactions, in file order.
     pub fn compactions(&self) -> Vec<Compaction> {
         self.boundaries().iter().map(|&boundary| self.compacted_at(boundary)).collect()
     }
 
-    /// The compaction whose boundary an entry is.
+    /// Returns the compaction of a boundary. `None` for any other entry.
     pub fn compaction(&self, entry_idx: usize) -> Option<Compaction> {
         self.is_boundary(entry_idx).then(|| self.compacted_at(entry_idx))
     }
@@ -50,7 +51,7 @@ impl Session {
         let summary = self.summary_below(boundary);
         let entry = &self.entries()[boundary];
         let named = entry.get("logicalParentUuid").and_then(|uuid| self.find(&uuid.as_str()?));
-        // The line that it names was often never written: then it continues the line before.
+        // The named line was often never written.
         let before = || self.line_before(boundary, false);
         let mut compaction =
             Compaction { boundary, summary, continues: named.or_else(before), preserved: Vec::new() };
@@ -58,7 +59,7 @@ impl Session {
         compaction
     }
 
-    /// The first summary below a boundary, with no line of the conversation between them.
+    /// Returns the first summary below a boundary that is not separated from it by another message.
     fn summary_below(&self, boundary: usize) -> Option<usize> {
         let mut below: VecDeque<usize> = self.children(boundary).collect();
         while let Some(idx) = below.pop_front() {
@@ -73,7 +74,7 @@ impl Session {
         None
     }
 
-    /// The kept tail, from its head to its end.
+    /// Returns the preserved tail, from its head to its end. `None` if the log does not contain all of it.
     fn preserved(&self, compaction: &Compaction) -> Option<Vec<usize>> {
         let segment = compaction.metadata(self)?.preserved_segment()?;
         let head = self.find(&segment.head_uuid()?)?;
@@ -89,11 +90,10 @@ impl Session {
         None
     }
 
-    /// What the entry continues, across compaction.
+    /// Returns the entry that this one continues, across compactions.
     ///
-    /// Inside a stretch of conversation this is its parent. A boundary has none, though a reader would
-    /// say that it continues the last entry before it; and an entry whose parent was never written
-    /// continues the line before it.
+    /// Usually that is its parent. A boundary has no parent; it continues its logical parent, see
+    /// [`Compaction::continues`]. An entry with a missing parent continues the previous line.
     pub fn continues(&self, entry_idx: usize) -> Option<usize> {
         match self.parent(entry_idx) {
             Parent::Entry(parent) => Some(parent),
@@ -103,9 +103,10 @@ impl Session {
         }
     }
 
-    /// The line of the tree before an entry that does not hang below it: one that does may stand before it, too.
+    /// Returns the previous line in the tree that is not a descendant of the entry. A descendant can
+    /// precede it.
     fn line_before(&self, entry_idx: usize, sidechain: bool) -> Option<usize> {
-        // What hangs below it, as far as it stands before it.
+        // The descendants of the entry.
         let mut below: FxHashSet<usize> = FxHashSet::default();
         let mut open = vec![entry_idx];
         while let Some(idx) = open.pop() {

@@ -1,4 +1,6 @@
-//! Edits of files: changes that tools of a session and its sub-agents made, from whole text to whole text where the log has it.
+//! File edits: the changes that tools of a session and its sub-agents made to files.
+//!
+//! Each edit has the whole text before and after it where the log contains or implies it.
 
 use std::borrow::Cow;
 
@@ -13,19 +15,19 @@ use crate::agent::Family;
 use crate::session::Session;
 use crate::tool_call::{Outcome, ToolCall};
 
-/// The text of a file at a moment, as far as the log has it.
+/// The text of a file at some time, as far as the log contains it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileText {
-    /// It did not exist.
+    /// The file did not exist.
     Absent,
-    /// Its whole text.
+    /// The whole text.
     Text(String),
-    /// The log does not have it.
+    /// The log does not contain the text.
     Unknown,
 }
 
 impl FileText {
-    /// The text; `None` for a file that does not exist or is not known.
+    /// Returns the text. `None` if the file does not exist or its text is unknown.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -34,66 +36,68 @@ impl FileText {
     }
 }
 
-/// One change of a file, by an edit tool or by a shell command.
+/// One change of a file, made by an edit tool or a shell command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileEdit {
-    /// The sub-agent that made it, by its place in [`Family::agents`]; `None` for the session itself.
+    /// The sub-agent that made the edit, as an index into [`Family::agents`]. `None` for the main session.
     pub agent: Option<usize>,
-    /// The line with the result, in the log of the one who made it.
+    /// The line with the result, in the log of that agent or session.
     pub entry_idx: usize,
-    /// When it was made.
+    /// The time of the result.
     pub at: Option<Millis>,
-    /// The file, as the tool was given it.
+    /// The path, as it was passed to the tool.
     pub path: String,
-    /// The file before.
+    /// The file before the edit.
     pub before: FileText,
-    /// The file after.
+    /// The file after the edit.
     pub after: FileText,
-    /// The changed lines, where a shell command changed a file whose whole text the log does not have.
+    /// The changed lines, if a shell command changed the file and its whole text is unknown.
     pub hunks: Vec<LineHunk>,
-    /// Whether a shell command made it.
+    /// Whether a shell command made the edit.
     pub by_command: bool,
 }
 
-/// A run of changed lines, as a unified diff has it.
+/// A hunk of a unified diff.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineHunk {
-    /// The first line of the old text that it covers, from 1.
+    /// The first line of the old text that the hunk covers, counted from 1.
     pub old_start: u64,
-    /// The first line of the new text that it covers, from 1.
+    /// The first line of the new text that the hunk covers, counted from 1.
     pub new_start: u64,
-    /// The lines, each behind ` `, `+` or `-`; `\\` marks a missing newline at the end of the line before.
+    /// The lines, each prefixed with ` `, `+` or `-`. A line prefixed with `\` marks that the previous one
+    /// has no newline.
     pub lines: Vec<String>,
 }
 
-/// What a result says of a change.
+/// The form in which a tool result describes a change.
 enum Change {
-    /// The texts before and after, as far as the result has them.
+    /// The texts before and after the edit, as far as the result contains them.
     Texts,
-    /// Pieces of text that were replaced one after the other.
+    /// A sequence of text replacements.
     Replaced(Vec<Replacement>),
-    /// Changed lines, from the text before or from an earlier one.
+    /// Hunks, relative to the text before the edit or to an earlier one.
     Patched(Vec<LineHunk>),
-    /// The file was read whole, and not changed.
+    /// The file was read completely, and not changed.
     Read,
 }
 
-/// A piece of text that a call replaced.
+/// A text replacement made by a call.
 struct Replacement {
     old: String,
     new: String,
     all: bool,
 }
 
-/// The last text that is known of a file, and the first.
+/// The first and the last known text of a file.
 struct KnownText {
     first: FileText,
     last: FileText,
 }
 
 impl Family {
-    /// Every edit that succeeded, in the order they were made: by time, since sub-agents work side by side,
-    /// and by the logs where that is the same.
+    /// Returns all successful edits, ordered by time, because sub-agents run in parallel.
+    ///
+    /// Edits with the same time are in the order of the logs.
     pub fn file_edits(&self) -> Vec<FileEdit> {
         let mut edits: Vec<(FileEdit, Change)> = Vec::new();
         for (agent, calls) in self.calls_with_edits() {
@@ -103,7 +107,8 @@ impl Family {
             }
         }
         edits.sort_by_key(|(edit, _)| edit.at);
-        // A result need not repeat the whole file: the rest follows from the edit before.
+        // A result need not contain the whole file. The text before an edit is then that after the previous
+        // edit.
         let mut known: FxHashMap<String, KnownText> = FxHashMap::default();
         let mut out = Vec::with_capacity(edits.len());
         for (mut edit, change) in edits {
@@ -117,7 +122,8 @@ impl Family {
                 Change::Texts | Change::Read => {}
                 Change::Replaced(replacements) => edit.after = replaced(&edit.before, &replacements),
                 Change::Patched(hunks) => {
-                    // The hunks of a file that git tracks start from the last commit, not from the edit before.
+                    // The hunks of a file tracked by git are relative to the last commit, not to the
+                    // previous edit.
                     let first = known.get(&edit.path).map_or(&FileText::Unknown, |known| &known.first);
                     let from = |text: &FileText| patched(text.as_text()?, &hunks);
                     match from(&edit.before).or_else(|| from(first)) {
@@ -135,8 +141,9 @@ impl Family {
         out
     }
 
-    /// The calls that [`Family::file_edits`] reads, by their place in [`Session::tool_calls`]: those of the session,
-    /// then those of each agent.
+    /// Returns the calls that [`Family::file_edits`] reads, as indexes into [`Session::tool_calls`].
+    ///
+    /// The calls of the main session come first, then those of each agent.
     pub fn calls_with_edits(&self) -> impl Iterator<Item = (Option<usize>, Vec<usize>)> {
         let by_commands = self.changed_by_commands();
         std::iter::once(None).chain((0..self.agents.len()).map(Some)).map(move |agent| {
@@ -147,7 +154,7 @@ impl Family {
         })
     }
 
-    /// The files that shell commands changed, as their results say.
+    /// Returns the paths of the files that shell commands changed, according to their results.
     fn changed_by_commands(&self) -> FxHashSet<String> {
         let mut paths = FxHashSet::default();
         for session in std::iter::once(&self.main).chain(self.agents.iter().map(|agent| &agent.session)) {
@@ -161,7 +168,8 @@ impl Family {
     }
 }
 
-/// Whether a call's result has the texts or lines of an edit. A file that was read is of interest if a command changed it.
+/// Returns whether the result of a call contributes to the file edits. A read file does if a command
+/// changed it.
 fn has_edit(session: &Session, call: &ToolCall, by_commands: &FxHashSet<String>) -> bool {
     match &*call.name {
         "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => true,
@@ -173,20 +181,21 @@ fn has_edit(session: &Session, call: &ToolCall, by_commands: &FxHashSet<String>)
     }
 }
 
-/// The changes of files that a shell command's result lists.
+/// Returns the file changes listed in the result of a shell command.
 fn command_diff<'s>(session: &'s Session, call: &ToolCall) -> Option<BashEditDiff<'s>> {
     let is_command = matches!(&*call.name, "Bash" | "PowerShell");
     let at = call.results.first().filter(|_| is_command)?;
     session.entries()[at.entry_idx].tool_use_result()?.of::<BashResult<'_>>()?.bash_edit_diff()
 }
 
-/// The file that a call read.
+/// Returns the file in the result of a `Read` call.
 fn read_file<'s>(session: &'s Session, call: &ToolCall) -> Option<ReadFile<'s>> {
     session.entries()[call.results.first()?.entry_idx].tool_use_result()?.of::<ReadResult<'_>>()?.file()
 }
 
-/// Adds the changes that a call made, as far as its own result tells, and the text that it read. Answers `None` where
-/// something is missing that every result of the tool has.
+/// Appends the changes in the result of a call, or the text that it read.
+///
+/// Stops with `None` if the call failed or its result lacks a required field.
 fn add_edits(
     session: &Session,
     agent: Option<usize>,
@@ -195,7 +204,7 @@ fn add_edits(
 ) -> Option<()> {
     let is_command = matches!(&*call.name, "Bash" | "PowerShell");
     let outcome = call.outcome(session);
-    // A command that fails, or is stopped, may have changed files all the same.
+    // A command that failed or was interrupted may still have changed files.
     if outcome != Outcome::Ok && !(is_command && outcome != Outcome::Missing) {
         return None;
     }
@@ -230,7 +239,8 @@ fn add_edits(
             let asked = || input.get("replace_all").and_then(Json::as_bool);
             let all = result.and_then(EditResult::replace_all).or_else(asked).unwrap_or(false);
             let before = owned(result.and_then(EditResult::original_file));
-            // Replacing nothing is how a file is made; one that was there has its text in the result.
+            // An `Edit` with an empty old string creates a file. If the file existed, the result contains
+            // its text.
             let before = if old.is_empty() && before.is_none() { FileText::Absent } else { known(before) };
             add(path, before, FileText::Unknown, Change::Replaced(vec![Replacement { old, new, all }]));
         }
@@ -272,7 +282,7 @@ fn add_edits(
                     _ => add(path, FileText::Unknown, FileText::Unknown, Change::Patched(hunks)),
                 }
             }
-            // Large and binary files are named alone.
+            // Large and binary files are listed by name only.
             let named = diff.changed_files().into_iter().flat_map(|names| names.iter());
             for path in named.filter(|path| !files().any(|file| file.file_path().as_ref() == Some(path))) {
                 add(path.into_owned(), FileText::Unknown, FileText::Unknown, Change::Texts);
@@ -291,7 +301,7 @@ fn line_hunks(file: BashEditFile<'_>) -> Vec<LineHunk> {
     file.hunks().into_iter().flat_map(|hunks| hunks.iter()).map(hunk).collect()
 }
 
-/// The lines of hunks that begin with a sign, as a text.
+/// Returns the lines of hunks with the given sign, joined to a text.
 fn lines_with(sign: char, hunks: &[LineHunk]) -> String {
     let mut text = String::new();
     for (line, has_newline) in hunks.iter().flat_map(LineHunk::terminated_lines) {
@@ -304,7 +314,7 @@ fn lines_with(sign: char, hunks: &[LineHunk]) -> String {
 }
 
 impl LineHunk {
-    /// The lines with their signs, and whether each ends with a newline.
+    /// Returns the lines with their signs, and whether each one ends with a newline.
     fn terminated_lines(&self) -> impl Iterator<Item = (&str, bool)> {
         let is_mark = |at: usize| self.lines.get(at).is_some_and(|line| line.starts_with('\\'));
         let lines = self.lines.iter().enumerate().filter(|(_, line)| !line.starts_with('\\'));
@@ -312,7 +322,7 @@ impl LineHunk {
     }
 }
 
-/// A text with hunks applied to it; `None` if one of their old lines is not where it says.
+/// Applies hunks to a text. `None` if a context or removed line does not match.
 fn patched(text: &str, hunks: &[LineHunk]) -> Option<String> {
     let old: Vec<&str> = text.split_inclusive('\n').collect();
     let (mut out, mut at) = (String::with_capacity(text.len()), 0);
@@ -340,7 +350,7 @@ fn patched(text: &str, hunks: &[LineHunk]) -> Option<String> {
     Some(out)
 }
 
-/// The file after some replacements, each in the text that the one before left.
+/// Applies replacements in sequence. [`FileText::Unknown`] if one of them does not match.
 fn replaced(before: &FileText, replacements: &[Replacement]) -> FileText {
     let mut text = match before {
         FileText::Absent => String::new(),
@@ -356,12 +366,12 @@ fn replaced(before: &FileText, replacements: &[Replacement]) -> FileText {
     FileText::Text(text)
 }
 
-/// The text with `old` replaced; `None` if it is not in it.
+/// Replaces `old` in a text. `None` if the text does not contain it.
 fn apply(text: &str, old: &str, new: &str, all: bool) -> Option<String> {
     if old.is_empty() {
         return Some(if text.is_empty() { new.to_owned() } else { format!("{new}{text}") });
     }
-    // Deleting whole lines takes their newline along.
+    // Deleting whole lines also deletes their newline, as the tool does.
     let line = format!("{old}\n");
     let old = if new.is_empty() && !old.ends_with('\n') && text.contains(&line) { &line } else { old };
     if !text.contains(old) {

@@ -1,4 +1,4 @@
-//! Files as they were at a prompt: Claude Code's snapshots, joined with what the tools' own edits tell.
+//! The files of a session at a prompt, from Claude Code's snapshots and the edits in the log.
 
 use std::collections::BTreeMap;
 
@@ -11,25 +11,25 @@ use crate::agent::Family;
 use crate::file_edit::{FileEdit, FileText};
 use crate::session::Session;
 
-/// What a session knows of the files it worked on, over its whole length.
+/// The known states of all files that a session worked on.
 #[derive(Clone, Debug, Default)]
 pub struct FileHistory {
     root: Option<String>,
-    /// By absolute path, what is known at which place of the main log, in order.
+    /// By absolute path: the observations of the file, sorted by position in the main log.
     files: BTreeMap<String, Vec<Known>>,
 }
 
-/// Something known of a file, at a place of the main log.
+/// An observation of a file at a position in the main log.
 #[derive(Clone, Debug)]
 struct Known {
-    /// The prompt, or the line that an edit was done at.
+    /// The index of the prompt, or of the line at which an edit was made.
     place: usize,
     what: What,
 }
 
 #[derive(Clone, Debug)]
 enum What {
-    /// The prompt's snapshot: the backup, or `None` if the file did not exist.
+    /// The snapshot at a prompt: the name of the backup, or `None` if the file did not exist.
     Snapshot(Option<String>),
     Edit {
         before: FileText,
@@ -37,66 +37,66 @@ enum What {
     },
 }
 
-/// A moment of a session.
+/// A point in the main log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
-    /// When this line, a prompt, was written.
+    /// The time at which this line, a prompt, was written.
     Prompt(usize),
-    /// After everything.
+    /// The end of the session.
     End,
 }
 
-/// A file at a moment.
+/// A file at some point in the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileState {
-    /// Its absolute path, as the session had it.
+    /// The absolute path.
     pub path: String,
-    /// What it held.
+    /// The content at that point.
     pub content: FileContent,
-    /// How we know.
+    /// The evidence for the content. [`Basis::Then`] if the content is unknown.
     pub basis: Basis,
 }
 
-/// What a file held.
+/// The content of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileContent {
-    /// It did not exist.
+    /// The file did not exist.
     Absent,
-    /// What is in a backup; if that is gone, what the edits in the log tell.
+    /// The content is in a backup.
     Backup {
-        /// The backup's file name.
+        /// The file name of the backup.
         name: String,
-        /// The text according to edits.
+        /// The text derived from edits, in case the backup is gone.
         edits: FileText,
     },
-    /// What the edits in the log tell.
+    /// The text, derived from the edits in the log.
     Text(String),
-    /// Nothing tells.
+    /// The content is unknown.
     Unknown,
 }
 
-/// How the content at a moment is known.
+/// The evidence for the content of a file at a point in the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// From that very moment.
+    /// A snapshot at exactly that point.
     Then,
-    /// From before it: nothing in the log changed the file in between. The line.
+    /// An observation at this earlier line. Nothing in the log changed the file in between.
     Before(usize),
-    /// From after it, when the file was first looked at. The line.
+    /// An observation at this later line, the first one at or after that point.
     After(usize),
 }
 
-/// A file that a stretch of a session changed.
+/// A file that was changed in a range of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedFile {
-    /// Its absolute path.
+    /// The absolute path.
     pub path: String,
-    /// How many edits there were; where there is none, something else changed it: a command, a person.
+    /// The number of edits. With none, something else changed the file, such as a command or the user.
     pub edits: usize,
 }
 
 impl FileHistory {
-    /// Gathers what a session and its sub-agents tell.
+    /// Collects the snapshots and edits of a session and its sub-agents.
     pub fn of(family: &Family) -> Self {
         let main = &family.main;
         let snapshots = snapshots(main);
@@ -110,7 +110,7 @@ impl FileHistory {
             }
         }
         for FileEdit { agent, entry_idx, at, path, before, after, .. } in family.file_edits() {
-            // What a sub-agent did stands in another log; time tells where in the main one it belongs.
+            // The edit of a sub-agent is in another log. Its time determines its position in the main log.
             let place = match agent {
                 None => entry_idx,
                 Some(_) => at.map_or(0, |at| {
@@ -126,22 +126,22 @@ impl FileHistory {
         Self { root, files }
     }
 
-    /// The working directory that relative paths are below.
+    /// Returns the working directory that relative paths are resolved against.
     pub fn root(&self) -> Option<&str> {
         self.root.as_deref()
     }
 
-    /// Whether there is nothing to tell.
+    /// Returns whether no file is known.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// Every file that is known of, as it was at a moment, by path.
+    /// Returns the state of every known file at a point in the session, sorted by path.
     pub fn at(&self, at: At) -> Vec<FileState> {
         self.files.iter().map(|(path, known)| state(path, known, at)).collect()
     }
 
-    /// What changed from the line `from` up to the line `to`, or to the end.
+    /// Returns the files that changed from line `from` up to line `to`, exclusive, or to the end.
     pub fn changed(&self, from: usize, to: Option<usize>) -> Vec<ChangedFile> {
         let mut changed = Vec::new();
         for (path, known) in &self.files {
@@ -170,8 +170,10 @@ impl Known {
     }
 }
 
-/// A file at a moment: by that prompt's snapshot, else by what happened to it last before, else by what happened
-/// first after, for until then nothing had changed it. What lies beyond an edit of unknown text tells nothing.
+/// Returns the state of a file at some point in the session.
+///
+/// Uses the snapshot at that prompt, else the last observation before it, else the first one after it. An
+/// edit of unknown text is no evidence, and hides the observations beyond it.
 fn state(path: &str, known: &[Known], at: At) -> FileState {
     let place = match at {
         At::Prompt(place) => place,
@@ -213,8 +215,9 @@ impl Known {
     }
 }
 
-/// What edits alone tell of a file whose snapshot is at a place: the text before the next edit, or after the last
-/// one, unless the snapshots in between show that something else changed it.
+/// Derives the text at a snapshot from edits alone: the text before the next edit, or after the last one.
+///
+/// `Unknown` if the snapshots in between show that something else changed the file.
 fn by_edits(known: &[Known], place: usize) -> FileText {
     let same = |from: usize, to: usize| {
         let snapshots = || known.iter().filter(|known| !known.is_edit());
@@ -237,18 +240,18 @@ fn by_edits(known: &[Known], place: usize) -> FileText {
 
 /// The files at one prompt.
 struct Snapshot {
-    /// The prompt's line; where that is missing, the snapshot's own.
+    /// The index of the prompt. If that line is missing, the index of the snapshot.
     place: usize,
     backups: BTreeMap<String, Tracked>,
 }
 
-/// Where a file's content is kept.
+/// The backup of a file.
 struct Tracked {
     name: Option<String>,
     real_parent_dir: Option<String>,
 }
 
-/// The snapshots of a log, each whole: updates and deltas of a prompt's snapshot are folded into it.
+/// Returns the snapshots of a log. Updates and deltas are merged into the snapshot of their prompt.
 fn snapshots(session: &Session) -> Vec<Snapshot> {
     let mut snapshots: Vec<Snapshot> = Vec::new();
     let mut by_message: FxHashMap<String, usize> = FxHashMap::default();
@@ -264,7 +267,7 @@ fn snapshots(session: &Session) -> Vec<Snapshot> {
     snapshots
 }
 
-/// The prompt that a line of file history is about, and what the line says.
+/// Returns the prompt that a file history line belongs to, and the backups that it lists.
 fn tracked(entry: &Entry) -> Option<(String, Vec<(String, Tracked)>)> {
     let tracked = |backup: Backup<'_>| Tracked {
         name: backup.backup_file_name().map(Into::into),
@@ -274,7 +277,8 @@ fn tracked(entry: &Entry) -> Option<(String, Vec<(String, Tracked)>)> {
         Kind::FileHistorySnapshot => {
             let line: FileHistorySnapshot<'_> = entry.lens()?;
             let snapshot = line.snapshot()?;
-            // Of an update, the line's own id is that of the call; the snapshot's is the prompt's.
+            // In an update, the id of the line is that of the call. The id in the snapshot is that of the
+            // prompt.
             let message_id = snapshot.message_id().or_else(|| line.message_id())?;
             let files = snapshot.tracked_file_backups()?.members();
             let files = files
@@ -292,8 +296,10 @@ fn tracked(entry: &Entry) -> Option<(String, Vec<(String, Tracked)>)> {
     }
 }
 
-/// The working directory that a session's relative paths are below. A backup is named after the absolute path
-/// of its file, which tells which of the directories in the log it was; else it is the first.
+/// Returns the working directory that the relative paths of a session are resolved against.
+///
+/// The name of a backup is a hash of the absolute path of its file. That identifies the right one among the
+/// directories in the log. Without a backup, it is the first directory.
 fn root(session: &Session, snapshots: &[Snapshot]) -> Option<String> {
     let mut dirs: Vec<String> = Vec::new();
     for entry in session.entries() {
@@ -311,7 +317,7 @@ fn root(session: &Session, snapshots: &[Snapshot]) -> Option<String> {
     dirs.iter().find(fits).or(dirs.first()).cloned()
 }
 
-/// How Claude Code names the backups of a file, up to the version.
+/// Returns the name of the backups of a file, without the version suffix.
 fn name_of(path: &str) -> String {
     Sha256::digest(path).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
@@ -327,7 +333,7 @@ fn absolute(root: Option<&str>, path: &str, real_parent_dir: Option<&str>) -> St
     }
 }
 
-/// Whether a path is absolute, on whatever system it was written.
+/// Returns whether a path is absolute, in Unix or Windows notation.
 fn is_absolute(path: &str) -> bool {
     let bytes = path.as_bytes();
     let drive = bytes.first().is_some_and(u8::is_ascii_alphabetic) && bytes.get(1) == Some(&b':');

@@ -1,4 +1,4 @@
-//! What a user entry is: much that arrives with the role `user` was not typed by anybody.
+//! Classification of user entries. Many entries with the role `user` were not typed by a person.
 
 use threadline_entry::lens::{System, User};
 use threadline_entry::{Entry, Kind};
@@ -6,43 +6,43 @@ use threadline_entry::{Entry, Kind};
 /// The kind of a user entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Input {
-    /// Typed by the person, or given by a script in their place.
+    /// Typed by the user, or sent by a script through the SDK.
     Prompt,
-    /// A prompt that came with lines selected in the editor.
+    /// A prompt with lines selected in the editor.
     IdeSelection,
-    /// A prompt that came with the name of the file open in the editor.
+    /// A prompt with the name of the file open in the editor.
     IdeOpenedFile,
     /// `/command`.
     SlashCommand,
     /// `!command`.
     BashInput,
-    /// A prompt typed while the model was at work.
+    /// A prompt typed while the model was working.
     QueuedPrompt,
-    /// A message of another agent of the team.
+    /// A message from another agent of the team.
     TeammateMessage,
-    /// Word of a task that ran in the background.
+    /// A notification from a background task.
     TaskNotification,
-    /// The same, delivered while the model was at work.
+    /// A notification from a background task, delivered while the model was working.
     QueuedNotification,
-    /// An event that the program around the session sent, such as the state of a CI run.
+    /// An event sent by the program that hosts the session, such as the state of a CI run.
     HostEvent,
-    /// What a tool returned.
+    /// The result of a tool call.
     ToolResult,
-    /// What a slash command printed.
+    /// The output of a slash command.
     CommandOutput,
-    /// What a `!command` printed.
+    /// The output of a `!command`.
     BashOutput,
-    /// The person stopped the model.
+    /// The user interrupted the model.
     Interrupt,
     /// A hook stopped the model.
     HookStop,
-    /// The summary that stands for a compacted conversation.
+    /// The summary that replaces a compacted conversation.
     CompactSummary,
-    /// Text that Claude Code put in: a skill, a caveat, a reminder.
+    /// Text injected by Claude Code: a skill, a caveat, a reminder.
     Meta,
 }
 
-/// Tags that a machine text begins with, and what it is.
+/// Prefixes of generated text, and the kind of input that each indicates.
 const TAGS: &[(&str, Input)] = &[
     ("<command-name>", Input::SlashCommand),
     ("<command-message>", Input::SlashCommand),
@@ -67,14 +67,16 @@ const TAGS: &[(&str, Input)] = &[
 ];
 
 impl Input {
-    /// What a text is that begins with a tag.
+    /// Returns the kind of a text that begins with one of the [`TAGS`].
     pub(crate) fn of_tag(text: &str) -> Option<Self> {
         let text = text.trim_start();
         TAGS.iter().find(|(tag, _)| text.starts_with(tag)).map(|(_, input)| *input)
     }
 
-    /// The kind of a `user` entry that holds no tool result. Where the line names its source, that decides whether
-    /// somebody typed it; otherwise the tags in its text do.
+    /// Returns the kind of a `user` entry that contains no tool result.
+    ///
+    /// If the line records its source, that decides whether it was typed. Otherwise the tags in its text
+    /// do.
     pub fn of_user(entry: &Entry) -> Self {
         if entry.flag("isCompactSummary") {
             return Self::CompactSummary;
@@ -91,7 +93,7 @@ impl Input {
         }
     }
 
-    /// The kind of a `user` entry by what it says.
+    /// Returns the kind of a `user` entry, determined from its content and its `isMeta` flag.
     fn of_content(entry: &Entry) -> Self {
         let Some(content) = entry.message().and_then(|message| message.content()) else {
             return if entry.flag("isMeta") { Self::Meta } else { Self::Prompt };
@@ -120,7 +122,7 @@ impl Input {
         }
     }
 
-    /// A prompt, or the editor's context around one.
+    /// Returns the kind of a text without a tag: a prompt, or one with editor context.
     fn of_text(text: &str) -> Self {
         if text.contains("<ide_selection>") {
             Self::IdeSelection
@@ -131,7 +133,7 @@ impl Input {
         }
     }
 
-    /// The kind of an `attachment` entry, where it stands for something the user said.
+    /// Returns the kind of an `attachment` entry that contains queued input. `None` for other entries.
     pub fn of_attachment(entry: &Entry) -> Option<Self> {
         let line: threadline_entry::lens::AttachmentLine<'_> = entry.lens()?;
         let body = line.attachment()?;
@@ -147,7 +149,7 @@ impl Input {
         }
     }
 
-    /// The kind of a `system` entry of subtype `local_command`; `None` for other entries.
+    /// Returns the kind of a `system` entry of subtype `local_command`. `None` for other entries.
     pub fn of_system(entry: &Entry) -> Option<Self> {
         let line: System<'_> = entry.lens()?;
         if entry.kind() != Kind::System || line.subtype()? != "local_command" {
@@ -161,17 +163,17 @@ impl Input {
         Some(tagged.unwrap_or_else(named))
     }
 
-    /// Whether the editor says something in it.
+    /// Returns whether the input includes editor context.
     pub fn is_from_editor(self) -> bool {
         matches!(self, Self::IdeSelection | Self::IdeOpenedFile)
     }
 
-    /// Whether it is a prompt, with or without what the editor says.
+    /// Returns whether the input is a prompt, with or without editor context.
     pub fn is_prompt(self) -> bool {
         self == Self::Prompt || self.is_from_editor()
     }
 
-    /// Whether a person typed it.
+    /// Returns whether a person typed the input.
     pub fn is_typed(self) -> bool {
         matches!(
             self,
@@ -184,33 +186,33 @@ impl Input {
         )
     }
 
-    /// Whether it is a command: `/model`, `!ls`.
+    /// Returns whether the input is a command: `/model`, `!ls`.
     pub fn is_command_line(self) -> bool {
         matches!(self, Self::SlashCommand | Self::BashInput)
     }
 
-    /// Whether it is the output of such a command.
+    /// Returns whether the input is the output of a command.
     pub fn is_command_output(self) -> bool {
         matches!(self, Self::CommandOutput | Self::BashOutput)
     }
 
-    /// Whether it is word of a task that ran in the background.
+    /// Returns whether the input is a notification from a background task.
     pub fn is_task_notification(self) -> bool {
         matches!(self, Self::TaskNotification | Self::QueuedNotification)
     }
 
-    /// Whether a turn that ends with it is finished, though no model had the last word.
+    /// Returns whether a turn that ends with this input is finished, although no reply follows it.
     pub(crate) fn ends_turn(self) -> bool {
         self.is_command_output() || matches!(self, Self::Interrupt | Self::HookStop)
     }
 
-    /// Whether a new turn begins with it. A queued prompt steers the turn that is under way.
+    /// Returns whether the input opens a new turn. A queued prompt does not: it steers the current turn.
     pub fn opens_turn(self) -> bool {
         (self.is_typed() && self != Self::QueuedPrompt)
             || matches!(self, Self::TeammateMessage | Self::TaskNotification | Self::HostEvent)
     }
 
-    /// The word for it, as our JSON has it.
+    /// Returns the name used in the public JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Prompt => "prompt",
@@ -234,11 +236,11 @@ impl Input {
     }
 }
 
-/// Who gave a prompt, as newer versions of Claude Code say on its line.
+/// The source of a prompt, which newer versions of Claude Code record on its line.
 enum Source {
-    /// Somebody, at the keyboard or through the SDK.
+    /// A person, at the keyboard or through the SDK.
     Person,
-    /// A program: a task that ended, or the host of the session.
+    /// A program: a finished task, or the host of the session.
     Program,
 }
 
@@ -255,16 +257,16 @@ impl Source {
     }
 }
 
-/// How the word of caution begins that Claude Code puts before a command and what it printed.
+/// The prefix of the caveat that Claude Code inserts before a command and its output.
 const CAUTION: &str = "Caveat: The messages below were generated by the user while running local commands";
 
-/// Whether a text is the word of caution that stands before a command.
+/// Returns whether a text is the caveat before a local command.
 pub fn is_caution(text: &str) -> bool {
     let text = text.trim_start();
     text.starts_with("<local-command-caveat>") || text.starts_with(CAUTION)
 }
 
-/// What the editor says, if the whole text is that.
+/// Returns the content of an editor context tag, if the tag is the whole text.
 pub fn editor_context(text: &str) -> Option<&str> {
     let text = text.trim();
     ["ide_opened_file", "ide_selection"].iter().find_map(|tag| {

@@ -1,9 +1,9 @@
-//! What the lines of a log mean together.
+//! The model of a session, built from the entries of its log.
 //!
-//! A [`Session`] grows by [`Session::push`], one entry after the other, whether they come from a file
-//! or from a client at work. It keeps the tree, the replies, the tool calls; what depends on the whole
-//! (the active conversation, its turns, other branches, what Claude Code would send) is computed when
-//! asked. A [`Family`] is a session with its sub-agents.
+//! A [`Session`] grows by [`Session::push`], one entry at a time, whether the entries come from a file or
+//! from a running client. It maintains the tree, the replies and the tool calls incrementally. Results that
+//! depend on the whole log (the active conversation, its turns, the other branches, the messages Claude
+//! Code would send) are computed on demand. A [`Family`] is a session with its sub-agents.
 
 #![warn(missing_docs)]
 

@@ -1,21 +1,23 @@
-//! How sessions come from one another: transitions and forks.
+//! Relations between sessions: forks and continued sessions.
 
 use rustc_hash::FxHashSet;
 use threadline_entry::Kind;
 
 use crate::session::Session;
 
-/// Two logs that share the beginning of a conversation.
+/// The common part of two logs, one of which was forked from the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fork {
-    /// How many entries both hold.
+    /// The number of entries in both logs.
     pub shared: usize,
-    /// The last entry of the later log that the earlier one has too.
+    /// The last entry of the later log that is also in the earlier one.
     pub at: usize,
 }
 
-/// How `later` was forked from `earlier`: a fork or a continued session copies the history into a new
-/// file, with the same uuids and another session id. `None` if they share nothing.
+/// Returns how `later` was forked from `earlier`, or `None` if they share no entry.
+///
+/// A fork or a continued session copies the history into a new file, with the same uuids and another
+/// session id.
 pub fn fork(earlier: &Session, later: &Session) -> Option<Fork> {
     let known: FxHashSet<&str> = earlier.uuids().collect();
     let shared: Vec<usize> =
@@ -24,16 +26,17 @@ pub fn fork(earlier: &Session, later: &Session) -> Option<Fork> {
 }
 
 impl Session {
-    /// The session that this one says it was forked from.
+    /// Returns the id of the session that this one was forked from, as recorded on its lines.
     pub fn forked_from(&self) -> Option<String> {
         let mut origins =
             self.entries().iter().filter_map(|entry| entry.envelope()?.forked_from()?.session_id());
         origins.next().map(Into::into)
     }
 
-    /// The session before this one, where the id changed in mid-conversation (as when plan mode ends).
+    /// Returns the id of the previous session, if the id changed in mid-conversation, as when plan mode
+    /// ends.
     ///
-    /// The first line then still carries the id of the session before.
+    /// In that case the first line still has the id of the previous session.
     pub fn previous_session(&self) -> Option<String> {
         let own = self.id()?;
         let first = self.entries().iter().find(|entry| entry.kind() != Kind::Blank)?;

@@ -1,30 +1,30 @@
-//! Names of lines: every uuid that a tree mentions, as a number.
+//! Interning of uuids.
 //!
-//! A uuid stands on its line and on whatever continues that. Each is looked up once, when the line is taken in; whoever
-//! goes over the tree later follows numbers and compares no texts.
+//! A uuid occurs on its line and on every line that continues it. Each one is hashed once, when its line is
+//! pushed. Tree traversals then compare integers instead of strings.
 
 use rustc_hash::FxHashMap;
 
-/// A uuid that the tree mentions, whether its line was written or not.
+/// An interned uuid. The log may or may not contain an entry with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Name(u32);
 
 impl Name {
-    /// The name of lines that have none.
+    /// The interned empty uuid, for lines without one.
     pub(crate) const EMPTY: Self = Self(0);
 
-    /// Its place in a list by name, which has [`Names::len`] places.
+    /// Returns the index for tables with [`Names::len`] elements.
     pub(crate) fn idx(self) -> usize {
         self.0 as usize
     }
 }
 
-/// The names that a session mentions.
+/// The interned uuids of a session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names(FxHashMap<Box<str>, Name>);
 
 impl Names {
-    /// The name for a uuid, which is given one if it has none.
+    /// Interns a uuid.
     pub(crate) fn take(&mut self, uuid: &str) -> Name {
         if uuid.is_empty() {
             return Name::EMPTY;
@@ -37,17 +37,17 @@ impl Names {
         name
     }
 
-    /// The name of a uuid, if it has one.
+    /// Returns an interned uuid. `None` if the session never mentions it.
     pub(crate) fn get(&self, uuid: &str) -> Option<Name> {
         if uuid.is_empty() { Some(Name::EMPTY) } else { self.0.get(uuid).copied() }
     }
 
-    /// How many there are, the empty one among them.
+    /// Returns the number of uuids, including the empty one.
     pub(crate) fn len(&self) -> usize {
         self.0.len() + 1
     }
 
-    /// All of them, in no order, but for the empty one.
+    /// Returns all uuids except the empty one, in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, Name)> {
         self.0.iter().map(|(uuid, name)| (&**uuid, *name))
     }

@@ -1,7 +1,8 @@
-//! Prompts typed while the model was at work, before they had lines of their own in the conversation.
+//! The queue of prompts that were typed while the model was working.
 //!
-//! A prompt is put into a queue. It leaves it for a turn of its own, and stands in the log again as what opens that turn; or
-//! it is taken out to steer the turn under way. Of that, versions before 2.1.205 wrote nothing but the queue's own lines.
+//! A prompt is added to the queue. Later it is either dequeued, and opens a turn with a line of its own, or
+//! it is removed to steer the current turn. Versions before 2.1.205 logged a steering prompt only in the
+//! queue operations.
 
 use std::borrow::Cow;
 
@@ -11,19 +12,20 @@ use threadline_entry::{Entry, Kind};
 
 use crate::input::Input;
 
-/// The queue, as far as the log has been read.
+/// The state of the queue after the lines read so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queue {
-    /// The lines that put in what still waits, of what a person typed.
+    /// The `enqueue` lines of typed prompts that are still in the queue.
     waiting: Vec<u32>,
-    /// Whether the next prompt comes out of it.
+    /// Whether a `dequeue` line was read, so that the next prompt comes from the queue.
     gives: bool,
-    /// The lines that took a prompt out to steer a turn, and those that had put it in.
+    /// The `enqueue` line of each prompt that a `remove` line took out to steer a turn, by the `remove`
+    /// line.
     steered: FxHashMap<u32, u32>,
 }
 
 impl Queue {
-    /// Takes in the next line; `before` are those that stand before it.
+    /// Updates the queue with the next line. `before` contains the lines that precede it.
     pub(crate) fn take(&mut self, before: &[Entry], entry: &Entry, input: Option<Input>) {
         if entry.kind() == Kind::QueueOperation {
             self.operate(before, entry);
@@ -32,7 +34,7 @@ impl Queue {
         }
     }
 
-    /// What waited is in the conversation.
+    /// Removes a queued prompt that now has its own line in the conversation.
     fn hear(&mut self, before: &[Entry], entry: &Entry, input: Input) {
         let found = match entry.kind() {
             Kind::User if input.is_typed() => self.forget(before, &|text| says(entry, text)),
@@ -41,7 +43,7 @@ impl Queue {
             }
             _ => true,
         };
-        // One that came out and was changed on its way.
+        // A dequeued prompt that was changed before it was sent.
         if !found && self.gives && input.opens_turn() && !self.waiting.is_empty() {
             self.waiting.remove(0);
         }
@@ -58,7 +60,7 @@ impl Queue {
                 self.forget(before, &|text| typed(entry).is_some_and(|back| back.trim() == text));
             }
             Some("remove") => {
-                // Some say what they take.
+                // Some versions name the removed prompt.
                 let taken = line.content().and_then(|content| content.as_str());
                 let is_it =
                     |at: &u32| taken.is_none() || typed(&before[*at as usize]).as_deref() == taken.as_deref();
@@ -70,7 +72,7 @@ impl Queue {
         }
     }
 
-    /// Forgets what waits and is found elsewhere; whether there was any.
+    /// Removes the first queued prompt that matches `found`. Returns whether there was one.
     fn forget(&mut self, before: &[Entry], found: &dyn Fn(&str) -> bool) -> bool {
         let place = self
             .waiting
@@ -79,8 +81,9 @@ impl Queue {
         place.map(|place| self.waiting.remove(place)).is_some()
     }
 
-    /// Forgets a prompt that a `remove` line took out and that `attachment` now repeats, as versions from 2.1.205
-    /// on write it. Of several with the same text, the last.
+    /// Removes a steering prompt that `attachment` repeats, which versions from 2.1.205 on write.
+    ///
+    /// If several have the same text, the last one is removed. Returns whether there was one.
     fn forget_steered(&mut self, before: &[Entry], attachment: &Entry) -> bool {
         let repeats = |put_in: u32| {
             typed(&before[put_in as usize]).is_some_and(|text| prompts(attachment, text.trim()))
@@ -89,15 +92,16 @@ impl Queue {
         last.and_then(|taken| self.steered.remove(&taken)).is_some()
     }
 
-    /// The line that put in what the line at `idx` took out to steer a turn.
+    /// Returns the `enqueue` line of the prompt that the line at `idx` took out to steer a turn.
     pub(crate) fn steered_from(&self, idx: usize) -> Option<usize> {
         self.steered.get(&(idx as u32)).map(|&at| at as usize)
     }
 }
 
-/// What a person typed of what a line of the queue says.
+/// Returns the content of a queue operation, if a person typed it.
 ///
-/// Tasks send word through the same queue, and commands stand on lines of their own whatever becomes of them here.
+/// Task notifications go through the same queue. Slash commands do too, but they always get lines of their
+/// own.
 pub(crate) fn typed(entry: &Entry) -> Option<Cow<'_, str>> {
     let text = entry.lens::<QueueOperation<'_>>()?.content()?.as_str()?;
     let start = text.trim_start();
@@ -107,14 +111,14 @@ pub(crate) fn typed(entry: &Entry) -> Option<Cow<'_, str>> {
     (!is_command && !is_word).then_some(text)
 }
 
-/// Whether a `user` line says `text`, with or without something beside it.
+/// Returns whether the content of a `user` line, or one of its blocks, is `text`.
 fn says(entry: &Entry, text: &str) -> bool {
     let Some(content) = entry.message().and_then(|message| message.content()) else { return false };
     content.as_str().is_some_and(|said| said.trim() == text)
         || content.blocks().any(|block| block.text().is_some_and(|said| said.trim() == text))
 }
 
-/// Whether an `attachment` line is the prompt `text`.
+/// Returns whether an `attachment` line contains the prompt `text`.
 fn prompts(entry: &Entry, text: &str) -> bool {
     let prompt = entry.lens::<AttachmentLine<'_>>().and_then(|line| line.attachment()?.prompt());
     prompt.is_some_and(|prompt| {

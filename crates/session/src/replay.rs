@@ -1,13 +1,14 @@
 //! Replay: the messages that Claude Code would send if it resumed the session.
 //!
-//! The rules were found by watching Claude Code resume real and made-up files. `path` chooses the lines, from the
-//! leaf up to the root or the last compaction; `request` turns those lines into messages that the API accepts,
-//! `reminder` the attachments among them; `block` is what a message is made of. Where versions differ, `rule` says which version follows which rule.
+//! The rules were determined by observing Claude Code resume real and synthetic files. `path` selects the
+//! lines, from the leaf up to the root or the last compaction. `request` turns these lines into messages
+//! that the API accepts; `reminder` does so for attachments, and `block` defines the blocks of a message.
+//! `rule` lists the rules that differ between versions.
 //!
-//! What Claude Code adds by itself is left out, for no reader of the file can know it. There is one
-//! place where that shows: for models up to Claude 4.7 it folds the reminders that it makes of
-//! `attachment` lines into the tool result before them. Where the line has the reminder's text (all do from 2.1.300
-//! on), the result has it here, too; elsewhere the result stays as it was logged.
+//! Text that Claude Code adds itself is left out, because the file does not contain it. That is visible in
+//! one case: for models up to Claude 4.7, it appends the reminders for `attachment` lines to the preceding
+//! tool result. If the line contains the text of the reminder, which is always so from 2.1.300 on, the
+//! replayed result contains it too. Otherwise the result is as logged.
 
 mod block;
 mod path;
@@ -24,17 +25,17 @@ use rule::Rules;
 
 use crate::session::Session;
 
-/// Who speaks.
+/// The role of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The person, and the tools.
+    /// The user, including tool results.
     User,
     /// The model.
     Assistant,
 }
 
 impl Role {
-    /// The word that the API uses.
+    /// Returns the name that the API uses.
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -46,14 +47,14 @@ impl Role {
 /// One message of a request.
 #[derive(Clone, Debug)]
 pub struct ReplayMessage<'s> {
-    /// Who speaks.
+    /// The role.
     pub role: Role,
-    /// The blocks.
+    /// The content blocks.
     pub content: Vec<ReplayBlock<'s>>,
 }
 
 impl ReplayMessage<'_> {
-    /// Writes the message as JSON.
+    /// Appends the message as JSON to `out`.
     pub fn write_json(&self, out: &mut String) {
         out.push_str("{\"role\":\"");
         out.push_str(self.role.name());
@@ -69,9 +70,10 @@ impl ReplayMessage<'_> {
 }
 
 impl Session {
-    /// The messages that a version of Claude Code would send if it resumed this session, less what it adds by itself.
+    /// Returns the messages that a version of Claude Code would send if it resumed this session, without
+    /// the text that it adds itself.
     ///
-    /// `None` if it would refuse: nothing in the log is a conversation, or a message in it is none.
+    /// `None` if it would refuse to resume: the log contains no conversation, or a message has no content.
     pub fn replay(&self, version: ClientVersion) -> Option<Vec<ReplayMessage<'_>>> {
         let rules = Rules::of(version);
         let graph = path::Graph::new(self, rules);
@@ -80,15 +82,17 @@ impl Session {
         Some(request::messages(self, &graph.path(leaf)?, rules))
     }
 
-    /// The lines that a resume by the newest known version reads, oldest first: from the root or the last compaction
-    /// to the leaf, with lines beside that path that belong to it. `None` if Claude Code would refuse.
+    /// Returns the lines that the newest known version reads in a resume, oldest first.
+    ///
+    /// They reach from the root or the last compaction to the leaf, and include lines attached to that
+    /// path. `None` if Claude Code would refuse to resume.
     pub fn resumed_lines(&self) -> Option<Vec<usize>> {
         let graph = path::Graph::new(self, Rules::of(ClientVersion::NEWEST));
         let leaf = graph.leaf().filter(|&leaf| graph.timestamp(leaf).is_some())?;
         graph.path(leaf)
     }
 
-    /// The entry that a resume by the newest known version would go on from.
+    /// Returns the entry from which the newest known version would continue in a resume.
     pub fn active_leaf(&self) -> Option<usize> {
         let graph = path::Graph::new(self, Rules::of(ClientVersion::NEWEST));
         graph.leaf().map(|leaf| graph.entry_idx(leaf))

@@ -1,4 +1,4 @@
-//! Replies: what the model said in one go, put together from the lines it was written on.
+//! Replies: messages of the model, merged from the lines that they were written on.
 
 use threadline_entry::lens::{Block, Usage};
 
@@ -6,29 +6,30 @@ use crate::session::Session;
 
 /// One message of the model.
 ///
-/// Claude Code writes a line for each block, and other lines may stand in between; what belongs
-/// together is told by `message.id` alone, over the whole log.
+/// Claude Code writes one line per block, and other lines may be interleaved. Lines with the same
+/// `message.id` belong together, in the whole log.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// The id that the API gave it; old or foreign writers may leave it out.
+    /// The message id of the API. `None` if the writer left it out, as old and foreign ones do.
     pub id: Option<String>,
-    /// The model that answered; `<synthetic>` for what Claude Code wrote itself.
+    /// The model. `<synthetic>` for messages that Claude Code generated itself.
     pub model: Option<String>,
-    /// The lines it stands on, in file order.
+    /// The lines of the reply, in file order.
     pub entries: Vec<usize>,
-    /// The tool calls that it made, by their place in [`Session::tool_calls`].
+    /// The tool calls of the reply, as indexes into [`Session::tool_calls`].
     pub calls: Vec<usize>,
 }
 
 impl Reply {
-    /// Whether Claude Code wrote this itself, such as the text of an API error.
+    /// Returns whether Claude Code generated the reply itself, such as the text of an API error.
     pub fn is_synthetic(&self) -> bool {
         self.model.as_deref() == Some("<synthetic>")
     }
 
-    /// The blocks, in file order, with the entry that each stands on.
+    /// Returns the blocks in file order, each with the index of its entry.
     ///
-    /// A reply that was written out twice, line by line, comes back once.
+    /// Blocks that are repeated on another line are skipped, so a reply that was logged twice is returned
+    /// once.
     pub fn blocks<'s>(&'s self, session: &'s Session) -> Vec<(usize, Block<'s>)> {
         let mut blocks: Vec<(usize, Block<'s>)> = Vec::new();
         for &entry_idx in &self.entries {
@@ -45,7 +46,10 @@ impl Reply {
         blocks
     }
 
-    /// What the reply used. Lines repeat the figures, and early ones are too low: the largest counts.
+    /// Returns the token usage of the reply.
+    ///
+    /// Lines repeat the figures, and those on early lines are too low. The line with the most output tokens
+    /// counts.
     pub fn usage<'s>(&self, session: &'s Session) -> Option<Usage<'s>> {
         let usage = |idx: usize| session.entries()[idx].message()?.usage();
         match self.entries[..] {

@@ -1,4 +1,4 @@
-//! Secrets in the lines of a log.
+//! Detection of secrets in the lines of a log.
 
 use std::sync::LazyLock;
 
@@ -7,10 +7,11 @@ use threadline_secret::Rules;
 
 static RULES: LazyLock<Rules> = LazyLock::new(Rules::new);
 
-/// The first secret that stands in a line, by its name. Ids, signatures and images are not looked at.
+/// Returns the name of the first secret in a line. Ids and opaque data, such as signatures and images, are
+/// skipped.
 pub(crate) fn secret_in(entry: &Entry) -> Option<&'static str> {
     let first = |key: &str, text: &str| RULES.find_under(key, text).first().map(|found| found.what);
-    // What is no JSON is read as it stands.
+    // A line that is not JSON is searched as raw text.
     if entry.kind() == Kind::Bad {
         return first("", entry.text());
     }

@@ -1,4 +1,4 @@
-//! A session as a fold over its entries: the tree, and indexes over what stands in it.
+//! The session: a fold over its entries that builds the tree and its indexes.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -15,63 +15,65 @@ use crate::reply::Reply;
 use crate::thread::Thread;
 use crate::tool_call::{ResultAt, ToolCall};
 
-/// A log, and what its lines mean together.
+/// The entries of a log with the tree, replies and tool calls that they form.
 ///
-/// Positions in [`Session::entries`] are how everything here refers to a line.
+/// An entry is identified by its index in [`Session::entries`], here and in all other types of this crate.
 #[derive(Clone, Debug, Default)]
 pub struct Session {
     id: Option<String>,
     entries: Vec<Entry>,
     nodes: Vec<Node>,
     names: Names,
-    /// The first entry of each name.
+    /// The first entry with each uuid, indexed by [`Name::idx`].
     by_name: Vec<Option<u32>>,
-    /// Entries whose parent has not been written yet, by the parent's name.
+    /// Entries with a parent that has not been pushed yet, by the uuid of the parent.
     waiting: FxHashMap<Name, Vec<u32>>,
-    /// An ancestor of each entry, the entry itself for a root. Lookups shorten the way.
+    /// A union-find forest over the tree: an ancestor of each entry, or the entry itself for a root.
+    /// Lookups halve the path.
     above: Vec<u32>,
-    /// The last entry of the tree, of the main conversation and of sub-agents.
+    /// The last entry in the tree: of the main conversation at index 0, of sub-agents at index 1.
     last_in_tree: [Option<u32>; 2],
     pub(crate) replies: Vec<Reply>,
     reply_by_id: FxHashMap<Box<str>, u32>,
     pub(crate) calls: Vec<ToolCall>,
     pub(crate) call_by_id: FxHashMap<Box<str>, u32>,
-    /// Which calls each line holds: the line and the call, in order of lines.
+    /// Pairs of line and call, sorted by line.
     calls_by_line: Vec<(u32, u32)>,
-    /// Which call each result answers: its line, its block and the call, in order; results before their call are apart.
+    /// The call that each result answers, sorted by result. Results that precede their call are in
+    /// `early_answers`.
     answers: Vec<(ResultAt, u32)>,
     early_answers: FxHashMap<ResultAt, u32>,
-    /// Where the blocks of a line stand in it, of lines that have very many.
+    /// Byte ranges of the message blocks, for lines with more than [`MANY_BLOCKS`] of them.
     wide_lines: FxHashMap<usize, Vec<Range<usize>>>,
-    /// Results whose call has not been seen.
+    /// Results without a call so far, by the id of the call.
     pub(crate) stray_results: FxHashMap<Box<str>, Vec<ResultAt>>,
-    /// The boundaries of compactions, in order.
+    /// Indexes of the compaction boundaries, in file order.
     boundaries: Vec<usize>,
     queue: Queue,
-    /// The ids of replies that the person stopped, and the lines that say so.
+    /// The line that records the interruption of each interrupted reply, by message id.
     interrupted: FxHashMap<Box<str>, u32>,
     findings: Vec<Finding>,
-    /// The active conversation, once somebody asked.
+    /// Cache of [`Session::thread`], cleared by `push`.
     pub(crate) thread: OnceLock<Thread>,
-    /// What is odd about the log, once somebody asked.
+    /// Cache of [`Session::faults`], cleared by `push`.
     pub(crate) odd: OnceLock<Vec<Finding>>,
 }
 
-/// What an entry continues.
+/// The parent of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parent {
-    /// Nothing: it is no part of the tree, or its parent is `null`.
+    /// No parent: the entry is not in the tree, or its `parentUuid` is `null`.
     Root,
-    /// This entry.
+    /// The entry at this index.
     Entry(usize),
-    /// A uuid that stands nowhere in the log (yet).
+    /// A uuid that no entry in the log has so far.
     Dangling,
 }
 
 #[derive(Clone, Debug)]
 struct Node {
     parent: Parent,
-    /// Its own name, and that of its parent; of lines that can stand in a tree.
+    /// The entry's own uuid and its parent's uuid. `None` if the kind of entry cannot be in the tree.
     name: Option<Name>,
     parent_name: Option<Name>,
     first_child: Option<u32>,
@@ -85,17 +87,17 @@ struct Node {
 }
 
 impl Session {
-    /// An empty session.
+    /// Returns an empty session.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An empty session that is known by `id`, which is how its file is named.
+    /// Returns an empty session with the id `id`, which is the stem of its file name.
     pub fn with_id(id: impl Into<String>) -> Self {
         Self { id: Some(id.into()), ..Self::default() }
     }
 
-    /// Pushes every line of `bytes`.
+    /// Builds a session from all lines of `bytes`.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut session = Self::new();
         let mut lines = Lines::new(bytes);
@@ -105,7 +107,9 @@ impl Session {
         session
     }
 
-    /// Takes in the next entry, and what was found odd about it.
+    /// Appends the next entry, with the findings of its parser.
+    ///
+    /// Updates the tree, the replies and the tool calls, and clears the cached results.
     pub fn push(&mut self, entry: Entry, findings: Vec<Finding>) {
         let idx = self.entries.len();
         self.thread.take();
@@ -156,7 +160,7 @@ impl Session {
             let line = self.entries[first as usize].at().line_no;
             let what = if is_copy { "is a copy of" } else { "has the uuid of" };
             let finding = Finding::new(Code::DuplicateUuid, at, format!("the line {what} line {line}"));
-            // Claude Code itself writes lines again before it compacts, sometimes with a field more.
+            // Claude Code repeats lines before a compaction, sometimes with an additional field.
             self.findings.push(if is_copy { finding.as_note() } else { finding });
         }
         if !in_tree {
@@ -183,17 +187,18 @@ impl Session {
         }
     }
 
-    /// The boundaries of compactions, in order.
+    /// Returns the indexes of the compaction boundaries, in file order.
     pub(crate) fn boundaries(&self) -> &[usize] {
         &self.boundaries
     }
 
-    /// The first entry of a name.
+    /// Returns the first entry with a uuid.
     fn first_of(&self, name: Name) -> Option<u32> {
         self.by_name.get(name.idx()).copied().flatten()
     }
 
-    /// Hangs an entry that names no parent below the line before it.
+    /// Links a root to the previous line in the tree with the same sidechain flag. Does nothing for other
+    /// entries.
     pub(crate) fn link_to_line_before(&mut self, idx: usize) {
         if !self.nodes[idx].in_tree || self.nodes[idx].parent != Parent::Root {
             return;
@@ -205,7 +210,8 @@ impl Session {
         }
     }
 
-    /// Enters an entry under its name, and links the entries that waited for it.
+    /// Registers an entry under its uuid and links the entries that were pushed before this parent of
+    /// theirs.
     fn settle(&mut self, idx: usize, name: Name) {
         let waiting = self.waiting.remove(&name).unwrap_or_default();
         if self.by_name.len() <= name.idx() {
@@ -214,7 +220,7 @@ impl Session {
         self.by_name[name.idx()] = Some(idx as u32);
         for child in waiting {
             let child = child as usize;
-            // The child continues nothing yet, so it is above the entry only as its root.
+            // The child has no parent yet, so it can only be an ancestor of the entry if it is the root.
             if self.root_of(idx) == child {
                 let message = "the line's parents lead back to itself";
                 self.findings.push(Finding::new(Code::Cycle, self.entries[child].at(), message));
@@ -227,11 +233,11 @@ impl Session {
         }
     }
 
-    /// The entry at the top of the tree that an entry is in.
+    /// Returns the root of the tree that contains an entry.
     fn root_of(&mut self, idx: usize) -> usize {
         let mut root = idx;
         while self.above[root] as usize != root {
-            // Each step halves the way for those who come after.
+            // Path halving: shortens later lookups.
             self.above[root] = self.above[self.above[root] as usize];
             root = self.above[root] as usize;
         }
@@ -251,7 +257,7 @@ impl Session {
         self.nodes[parent].last_child = Some(child);
     }
 
-    /// Notes the tool results of a user entry, and says what kind of entry it is.
+    /// Records the tool results of a user entry and returns the kind of the entry.
     fn take_user(&mut self, idx: usize, entry: &Entry) -> Input {
         let mut is_result = false;
         for (block_idx, block) in entry.message().into_iter().flat_map(|message| message.blocks()).enumerate()
@@ -282,7 +288,7 @@ impl Session {
         input
     }
 
-    /// Adds an assistant entry to its reply, and its tool calls to the list.
+    /// Adds an assistant entry to its reply and records its tool calls. Returns the index of the reply.
     fn take_assistant(&mut self, idx: usize, entry: &Entry, is_copy: bool) -> u32 {
         let message = entry.message();
         let id = message.and_then(|message| message.id()).map(|id| Box::<str>::from(&*id));
@@ -312,7 +318,8 @@ impl Session {
             let reply = reply_idx as usize;
             let mut results = Vec::new();
             if !id.is_empty() {
-                // Another reply may use an id again: that is another call, and what follows answers it.
+                // A later reply may reuse an id. That is a new call, and results that follow answer the new
+                // one.
                 let known = self.call_by_id.get(&*id).map(|&call| call as usize);
                 if let Some(call) = known.filter(|&call| self.calls[call].reply == reply) {
                     let known = &mut self.calls[call];
@@ -342,7 +349,8 @@ impl Session {
         reply_idx
     }
 
-    /// The id that the session is known by: its file's name, else what the last of its lines says.
+    /// Returns the session id: the one given to [`Session::with_id`], else the id on the last line that has
+    /// one.
     pub fn id(&self) -> Option<Cow<'_, str>> {
         if let Some(id) = &self.id {
             return Some(Cow::Borrowed(id));
@@ -350,43 +358,47 @@ impl Session {
         self.entries.iter().rev().find_map(Entry::session_id)
     }
 
-    /// The lines, in file order.
+    /// Returns the entries, in file order.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// The replies of the model: lines of one `message.id` over the whole log.
+    /// Returns the replies of the model: one per `message.id` in the whole log.
     pub fn replies(&self) -> &[Reply] {
         &self.replies
     }
 
-    /// The tool calls, each joined to its result, in the order they were made.
+    /// Returns the tool calls, each joined to its result, in the order of the calls.
     pub fn tool_calls(&self) -> &[ToolCall] {
         &self.calls
     }
 
-    /// The call with this id; of several, the last.
+    /// Returns the last call with this id.
     pub fn tool_call(&self, id: &str) -> Option<&ToolCall> {
         self.call_by_id.get(id).map(|&call| &self.calls[call as usize])
     }
 
-    /// The prompt that steered the turn under way from this line on, where no line of the conversation says so.
+    /// Returns the queued prompt that steered the current turn, if the line at `entry_idx` took it from the
+    /// queue.
+    ///
+    /// `None` if the conversation has a line of its own for that prompt.
     pub fn steering(&self, entry_idx: usize) -> Option<Cow<'_, str>> {
         typed(&self.entries[self.steered_from(entry_idx)?])
     }
 
-    /// The line that holds the prompt of [`steering`](Self::steering).
+    /// Returns the line that contains the prompt of [`steering`](Self::steering).
     pub fn steered_from(&self, entry_idx: usize) -> Option<usize> {
         self.queue.steered_from(entry_idx)
     }
 
-    /// The line that says that the person stopped a reply, or a call of it that ran. Only newer versions of Claude Code
-    /// say which reply it was.
+    /// Returns the line that records that the user interrupted a reply or one of its calls.
+    ///
+    /// Only newer versions of Claude Code record which reply was interrupted.
     pub fn interrupted_at(&self, reply: usize) -> Option<usize> {
         self.interrupted.get(self.replies[reply].id.as_deref()?).map(|&idx| idx as usize)
     }
 
-    /// A block of a line, by its number.
+    /// Returns a message block of a line by its index.
     pub(crate) fn block(&self, entry_idx: usize, block_idx: usize) -> Option<Block<'_>> {
         let entry = &self.entries[entry_idx];
         match self.wide_lines.get(&entry_idx) {
@@ -395,7 +407,7 @@ impl Session {
         }
     }
 
-    /// The calls that a line holds, by their place in [`Session::tool_calls`].
+    /// Returns the calls on a line, as indexes into [`Session::tool_calls`].
     pub fn calls_on(&self, entry_idx: usize) -> impl Iterator<Item = usize> {
         let from = self.calls_by_line.partition_point(|(line, _)| (*line as usize) < entry_idx);
         let calls =
@@ -403,12 +415,12 @@ impl Session {
         calls.map(|(_, call)| *call as usize)
     }
 
-    /// The call with this id that a line holds.
+    /// Returns the call with this id on a line.
     pub fn tool_call_on(&self, entry_idx: usize, id: &str) -> Option<&ToolCall> {
         self.calls_on(entry_idx).map(|call| &self.calls[call]).find(|call| call.id == id)
     }
 
-    /// The call that the result at `at` answers, given the id that both carry.
+    /// Returns the call that the result at `at` answers. `None` if the id of that call is not `id`.
     pub(crate) fn call_answered(&self, id: &str, at: ResultAt) -> Option<&ToolCall> {
         let known =
             self.answers.binary_search_by_key(&at, |(result, _)| *result).map(|found| self.answers[found].1);
@@ -416,53 +428,55 @@ impl Session {
         Some(&self.calls[call as usize]).filter(|call| call.id == id)
     }
 
-    /// Results that answer no call in the log: the call's id, and where the results stand.
+    /// Returns the results that answer no call in the log, grouped by call id, in no particular order.
     pub fn orphan_results(&self) -> impl Iterator<Item = (&str, &[ResultAt])> {
         self.stray_results.iter().map(|(id, results)| (&**id, &results[..]))
     }
 
-    /// The entry with this uuid; of two, the first.
+    /// Returns the first entry in the tree with this uuid.
     pub fn find(&self, uuid: &str) -> Option<usize> {
         self.names.get(uuid).and_then(|name| self.first_of(name)).map(|idx| idx as usize)
     }
 
-    /// Every uuid in the tree.
+    /// Returns every uuid in the tree, in no particular order.
     pub fn uuids(&self) -> impl Iterator<Item = &str> {
         self.names.iter().filter(|(_, name)| self.first_of(*name).is_some()).map(|(uuid, _)| uuid)
     }
 
-    /// The names that the tree mentions.
+    /// Returns the table of all uuids that the tree mentions.
     pub(crate) fn names(&self) -> &Names {
         &self.names
     }
 
-    /// The name of an entry that can stand in the tree.
+    /// Returns the uuid of an entry. `None` if its kind cannot be in the tree.
     pub(crate) fn name(&self, entry_idx: usize) -> Option<Name> {
         self.nodes[entry_idx].name
     }
 
-    /// The name of what such an entry says it continues.
+    /// Returns the uuid in the `parentUuid` field of an entry. `None` if its kind cannot be in the tree.
     pub(crate) fn parent_name(&self, entry_idx: usize) -> Option<Name> {
         self.nodes[entry_idx].parent_name
     }
 
-    /// Whether the entry is part of the tree. A copy of an earlier line is not.
+    /// Returns whether the entry is in the tree. A copy of an earlier line is not.
     pub fn in_tree(&self, entry_idx: usize) -> bool {
         self.nodes[entry_idx].in_tree
     }
 
-    /// Whether the entry belongs to a sub-agent.
+    /// Returns whether the entry belongs to a sub-agent.
     pub fn is_sidechain(&self, entry_idx: usize) -> bool {
         self.nodes[entry_idx].sidechain
     }
 
-    /// What the entry continues, as written; a line that has no uuid continues the one before.
-    /// Circles are broken where they would close.
+    /// Returns the parent of the entry, as the log names it.
+    ///
+    /// A message without a uuid has the previous line as its parent, unless it names one. A link that would
+    /// close a cycle is left out; the entry is then [`Parent::Dangling`].
     pub fn parent(&self, entry_idx: usize) -> Parent {
         self.nodes[entry_idx].parent
     }
 
-    /// The entry's parent, that one's parent, and so on to the root. The entry itself comes first.
+    /// Returns the entry itself, its parent, and so on up to the root.
     pub fn ancestors(&self, entry_idx: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(Some(entry_idx), |&idx| match self.nodes[idx].parent {
             Parent::Entry(parent) => Some(parent),
@@ -470,50 +484,51 @@ impl Session {
         })
     }
 
-    /// The entries that continue this one.
+    /// Returns the children of the entry, in the order in which they were linked.
     pub fn children(&self, entry_idx: usize) -> impl Iterator<Item = usize> {
         let first = self.nodes[entry_idx].first_child;
         std::iter::successors(first, |&child| self.nodes[child as usize].next_sibling)
             .map(|child| child as usize)
     }
 
-    /// The entries of the tree that continue nothing: roots, and those whose parent is missing.
+    /// Returns the entries in the tree without a linked parent: roots, and entries with a missing parent.
     pub fn roots(&self) -> impl Iterator<Item = usize> {
         (0..self.nodes.len())
             .filter(|&idx| self.nodes[idx].in_tree && !matches!(self.nodes[idx].parent, Parent::Entry(_)))
     }
 
-    /// The reply that an assistant entry is part of.
+    /// Returns the reply that an assistant entry is part of, as an index into [`Session::replies`].
     pub fn reply_of(&self, entry_idx: usize) -> Option<usize> {
         self.nodes[entry_idx].reply.map(|reply| reply as usize)
     }
 
-    /// What kind of user entry this is; `None` for entries of other kinds.
+    /// Returns the kind of input of an entry. `None` for an entry that is not input.
     pub fn input(&self, entry_idx: usize) -> Option<Input> {
         self.nodes[entry_idx].input
     }
 
-    /// When the entry was made.
+    /// Returns the time at which the entry was written.
     pub fn timestamp(&self, entry_idx: usize) -> Option<Millis> {
         self.nodes[entry_idx].timestamp
     }
 
-    /// What was found odd about single lines while they were pushed.
+    /// Returns the findings about single lines that were collected by `push`.
     pub(crate) fn line_findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// The last non-empty value of a top-level string on lines of `kind`.
+    /// Returns the last non-empty value of a top-level string field on lines of `kind`.
     pub fn last_value(&self, kind: Kind, key: &str) -> Option<Cow<'_, str>> {
         let mut lines = self.entries.iter().rev().filter(|entry| entry.kind() == kind);
         lines.find_map(|entry| entry.get(key)?.as_str().filter(|text| !text.is_empty()))
     }
 
-    /// The title: one that a person gave, else one that a model gave, else one of the old kind.
+    /// Returns the title: the last one set by the user, else the last generated one, else a `summary` line.
     pub fn title(&self) -> Option<Cow<'_, str>> {
         let summary = || {
             let mut lines = self.entries.iter().rev().filter(|entry| entry.kind() == Kind::Summary);
-            // Old versions wrote the titles of other sessions into a new one: only a leaf of ours counts.
+            // Old versions wrote the titles of other sessions into a new log. Only one with a leaf in this
+            // log counts.
             lines
                 .find(|entry| entry.get("leafUuid").and_then(|leaf| self.find(&leaf.as_str()?)).is_some())?
                 .get("summary")?
@@ -525,11 +540,11 @@ impl Session {
     }
 }
 
-/// Whether a line of the same uuid says nothing new. Forks mark their copies, so the envelope may differ.
-/// From so many blocks on, where each stands is noted: going through all of them to find one would take too long.
+/// The number of message blocks beyond which their byte ranges are indexed. Iterating to the nth block of
+/// such a line each time would be quadratic.
 const MANY_BLOCKS: usize = 64;
 
-/// Where the blocks of a line's message stand in its text.
+/// Returns the byte ranges of the message blocks in the text of a line.
 fn block_ranges(entry: &Entry) -> Vec<Range<usize>> {
     let start = entry.text().as_ptr().addr();
     let range = |block: Block<'_>| {
@@ -540,6 +555,9 @@ fn block_ranges(entry: &Entry) -> Vec<Range<usize>> {
     entry.message().into_iter().flat_map(|message| message.blocks()).map(range).collect()
 }
 
+/// Returns whether two lines with the same uuid have the same content.
+///
+/// Forks add fields to the lines that they copy, so the envelope may differ.
 fn says_the_same(first: &Entry, again: &Entry) -> bool {
     fn said(entry: &Entry) -> Option<Json<'_>> {
         match entry.kind() {
@@ -550,11 +568,11 @@ fn says_the_same(first: &Entry, again: &Entry) -> bool {
     first == again || (first.kind() == again.kind() && said(first).is_some() && said(first) == said(again))
 }
 
-/// Whether lines of this kind take part in the tree.
+/// Returns whether lines of this kind can be in the tree.
 fn is_tree_kind(kind: Kind, entry: &Entry) -> bool {
     match kind {
         Kind::User | Kind::Assistant | Kind::System | Kind::Progress | Kind::Attachment => true,
-        // A type of next week may stand in the chain; it says so by naming a parent.
+        // A kind that is unknown today can be in the tree if it names a parent.
         Kind::Unknown | Kind::Untyped => entry.get("parentUuid").is_some(),
         _ => false,
     }

@@ -1,8 +1,10 @@
-//! The rules of a sound session: what a log must be like so that every version of Claude Code resumes it whole.
+//! The rules of a sound session: the conditions under which every version of Claude Code resumes it
+//! completely.
 //!
-//! Logs that Claude Code wrote itself break some of them: it writes parallel results as a fork, which some versions
-//! read back with a loss. So these are no findings. They are what the result of an edit is held to, before it is
-//! written. Lines are pushed one by one and not kept, so that a log of any size can be checked.
+//! Logs written by Claude Code break some of these rules. For example, it writes parallel results as a
+//! fork, and some versions lose a part of that when they read it. So violations are not findings. The
+//! result of an edit is checked against the rules before it is written. Lines are pushed one at a time and
+//! are not kept, so a log of any size can be checked.
 
 mod fact;
 mod message;
@@ -12,54 +14,54 @@ use threadline_entry::{Entry, Millis};
 
 use self::fact::{Fact, Up, hash};
 
-/// A rule that a log breaks, and where.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Breach {
-    /// Which rule.
+    /// The rule.
     pub rule: Rule,
-    /// The line, counted from 1 in the order they were pushed.
+    /// The line number, counted from 1 in the order of the pushes.
     pub line_no: usize,
-    /// What is wrong, in a sentence without a full stop.
+    /// The description, as a sentence without a full stop.
     pub message: &'static str,
-    /// Tells the same breach in two versions of a log, whatever the number of its line.
+    /// Identifies the same violation in two versions of a log. Does not depend on the line number.
     key: u64,
 }
 
-/// What a log is held to.
+/// A rule that a sound log obeys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Rule {
-    /// A conversation begins once: nothing but its first line and its compactions continues nothing.
+    /// A conversation has one root. Only its first line and its compaction boundaries have no parent.
     OneRoot = 1,
-    /// What a line continues stands before it, and no two lines have one uuid.
+    /// The parent of a line precedes it, and uuids are unique.
     ParentBefore = 2,
-    /// The conversation is one straight line in the order of the file, and its time goes on with each line.
+    /// The conversation is a single chain in file order, and its timestamps increase.
     Straight = 3,
-    /// What a line refers to is there.
+    /// The targets of references exist.
     References = 4,
-    /// No line of a session belongs to a sub-agent; every line of a sub-agent does.
+    /// No line of a session is a sidechain, and every line of a sub-agent is one.
     Sidechain = 5,
-    /// Each call has one result, in the message that follows, before any text; and the other way round.
+    /// Each call has one result in the next message, before any text. Each result has a call.
     Pairs = 6,
-    /// The first message is the user's, and no message or text is empty.
+    /// The first message is from the user, and no message or text is empty.
     NotEmpty = 7,
-    /// What the model thought is there byte for byte, or all of a reply's is gone.
+    /// The thinking of a reply is unchanged, or all of it was removed.
     Thinking = 8,
-    /// A reply is of the model that it was of: what another thought it could not read.
+    /// The model of a reply is unchanged, because thinking is readable only for the model that produced it.
     Model = 9,
-    /// Images and the whole request are no larger than the API takes.
+    /// Images and the whole request are within the limits of the API.
     Size = 10,
-    /// The text is Unicode: no half characters.
+    /// The text is valid Unicode, without lone surrogates.
     Text = 11,
-    /// A session has its own id on every line, which is the name of its file.
+    /// Every line has the id of the session, which is the name of its file.
     OwnId = 12,
-    /// Where content went, the tokens of the replies behind it do not count it any more.
+    /// Replies after removed content do not count its tokens.
     Usage = 15,
-    /// Working directory, version and branch are what they were.
+    /// Working directory, version and git branch are unchanged.
     Origin = 16,
 }
 
 impl Breach {
-    /// Whether it says that the first message is the model's.
+    /// Returns whether the violation is that the first message is from the model.
     pub fn is_unasked(&self) -> bool {
         self.message == message::UNASKED
     }
@@ -75,36 +77,36 @@ impl std::fmt::Display for Breach {
     }
 }
 
-/// Holds a log to the rules of a sound session: what must be kept in mind of its lines for that.
+/// Checks a log against the rules of a sound session. Stores a small `Fact` per line instead of the line.
 #[derive(Clone, Debug, Default)]
 pub struct Soundness {
     facts: Vec<Fact>,
     by_uuid: FxHashMap<Box<str>, u32>,
-    /// Breaches that a line shows by itself.
+    /// Violations that were found in single lines.
     lines: Vec<Breach>,
-    /// What each reply thought: hashes of its blocks, each once.
+    /// The hashes of the distinct thinking blocks of each reply.
     thoughts: FxHashMap<u64, Vec<u64>>,
     models: FxHashMap<u64, u64>,
     references: Vec<(u32, Box<str>)>,
     id: Option<Box<str>>,
 }
 
-/// An earlier version of a log, to hold a later one against.
+/// The state of a log before an edit, for comparison with the result.
 #[derive(Clone, Debug, Default)]
 pub struct Baseline {
-    /// The rules that it breaks.
+    /// The violations in that log.
     pub breaches: Vec<Breach>,
     thoughts: FxHashMap<u64, Vec<u64>>,
     models: FxHashMap<u64, u64>,
 }
 
 impl Soundness {
-    /// For the log of a session that is known by `id`.
+    /// Returns a checker for the log of a session with this id.
     pub fn of_session(id: &str) -> Self {
         Self { id: Some(id.into()), ..Self::default() }
     }
 
-    /// Takes in the next line.
+    /// Adds the next line.
     pub fn push(&mut self, entry: &Entry) {
         let line = self.facts.len();
         let mut fact = Fact::of(entry);
@@ -112,9 +114,10 @@ impl Soundness {
         self.facts.push(fact);
     }
 
-    /// The rules that the log breaks, as far as that can be told from itself.
+    /// Returns the violations that can be found in this log alone, sorted by line.
     ///
-    /// With `whole`, what stands beside the conversation counts too; else branches that it left may stay.
+    /// With `whole`, lines outside the conversation are checked too. Otherwise abandoned branches are
+    /// allowed.
     pub fn breaches(&self, whole: bool) -> Vec<Breach> {
         let mut breaches = self.lines.clone();
         let chain = self.chain();
@@ -123,7 +126,7 @@ impl Soundness {
                 let line = breach.line_no - 1;
                 match breach.rule {
                     Rule::Sidechain | Rule::ParentBefore => !self.facts[line].sidechain,
-                    // What Claude Code wrote into a branch that was left is sent to nobody.
+                    // The content of an abandoned branch is never sent.
                     Rule::NotEmpty => chain.binary_search(&line).is_ok(),
                     _ => true,
                 }
@@ -139,13 +142,13 @@ impl Soundness {
         breaches
     }
 
-    /// What must be kept in mind of a log to compare a later version of it with.
+    /// Returns the state needed to compare a later version of the log with this one.
     pub fn baseline(self) -> Baseline {
         let breaches = self.breaches(false);
         Baseline { breaches, thoughts: self.thoughts, models: self.models }
     }
 
-    /// Of the breaches of this log, those that `before`, an earlier version of it, did not have.
+    /// Returns the violations in this log that `before`, an earlier version, did not have.
     pub fn new_breaches(&self, before: &Baseline) -> Vec<Breach> {
         let known: FxHashSet<u64> = before.breaches.iter().map(|breach| breach.key).collect();
         let mut breaches = self.breaches(false);
@@ -153,7 +156,10 @@ impl Soundness {
         breaches
     }
 
-    /// Where replies differ from those of `before` in what must not be touched: thoughts in part, or the model.
+    /// Returns the replies that differ from `before` in their model, or in their thinking unless all of it
+    /// was removed.
+    ///
+    /// A reply with pending results that lost its thinking is reported too.
     pub fn touched_replies(&self, before: &Baseline) -> Vec<Breach> {
         let mut breaches = Vec::new();
         let mut seen = FxHashSet::default();
@@ -189,7 +195,7 @@ impl Soundness {
         breaches
     }
 
-    /// The lines of the conversation: from the last line up to the root, and on from before each compaction.
+    /// Returns the lines of the conversation, from the root to the last line, across compactions.
     fn chain(&self) -> Vec<usize> {
         let Some(leaf) = self.facts.iter().rposition(|fact| fact.in_tree && !fact.sidechain) else {
             return Vec::new();
@@ -215,7 +221,7 @@ impl Soundness {
         chain
     }
 
-    /// That the conversation is a straight line whose time goes on, with one root.
+    /// Checks that the conversation is a chain with one root and increasing timestamps.
     fn check_chain(&self, chain: &[usize], breaches: &mut Vec<Breach>) {
         let mut clock: Option<Millis> = None;
         for (i, &line) in chain.iter().enumerate() {
@@ -240,7 +246,7 @@ impl Soundness {
             }
             clock = fact.time.or(clock);
         }
-        // Older versions go on from the newest line, wherever it stands.
+        // Old versions resume from the line with the newest timestamp.
         let newest = self.facts.iter().enumerate().filter(|(_, fact)| fact.in_tree && !fact.sidechain);
         let newest = newest.max_by_key(|(line, fact)| (fact.time, *line)).map(|(line, _)| line);
         if let (Some(newest), Some(&leaf)) = (newest, chain.last())
@@ -254,7 +260,7 @@ impl Soundness {
                 "the newest line is not the conversation's last",
             ));
         }
-        // Newer ones go on from the last that is no progress.
+        // Newer versions resume from the last line that is not a progress line.
         let seen = self.facts.iter().rposition(|fact| fact.in_tree && !fact.sidechain && !fact.progress);
         if let Some(last) = seen.filter(|last| chain.binary_search(last).is_err()) {
             let name = self.facts[last].name;
@@ -263,7 +269,8 @@ impl Soundness {
         self.check_recovered(chain, breaches);
     }
 
-    /// Lines of replies, and results, that hang beside the conversation: some versions read them, some do not.
+    /// Reports lines of replies, and results, that are attached to the conversation but not on the chain.
+    /// Only some versions read them.
     fn check_recovered(&self, chain: &[usize], breaches: &mut Vec<Breach>) {
         let mut on_chain = vec![false; self.facts.len()];
         let mut replies = FxHashSet::default();
@@ -284,7 +291,7 @@ impl Soundness {
         }
     }
 
-    /// That nothing but silent lines hangs beside the conversation.
+    /// Checks that lines outside the conversation contain no messages and are not roots.
     fn check_beside(&self, chain: &[usize], breaches: &mut Vec<Breach>) {
         let on_chain: FxHashSet<usize> = chain.iter().copied().collect();
         for (line, fact) in self.facts.iter().enumerate() {

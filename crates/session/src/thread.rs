@@ -1,4 +1,4 @@
-//! The active conversation, and the branches that were left.
+//! The active conversation, and the branches that were abandoned.
 
 use std::cell::Cell;
 
@@ -9,37 +9,40 @@ use crate::input::{Input, is_caution};
 use crate::session::{Parent, Session};
 use crate::tool_call::ResultAt;
 
-/// The conversation that a resume would go on with, as a reader sees it: from the first prompt on,
-/// across compactions, with everything that belongs to it and nothing that was rewound.
+/// The conversation that a resume would continue: from the first prompt to the leaf, across compactions.
+///
+/// Includes the entries attached to that path, such as parallel tool results. Excludes rewound branches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Thread {
-    /// The entries, in file order, which is the order they were written in.
+    /// The entries, in file order.
     pub entries: Vec<usize>,
     /// The newest entry of the conversation.
     pub leaf: Option<usize>,
 }
 
-/// A path that the conversation left: a rewind, a retry, or a root of its own.
+/// A path that is not part of the active conversation: a rewind, a retry, or a separate root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
-    /// Where it leaves the active conversation; `None` if it never met it.
+    /// The last entry that the branch shares with the conversation. `None` if it is not connected to it.
     pub fork: Option<usize>,
-    /// Its entries, in file order.
+    /// The entries of the branch, in file order.
     pub entries: Vec<usize>,
 }
 
-/// How often all entries are looked at for some that belong beside the conversation.
+/// The maximum number of passes over all entries that look for entries attached to the conversation.
 const MOST_PASSES: usize = 16;
-/// So many lines and results of one call are looked at.
+/// The maximum number of lines and of results examined per call.
 const MOST_COPIES: usize = 64;
-/// How many ancestors are looked at in all, for each entry of the log, before a search for a fork is given up.
+/// The maximum number of ancestors visited in the search for forks, per entry of the log.
 const MOST_STEPS: usize = 64;
 
-/// What the lines of each reply say, and how many of them are members: a reply may be written out twice.
+/// Counts of identical lines per reply. Detects replies that were written to the log twice.
+///
+/// A member is a line that belongs to the conversation.
 struct Copies<'s> {
-    /// By reply and content: how many lines there are, and how many of them are members.
+    /// By reply and content: the number of lines, and the number of these that are members.
     counts: FxHashMap<(usize, &'s str), (usize, usize)>,
-    /// By reply: how many lines are no members and say what a member says.
+    /// By reply: the number of non-member lines with the same content as a member.
     repeated: Vec<usize>,
 }
 
@@ -63,7 +66,7 @@ impl<'s> Copies<'s> {
         copies
     }
 
-    /// Notes that a line is a member now.
+    /// Records that a line became a member.
     fn join(&mut self, session: &'s Session, idx: usize) {
         let Some((reply, said)) = session.reply_of(idx).zip(said(session, idx)) else { return };
         let Some((lines, joined)) = self.counts.get_mut(&(reply, said)) else { return };
@@ -75,25 +78,26 @@ impl<'s> Copies<'s> {
         }
     }
 
-    /// Whether a member of the same reply says the same: then the reply was written out twice.
+    /// Returns whether a member of the same reply has the same content.
     fn is_written_again(&self, session: &'s Session, idx: usize) -> bool {
         let key = session.reply_of(idx).zip(said(session, idx));
         key.and_then(|key| self.counts.get(&key)).is_some_and(|(_, joined)| *joined > 0)
     }
 
-    /// Whether the reply of a line stands in the log twice: then what hangs elsewhere is of the other copy.
+    /// Returns whether the reply of a line was written twice. Its unconnected lines then belong to the
+    /// other copy.
     fn is_copied(&self, session: &Session, idx: usize) -> bool {
         session.reply_of(idx).is_some_and(|reply| self.repeated[reply] > 0)
     }
 }
 
-/// The content of a line's message.
+/// Returns the raw content of the message of a line.
 fn said(session: &Session, idx: usize) -> Option<&str> {
     session.entries()[idx].message()?.content().map(|content| content.json().raw())
 }
 
 impl Session {
-    /// The active conversation. It is found once, until something is pushed.
+    /// Returns the active conversation. It is cached until the next `push`.
     pub fn thread(&self) -> Thread {
         let find = || {
             let leaf = self.active_leaf().or_else(|| self.agent_leaf());
@@ -102,9 +106,9 @@ impl Session {
         self.thread.get_or_init(find).clone()
     }
 
-    /// The conversation as it would be if it had ended at `leaf`.
+    /// Returns the conversation as it would be if it ended at `leaf`.
     pub fn thread_to(&self, leaf: usize) -> Thread {
-        // Of a line that was written twice, the first stands in the tree.
+        // Only the first copy of a line is in the tree.
         let first = || self.entries()[leaf].uuid().and_then(|uuid| self.find(&uuid));
         let leaf = if self.in_tree(leaf) { leaf } else { first().unwrap_or(leaf) };
         let members = self.thread_members(leaf);
@@ -112,13 +116,13 @@ impl Session {
         Thread { entries, leaf: Some(leaf) }
     }
 
-    /// Where a sub-agent's own log ends, which is nothing that a resume would go on with.
+    /// Returns the last line of the log of a sub-agent, for which a resume finds no leaf.
     fn agent_leaf(&self) -> Option<usize> {
         let spoken = |idx: &usize| matches!(self.entries()[*idx].kind(), Kind::User | Kind::Assistant);
         (0..self.entries().len()).rev().filter(|&idx| self.in_tree(idx)).find(spoken)
     }
 
-    /// Which entries belong to the conversation that ends at `leaf`.
+    /// Returns, for each entry, whether it belongs to the conversation that ends at `leaf`.
     fn thread_members(&self, leaf: usize) -> Vec<bool> {
         let mut members = vec![false; self.entries().len()];
         let mut at = Some(leaf);
@@ -142,7 +146,8 @@ impl Session {
         members
     }
 
-    /// The lines that a prompt or a reply continues, directly or further down, by entry.
+    /// Returns, for each entry, whether a prompt or reply is below it. Lines of local commands do not
+    /// count.
     fn continued_lines(&self) -> Vec<bool> {
         let mut continued = vec![false; self.entries().len()];
         for idx in (0..self.entries().len()).filter(|&idx| self.in_tree(idx)) {
@@ -154,7 +159,7 @@ impl Session {
                 continue;
             }
             for above in self.ancestors(idx).skip(1) {
-                // So are those above it.
+                // The remaining ancestors are marked already.
                 if std::mem::replace(&mut continued[above], true) {
                     break;
                 }
@@ -163,7 +168,7 @@ impl Session {
         continued
     }
 
-    /// Whether a line is a command, its output, or the caveat before it.
+    /// Returns whether a line is a local command, its output, or the caveat that precedes it.
     fn is_of_local_command(&self, idx: usize, input: Input) -> bool {
         let text = || self.entries()[idx].message()?.content()?.as_str();
         input.is_command_line()
@@ -171,8 +176,10 @@ impl Session {
             || (input == Input::Meta && text().is_some_and(|text| is_caution(&text)))
     }
 
-    /// Lets in what hangs beside the walk: other lines of a reply, results of parallel calls, hooks and attachments,
-    /// and the boundary of a compaction that kept its tail. Tells whether something hangs on them that stands before.
+    /// Adds the entries attached to the path from the root to the leaf: other lines of a reply, results of
+    /// parallel calls, hooks, attachments, and the boundary of a compaction that preserved its tail.
+    ///
+    /// Returns whether another pass is needed, because an added entry has children on earlier lines.
     fn join_beside<'s>(
         &'s self,
         leaf: usize,
@@ -189,7 +196,8 @@ impl Session {
             }
             members[idx] = true;
             copies.join(self, idx);
-            // Lines that continue this one and stand before it: a chain that is written backwards is followed at once.
+            // Children on earlier lines. Following them here handles a chain in reverse order in a single
+            // pass.
             behind.push(idx);
             while let Some(above) = behind.pop() {
                 for child in self.children(above).filter(|child| *child < idx) {
@@ -205,7 +213,7 @@ impl Session {
         again
     }
 
-    /// Whether an entry that is no member yet belongs beside those that are.
+    /// Returns whether an entry that is not a member is attached to the members.
     fn is_beside<'s>(
         &'s self,
         idx: usize,
@@ -225,11 +233,11 @@ impl Session {
                     && (self.parent_in(idx, members) || !copies.is_copied(self, idx))
             }
             Kind::User if self.entries()[idx].flag("isCompactSummary") => self.parent_in(idx, members),
-            // What a call brought in, such as a skill, hangs below its result.
+            // Text injected by a call, such as a skill, is below the result of the call.
             Kind::User if self.entries()[idx].get("sourceToolUseID").is_some() => {
                 self.parent_in(idx, members)
             }
-            // A command that Claude Code carried out by itself is no branch.
+            // A command that Claude Code executed locally is not a branch.
             Kind::User
                 if !continued[idx]
                     && self.input(idx).is_some_and(|input| self.is_of_local_command(idx, input)) =>
@@ -248,7 +256,7 @@ impl Session {
         matches!(self.parent(idx), Parent::Entry(parent) if members[parent])
     }
 
-    /// Whether a conversation goes on below a boundary and its summary.
+    /// Returns whether the conversation continues below a boundary and its summary.
     fn is_continued(&self, boundary: usize) -> bool {
         let mut below: Vec<usize> = self.children(boundary).collect();
         while let Some(idx) = below.pop() {
@@ -261,14 +269,15 @@ impl Session {
         false
     }
 
-    /// Whether the entry holds the result of a call that a member made. Of several, one belongs.
+    /// Returns whether the entry contains the result of a call made by a member. Only one result per call
+    /// qualifies.
     fn answers_member(&self, idx: usize, members: &[bool]) -> bool {
         let blocks = self.entries()[idx].message().into_iter().flat_map(|message| message.blocks());
         blocks.enumerate().any(|(block_idx, block)| {
             let at = ResultAt { entry_idx: idx, block_idx };
             let call = block.tool_use_id().and_then(|id| self.call_answered(&id, at));
             call.is_some_and(|call| {
-                // A call that is answered this often is no call of Claude Code's.
+                // Bounds the work for logs that were not written by Claude Code.
                 let results = || call.results.iter().take(MOST_COPIES);
                 let belongs = results()
                     .find(|at| members[at.entry_idx])
@@ -279,12 +288,14 @@ impl Session {
         })
     }
 
-    /// The branches that the active conversation left, in file order. Nothing that was said is in neither.
+    /// Returns the branches outside the active conversation, in file order.
+    ///
+    /// Every message in the tree is in the conversation or in one of the branches.
     pub fn branches(&self) -> Vec<Branch> {
         self.branches_beside(&self.thread())
     }
 
-    /// The branches beside the active conversation, where that is known.
+    /// Returns the branches outside a conversation that was computed before.
     pub fn branches_beside(&self, thread: &Thread) -> Vec<Branch> {
         let mut members = vec![false; self.entries().len()];
         for &idx in &thread.entries {
@@ -292,7 +303,7 @@ impl Session {
         }
         let side = thread.leaf.is_some_and(|leaf| self.is_sidechain(leaf));
         let mut branches: Vec<Branch> = Vec::new();
-        // The branch that each entry outside the conversation went to.
+        // The branch of each entry outside the conversation.
         let mut branch_of: FxHashMap<usize, usize> = FxHashMap::default();
         let mut reply_branch: FxHashMap<usize, usize> = FxHashMap::default();
         let steps = Cell::new(self.entries().len().saturating_mul(MOST_STEPS));
@@ -309,7 +320,7 @@ impl Session {
                 members[*above] || branch_of.contains_key(above)
             };
             let has_steps = |_: &usize| steps.get() > 0;
-            // A boundary has no parent, but it leaves the conversation somewhere all the same.
+            // A boundary has no parent. Its logical parent is the fork.
             let before = if is_boundary { self.continues(idx) } else { None };
             let above =
                 self.ancestors(idx).skip(1).take_while(has_steps).find(placed).or(before.filter(placed));
@@ -318,10 +329,10 @@ impl Session {
                 .or_else(|| self.reply_of(idx).and_then(|reply| reply_branch.get(&reply).copied()));
             let branch = match known {
                 Some(branch) => branch,
-                // Hooks and attachments alone are no branch.
+                // Hooks and attachments do not start a branch.
                 None if !spoken => continue,
                 None => {
-                    // Those that it came after belong to it.
+                    // Hooks and attachments between the fork and the first message belong to the branch.
                     let hooks = self
                         .ancestors(idx)
                         .skip(1)

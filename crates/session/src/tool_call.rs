@@ -1,4 +1,4 @@
-//! Tool calls: what the model asked for, joined to what came of it.
+//! Tool calls, joined to their results.
 
 use threadline_entry::Millis;
 use threadline_entry::lens::{BashResult, Block, User};
@@ -7,52 +7,52 @@ use crate::session::Session;
 
 /// A tool use joined to its result.
 ///
-/// The two halves are separate entries, sometimes far apart, and sometimes the second never comes:
-/// the person interrupted, the process died, or the log was cut.
+/// The two halves are separate entries, sometimes far apart. The result is missing if the user interrupted
+/// the call, the process died, or the log was truncated.
 #[derive(Clone, Debug)]
 pub struct ToolCall {
     /// The id that joins call and result.
     pub id: String,
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
-    /// The line that holds the call; where a session was written out twice, the later one.
+    /// The line with the call. If the session was logged twice, the later one.
     pub entry_idx: usize,
-    /// Which block of that line.
+    /// The index of the block on that line.
     pub block_idx: usize,
-    /// The reply that made the call.
+    /// The reply that made the call, as an index into [`Session::replies`].
     pub reply: usize,
-    /// Where results stand; more than one where a session was written out twice.
+    /// The positions of the results. More than one if the session was logged twice.
     pub results: Vec<ResultAt>,
-    /// Lines that hold the same call again.
+    /// Other lines that contain the same call.
     pub copies: Vec<usize>,
 }
 
-/// Where a result stands.
+/// The position of a tool result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResultAt {
-    /// The line.
+    /// The index of the entry.
     pub entry_idx: usize,
-    /// Which block of that line.
+    /// The index of the block on that line.
     pub block_idx: usize,
 }
 
-/// What came of a call.
+/// The outcome of a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Outcome {
-    /// It ran.
+    /// The call succeeded.
     Ok,
-    /// It ran, or tried to, and failed.
+    /// The call failed.
     Error,
-    /// The person, or a rule, said no.
+    /// The user or a permission rule denied the call.
     Denied,
-    /// It was stopped while it ran.
+    /// The call was interrupted while it ran.
     Interrupted,
-    /// No result was ever written.
+    /// The log contains no result.
     Missing,
 }
 
 impl Outcome {
-    /// The word for it.
+    /// Returns the name of the outcome in lower case.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -64,7 +64,7 @@ impl Outcome {
     }
 }
 
-/// How results begin when the person said no, or stopped the tool.
+/// Prefixes of the results of denied calls, and of interrupted calls below.
 const DENIED: &[&str] = &[
     "User rejected tool use",
     "The user doesn't want to proceed with this tool use",
@@ -82,13 +82,15 @@ const INTERRUPTED: &[&str] = &[
 ];
 
 impl ToolCall {
-    /// The block that holds the call.
+    /// Returns the block with the call.
     pub fn block<'s>(&self, session: &'s Session) -> Option<Block<'s>> {
         session.block(self.entry_idx, self.block_idx)
     }
 
-    /// Notes a line that holds the call again. The conversation goes on from what was written last,
-    /// unless that is a mere copy, which is no part of the tree.
+    /// Records another line with the same call.
+    ///
+    /// The conversation continues from the latest line, unless that is an exact copy, which is not in the
+    /// tree.
     pub(crate) fn write_again(&mut self, entry_idx: usize, block_idx: usize, is_copy: bool) {
         if is_copy {
             self.copies.push(entry_idx);
@@ -98,17 +100,17 @@ impl ToolCall {
         }
     }
 
-    /// The lines that hold the call; more than one where a session was written out twice.
+    /// Returns the lines with the call. More than one if the session was logged twice.
     pub fn lines(&self) -> impl Iterator<Item = usize> {
         std::iter::once(self.entry_idx).chain(self.copies.iter().copied())
     }
 
-    /// The block that holds the result; of several, the first.
+    /// Returns the block with the first result.
     pub fn result<'s>(&self, session: &'s Session) -> Option<Block<'s>> {
         self.results.first()?.block(session)
     }
 
-    /// What came of it.
+    /// Returns the outcome, determined from the first result.
     pub fn outcome(&self, session: &Session) -> Outcome {
         let Some((at, block)) = self.results.first().and_then(|at| Some((at, at.block(session)?))) else {
             return Outcome::Missing;
@@ -126,7 +128,8 @@ impl ToolCall {
         let begins =
             |with: &[&str]| with.iter().any(|start| text.starts_with(start) || error.starts_with(start));
         let denial = entry.lens::<User<'_>>().and_then(|line| line.tool_denial_kind());
-        // A call that was stopped while it ran has the result of one that was refused. The line after it tells them apart.
+        // The result of an interrupted call can be the same as that of a denied one. A later line then
+        // records the interruption of the reply.
         let is_refused = denial.as_deref().map_or_else(|| begins(DENIED), |kind| kind == "user-rejected");
         if denial.as_deref() == Some("interrupted")
             || begins(INTERRUPTED)
@@ -140,7 +143,7 @@ impl ToolCall {
         }
     }
 
-    /// How long it took, from the line of the call to the line of the result.
+    /// Returns the time from the line of the call to the line of the result.
     pub fn duration(&self, session: &Session) -> Option<Millis> {
         let end = session.timestamp(self.results.first()?.entry_idx)?;
         Some((end - session.timestamp(self.entry_idx)?).max(0))
@@ -148,7 +151,7 @@ impl ToolCall {
 }
 
 impl ResultAt {
-    /// The block.
+    /// Returns the block at this position.
     pub fn block<'s>(&self, session: &'s Session) -> Option<Block<'s>> {
         session.block(self.entry_idx, self.block_idx)
     }

@@ -13,19 +13,21 @@ use crate::tool_call::Outcome;
 
 /// A prompt, and everything the model did before the next one.
 ///
-/// Tool results arrive with the role `user` too, but they answer the model rather than ask it, so
-/// they belong to the turn already open.
+/// Tool results have the role `user` too. They answer the model, so they belong to the turn that is already
+/// open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Counted from 1.
+    /// The number of the turn, counted from 1.
     pub number: usize,
-    /// The entry that opened it; `None` for what stands before the first prompt.
+    /// The entry that opened the turn. `None` for content that precedes the first prompt.
     pub prompt: Option<usize>,
-    /// All its entries, the prompt first, or what the editor says for it.
+    /// All entries of the turn. The first one is the prompt, or editor context, an image or a notification
+    /// that arrived on a separate line before the prompt.
     pub entries: Vec<usize>,
-    /// How it came about.
+    /// How the turn was started.
     pub round: Round,
-    /// Whether the model went on in the next turn: something came in while it worked that nobody typed.
+    /// Whether the next turn was opened by input that was not typed, such as a task notification. The model
+    /// then continued its work there, so this turn is not open.
     pub goes_on: bool,
 }
 
@@ -34,19 +36,19 @@ pub struct Turn {
 pub enum Round {
     /// The first prompt of a session.
     NewSession,
-    /// A tool result: the same round goes on.
+    /// An entry inside a turn, such as a tool result.
     Continue,
     /// A new prompt.
     NewRound,
-    /// A new prompt after a long silence.
+    /// A new prompt after a long pause.
     Resume,
 }
 
-/// A silence this long before a prompt means that somebody came back.
+/// A pause longer than this before a prompt makes it a [`Round::Resume`].
 const LONG_SILENCE: Millis = 5 * 60 * 1000;
 
 impl Round {
-    /// The word for it, as our JSON has it.
+    /// Returns the name used in the public JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::NewSession => "new_session",
@@ -58,19 +60,19 @@ impl Round {
 }
 
 impl Session {
-    /// The turns of the active conversation.
+    /// Returns the turns of the active conversation.
     pub fn turns(&self) -> Vec<Turn> {
         self.turns_of(&self.thread())
     }
 
-    /// The turns of a conversation.
+    /// Returns the turns of a conversation.
     pub fn turns_of(&self, thread: &Thread) -> Vec<Turn> {
         let mut turns: Vec<Turn> = Vec::new();
-        // Hooks, attachments and what Claude Code puts in before the first prompt go to its turn.
+        // Hooks, attachments and injected text before the first prompt become part of its turn.
         let mut before = Vec::new();
         let ordered = self.parents_first(&thread.entries);
         let local = self.local_commands(&ordered);
-        // Claude Code's own number of the turn, where it writes one.
+        // The turn number that Claude Code recorded, in versions that do.
         let mut own_number = None;
         for &idx in &*ordered {
             let mut input =
@@ -83,7 +85,7 @@ impl Session {
                 }
                 own_number = Some(number);
             }
-            // What the editor says, pictures and words of tasks may come on lines of their own before the prompt.
+            // Editor context, images and task notifications may be on separate lines before the prompt.
             let waiting =
                 turns.last_mut().filter(|turn| input.is_some_and(|input| self.waits_for(turn, input)));
             if let Some(turn) = waiting {
@@ -96,7 +98,8 @@ impl Session {
             if input.is_some() || (turns.is_empty() && spoken) {
                 let mut entries = vec![idx];
                 entries.append(&mut before);
-                // So does the word of caution that Claude Code puts before a command, and what starts a session anew.
+                // The caveat before a command and the hooks of a session start belong to the turn that
+                // follows them.
                 if let Some(last) = turns.last_mut() {
                     let spared = last.entries.iter().rev().take_while(|&&idx| self.is_ahead(idx)).count();
                     entries.extend(last.entries.split_off(last.entries.len() - spared));
@@ -111,7 +114,8 @@ impl Session {
                 turns.last_mut().map_or(&mut before, |turn| &mut turn.entries).push(idx);
             }
         }
-        // Where nothing else was said, that is all there is.
+        // The log contains no prompt and no reply, only local commands or injected text: they form one
+        // turn.
         if turns.is_empty() && before.iter().any(|&idx| self.input(idx).is_some()) {
             let round = Round::NewSession;
             turns.push(Turn { number: 1, prompt: None, entries: before, round, goes_on: false });
@@ -119,7 +123,8 @@ impl Session {
         turns
     }
 
-    /// Entries in file order, but each behind its parent: 2.1.300 may write a reply before its prompt.
+    /// Returns entries in file order, except that every entry follows its parent. 2.1.300 may write a reply
+    /// before its prompt.
     fn parents_first<'e>(&self, entries: &'e [usize]) -> Cow<'e, [usize]> {
         let parent = |idx: usize| match self.parent(idx) {
             Parent::Entry(parent) => Some(parent),
@@ -146,7 +151,8 @@ impl Session {
         Cow::Owned(ordered)
     }
 
-    /// Claude Code's own number of the turn that a line is part of. Lines that cannot begin a turn may carry it, too.
+    /// Returns the turn number that Claude Code recorded on a line. `None` on lines that cannot open a
+    /// turn.
     fn turn_index(&self, idx: usize) -> Option<u64> {
         let can_open = |input: Input| {
             !input.is_command_output() && !matches!(input, Input::ToolResult | Input::CompactSummary)
@@ -155,8 +161,10 @@ impl Session {
         self.entries()[idx].lens::<User<'_>>()?.turn_position()?.turn_index()
     }
 
-    /// The commands that Claude Code carried out by itself, so that no model answered: `/model`, `/cost`. They open no
-    /// turn, and Claude Code does not count them either.
+    /// Returns the commands that Claude Code executed itself, without a reply of the model: `/model`,
+    /// `/cost`.
+    ///
+    /// They open no turn. Claude Code does not count them either.
     fn local_commands(&self, entries: &[usize]) -> FxHashSet<usize> {
         let mut local = FxHashSet::default();
         let (mut answered, mut printed) = (false, false);
@@ -179,7 +187,8 @@ impl Session {
         local
     }
 
-    /// Whether an entry of this kind goes on with a turn in which nobody typed a word and no model answered.
+    /// Returns whether an entry of this kind continues `turn` instead of opening a new one: nothing has
+    /// been typed in the turn, or it was opened by a notification, and the model has not replied.
     fn waits_for(&self, turn: &Turn, input: Input) -> bool {
         let is_notification = |idx: usize| self.input(idx).is_some_and(Input::is_task_notification);
         if turn.prompt.is_some_and(is_notification) {
@@ -195,7 +204,7 @@ impl Session {
         input.is_typed() && turn.entries.iter().all(is_blank)
     }
 
-    /// Whether nobody typed anything beside what the editor says, and pictures.
+    /// Returns whether an entry contains only editor context, images and documents, and no typed text.
     fn is_wordless(&self, idx: usize) -> bool {
         let content = self.entries()[idx].message().and_then(|message| message.content());
         let is_context = |block: Block<'_>| block.text().is_some_and(|text| editor_context(&text).is_some());
@@ -203,7 +212,8 @@ impl Session {
         content.is_some_and(|content| content.blocks().next().is_some() && content.blocks().all(is_wordless))
     }
 
-    /// Whether a line is about what comes next: the word of caution before a command, or a hook that runs as a session starts.
+    /// Returns whether a line belongs to the next turn: the caveat before a command, or a session start
+    /// hook.
     fn is_ahead(&self, idx: usize) -> bool {
         let entry = &self.entries()[idx];
         let hook = match entry.kind() {
@@ -220,7 +230,7 @@ impl Session {
         hook.is_some_and(|event| event == "SessionStart")
     }
 
-    /// How the entry that opens a turn continues the turn before.
+    /// Returns how the entry that opens a turn continues the previous turn.
     fn round_after(&self, before: Option<&Turn>, idx: usize) -> Round {
         let Some(before) = before else { return Round::NewSession };
         let last = before.entries.iter().filter_map(|&idx| self.timestamp(idx)).max();
@@ -230,18 +240,18 @@ impl Session {
         }
     }
 
-    /// The round that any user entry of a turn belongs to.
+    /// Returns how an entry of a turn continues the conversation.
     pub fn round(&self, turn: &Turn, entry_idx: usize) -> Round {
         if turn.prompt == Some(entry_idx) { turn.round } else { Round::Continue }
     }
 }
 
 impl Turn {
-    /// The replies in it, each once, in order.
+    /// Returns the replies of the turn, each once, in order.
     pub fn replies(&self, session: &Session) -> Vec<usize> {
         let mut replies: Vec<usize> = self.entries.iter().filter_map(|&idx| session.reply_of(idx)).collect();
         replies.dedup();
-        // The lines of a reply nearly always follow each other.
+        // The lines of a reply are nearly always contiguous.
         if !replies.is_sorted() {
             let mut seen = FxHashSet::default();
             replies.retain(|&reply| seen.insert(reply));
@@ -249,7 +259,7 @@ impl Turn {
         replies
     }
 
-    /// The tool calls in it, by their place in [`Session::tool_calls`].
+    /// Returns the tool calls of the turn, as indexes into [`Session::tool_calls`].
     pub fn tool_calls(&self, session: &Session) -> Vec<usize> {
         let mut own = self.entries.clone();
         own.sort_unstable();
@@ -261,7 +271,7 @@ impl Turn {
         calls
     }
 
-    /// Its entries without the commands at its end that Claude Code carried out by itself: they may come hours later.
+    /// Returns the entries without trailing local commands, which may have been typed hours after the turn.
     fn answered_entries(&self, session: &Session) -> &[usize] {
         let is_command = |&idx: &usize| {
             let is_command_line = session.input(idx).is_some_and(Input::is_command_line);
@@ -276,10 +286,10 @@ impl Turn {
         }
     }
 
-    /// When it began and when its newest entry was made.
+    /// Returns the time of the prompt and the time of the newest entry.
     pub fn span(&self, session: &Session) -> Option<(Millis, Millis)> {
         let entries = self.answered_entries(session);
-        // What stands beside the conversation may be written long after it.
+        // Entries outside the tree may be written long after the turn.
         let of_tree =
             |idx: &&usize| session.in_tree(**idx) || !entries.iter().any(|&idx| session.in_tree(idx));
         let times = || entries.iter().filter(of_tree).filter_map(|&idx| session.timestamp(idx));
@@ -287,9 +297,10 @@ impl Turn {
         Some((start, times().max()?.max(start)))
     }
 
-    /// Whether the model has not finished: nothing was answered yet, or a call has no result.
+    /// Returns whether the model has not finished: it has not replied, or calls of its last reply await a
+    /// result or a further reply.
     ///
-    /// What the person stopped is finished, and so is a command that Claude Code carried out by itself.
+    /// A turn that was interrupted is finished, and so is a command that Claude Code executed itself.
     pub fn is_open(&self, session: &Session) -> bool {
         if self.goes_on {
             return false;
@@ -306,7 +317,7 @@ impl Turn {
         else {
             return self.prompt.is_some();
         };
-        // A call that was answered waits for the next reply; one that was denied or stopped ends the turn.
+        // After a result, the model replies again. A denied or interrupted call ends the turn.
         last.calls
             .iter()
             .map(|&call| &session.tool_calls()[call])

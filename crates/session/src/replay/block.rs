@@ -1,4 +1,4 @@
-//! Blocks of a request: those of the log as they stand, and the few that are made or mended.
+//! Content blocks of a request: blocks of the log, and the few that are generated or modified.
 
 use std::borrow::Cow;
 
@@ -6,24 +6,24 @@ use threadline_entry::{Json, mend_surrogates};
 
 use super::rule::{ReplayRule, Rules};
 
-/// One block of a message, as JSON text: a piece of the log, or made for the request.
+/// A content block as JSON text, borrowed from the log or generated.
 #[derive(Clone, Debug)]
 pub struct ReplayBlock<'s> {
     text: Cow<'s, str>,
     kind: Cow<'s, str>,
 }
 
-/// What Claude Code sends for a call whose result is gone.
+/// The text that Claude Code sends as the result of a call that has none.
 const MISSING_RESULT: &str = "[Tool result missing due to internal error]";
 
-/// What it sends for a call of the last reply that was never answered.
+/// The text that it sends as the result of an unanswered call of the last reply.
 const INTERRUPTED_RESULT: &str = "[Tool call interrupted: the session ended before this call's result was recorded, \
      so its outcome is unknown. Check whether it took effect before relying on it or running it again.]";
 
-/// Fields that Claude Code adds to the input of a `SendMessage` call when it writes the call.
+/// Fields that Claude Code adds to the input of a `SendMessage` call when it logs the call.
 const ADDED_TO_SEND_MESSAGE: &[&str] = &["type", "recipient", "recipient_kind", "content"];
 
-/// Tools that were renamed; a request has the new names.
+/// Old and new names of renamed tools. A request contains the new names.
 const RENAMED: &[(&str, &str)] = &[
     ("Task", "Agent"),
     ("AgentOutputTool", "TaskOutput"),
@@ -33,7 +33,7 @@ const RENAMED: &[(&str, &str)] = &[
 ];
 
 impl<'s> ReplayBlock<'s> {
-    /// A block of the log. Calls are sent with the fields that the API knows, and no other.
+    /// Converts a block of the log. Calls are reduced to the fields that the API accepts.
     pub(super) fn of(json: Json<'s>, rules: Rules) -> Self {
         let kind = json.get("type").and_then(Json::as_str).unwrap_or_default();
         if kind != "tool_use" {
@@ -57,29 +57,29 @@ impl<'s> ReplayBlock<'s> {
         )
     }
 
-    /// A block that does not stand in the log.
+    /// Returns a generated block.
     fn made(kind: &'static str, text: String) -> Self {
         Self { text: Cow::Owned(text), kind: Cow::Borrowed(kind) }
     }
 
-    /// A block of text.
+    /// Returns a text block.
     pub(super) fn text(text: &str) -> Self {
         Self::made("text", format!("{{\"type\":\"text\",\"text\":{}}}", quote(text)))
     }
 
-    /// An image, from its type and its bytes in base 64.
+    /// Returns an image block. `data` is base64.
     pub(super) fn image(media_type: &str, data: &str) -> Self {
         let (media_type, data) = (quote(media_type), quote(data));
         let source = format!("{{\"type\":\"base64\",\"media_type\":{media_type},\"data\":{data}}}");
         Self::made("image", format!("{{\"type\":\"image\",\"source\":{source}}}"))
     }
 
-    /// The error that is sent for a call of the last reply that was never answered.
+    /// Returns the error result for an unanswered call of the last reply.
     pub(super) fn interrupted_result(id: &str) -> Self {
         Self::error_result(id, INTERRUPTED_RESULT)
     }
 
-    /// The error that stands in for the result of a call.
+    /// Returns the error result for a call that has no result.
     pub(super) fn missing_result(id: &str) -> Self {
         Self::error_result(id, MISSING_RESULT)
     }
@@ -91,12 +91,13 @@ impl<'s> ReplayBlock<'s> {
         Self::made("tool_result", block)
     }
 
-    /// A reminder of Claude Code's own, which is no part of a replay but has a place among the blocks.
+    /// Returns a placeholder for text that Claude Code adds itself. It affects merging, and is removed in
+    /// the end.
     pub(super) fn reminder() -> Self {
         Self { text: Cow::Borrowed("{}"), kind: Cow::Borrowed("reminder") }
     }
 
-    /// The same result with a reminder at the end of its content; `None` if it takes none.
+    /// Returns this result with a reminder appended to its content. `None` if it cannot contain one.
     pub(super) fn with_reminder(&self, reminder: &str, rules: Rules) -> Option<Self> {
         let json = self.json();
         let content = json.get("content");
@@ -119,7 +120,7 @@ impl<'s> ReplayBlock<'s> {
         Some(self.with_member("content", &format!("[{}]", blocks.join(","))))
     }
 
-    /// The same block with another value of one of its members, or with that member added.
+    /// Returns this block with a field replaced or added.
     fn with_member(&self, name: &str, value: &str) -> Self {
         let json = self.json();
         let mut members: Vec<String> = Vec::new();
@@ -135,18 +136,18 @@ impl<'s> ReplayBlock<'s> {
         Self { text: Cow::Owned(format!("{{{}}}", members.join(","))), kind: self.kind.clone() }
     }
 
-    /// The same block with other items in its content.
+    /// Returns this block with other content items.
     pub(super) fn with_content<'i>(&self, items: impl Iterator<Item = Json<'i>>) -> Self {
         let items: Vec<&str> = items.map(Json::raw).collect();
         self.with_member("content", &format!("[{}]", items.join(",")))
     }
 
-    /// The block as a value.
+    /// Returns the block as a JSON value.
     pub fn json(&self) -> Json<'_> {
         Json::parse(&self.text).unwrap_or(Json::NULL)
     }
 
-    /// The block's type.
+    /// Returns the type of the block.
     pub fn kind(&self) -> &str {
         &self.kind
     }
@@ -155,7 +156,7 @@ impl<'s> ReplayBlock<'s> {
         self.kind == kind
     }
 
-    /// Whether the block is a call of the advisor, or its answer.
+    /// Returns whether the block is a call of the advisor tool or its result.
     pub(super) fn is_of_advisor(&self) -> bool {
         self.is("advisor_tool_result")
             || self.is("server_tool_use")
@@ -166,28 +167,30 @@ impl<'s> ReplayBlock<'s> {
         self.is("thinking") || self.is("redacted_thinking")
     }
 
-    /// Whether the block is text of nothing but white space.
+    /// Returns whether the block is a text block that contains only white space.
     pub(super) fn is_white(&self) -> bool {
         self.is("text") && self.field("text").is_none_or(|text| text.trim().is_empty())
     }
 
-    /// A string field of the block.
+    /// Returns a string field of the block.
     pub(super) fn field(&self, key: &str) -> Option<String> {
         self.json().get(key)?.as_str().map(Cow::into_owned)
     }
 
-    /// Writes the block as JSON, as a program in JavaScript would after reading it: half characters,
-    /// which are no text, become U+FFFD, and numbers are what fits into 64 bits.
+    /// Appends the block to `out`, as JavaScript would serialize it after parsing it.
+    ///
+    /// Lone surrogates become U+FFFD, and numbers are rounded to 64-bit floats.
     pub fn write_json(&self, out: &mut String) {
         write_as_javascript(&mend_surrogates(&self.text), out);
     }
 }
 
-/// The input of a call as a version sends it, where that is not as it was written.
+/// Returns the input of a call without the fields that a version does not send. `None` if it is sent
+/// unchanged.
 fn bare_input(name: &str, input: Json<'_>, rules: Rules) -> Option<String> {
     let added = match name {
         "ExitPlanMode" if rules.has(ReplayRule::BareExitPlanMode) => &["plan"],
-        // Older calls have these fields from the model, and no `to`.
+        // In older calls the model produced these fields, and there is no `to`.
         "SendMessage" if rules.has(ReplayRule::BareSendMessage) && input.get("to").is_some() => {
             ADDED_TO_SEND_MESSAGE
         }
@@ -198,12 +201,12 @@ fn bare_input(name: &str, input: Json<'_>, rules: Rules) -> Option<String> {
     (kept.len() < input.members().count()).then(|| format!("{{{}}}", kept.join(",")))
 }
 
-/// A JSON string.
+/// Returns a text as a JSON string literal.
 fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Copies JSON text, with every number as JavaScript writes it.
+/// Copies JSON text and rewrites every number as JavaScript would write it.
 fn write_as_javascript(text: &str, out: &mut String) {
     let bytes = text.as_bytes();
     let mut copied = 0;
@@ -243,7 +246,7 @@ fn end_of_string(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// How JavaScript writes a number; `None` where that is how it stands.
+/// Returns a number as JavaScript writes it. `None` if the text needs no change.
 fn javascript_number(text: &str) -> Option<String> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     if text != "-0" && digits.len() <= 15 && digits.bytes().all(|byte| byte.is_ascii_digit()) {

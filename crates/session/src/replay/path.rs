@@ -1,4 +1,4 @@
-//! Which lines a resume reads: the leaf, the way up from it, and what hangs beside the way.
+//! The lines that a resume reads: the leaf, its ancestors, and the lines attached to that path.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -11,27 +11,27 @@ use super::rule::{ReplayRule, Rules};
 use crate::name::Name;
 use crate::session::Session;
 
-/// A parent that was never written is stood in for by a line this much older at most.
+/// The maximum age, relative to its child, of a line that substitutes for a missing parent.
 const NEARBY: Millis = 5000;
 
-/// The conversation lines as Claude Code holds them: by uuid, in file order.
+/// The conversation lines as Claude Code stores them: one per uuid, in file order.
 pub(super) struct Graph<'s> {
     session: &'s Session,
     rules: Rules,
     items: Vec<Item>,
     by_name: Vec<Option<u32>>,
-    /// The leaf that the newest `last-prompt` line names.
+    /// The leaf named by the last `last-prompt` line.
     last_prompt: Option<Name>,
-    /// Whether a compaction kept its tail, and that tail was hung below the summary.
+    /// Whether a compaction preserved its tail, and the tail was linked below the summary.
     preserved: bool,
-    /// Items by time, made when a parent is missing.
+    /// Items sorted by time. Built when a parent is missing.
     by_time: OnceCell<Vec<(Millis, usize)>>,
 }
 
 struct Item {
     entry_idx: usize,
     up: Up,
-    /// Cut off by a compaction.
+    /// Whether a compaction removed the item.
     dropped: bool,
 }
 
@@ -68,7 +68,7 @@ impl<'s> Graph<'s> {
         self.session.timestamp(self.items[item].entry_idx)
     }
 
-    /// The item of a name.
+    /// Returns the item with a uuid.
     fn item(&self, name: Name) -> Option<usize> {
         self.by_name[name.idx()].map(|item| item as usize)
     }
@@ -89,11 +89,13 @@ impl<'s> Graph<'s> {
         (0..self.items.len()).filter(|&item| !self.items[item].dropped)
     }
 
-    /// Enters the lines. A uuid that comes again replaces the line in its place; `progress` lines are no
-    /// items, only a way from their children to their parent.
+    /// Loads the lines.
+    ///
+    /// A repeated uuid replaces the earlier line in its position. `progress` lines become no items; their
+    /// children are linked to their parents.
     fn load(&mut self) {
         let session = self.session;
-        // What stands above each `progress` line.
+        // The parent of each `progress` line.
         let mut bridges: Vec<Option<Option<Name>>> = vec![None; session.names().len()];
         for (entry_idx, entry) in session.entries().iter().enumerate() {
             if entry.is_glued_behind() {
@@ -141,8 +143,10 @@ impl<'s> Graph<'s> {
         }
     }
 
-    /// A compaction that kept the tail of the conversation: hangs that tail below the summary, what
-    /// came after it below its end, and drops the rest of what came before.
+    /// Applies a compaction that preserved its tail.
+    ///
+    /// Links the tail below the summary, and the lines that follow below the end of the tail. Drops the
+    /// other lines that precede the boundary.
     fn preserve(&mut self) {
         let boundaries: Vec<usize> = self.live().filter(|&item| self.is_boundary(item)).collect();
         let keeps = |item: usize| {
@@ -173,7 +177,8 @@ impl<'s> Graph<'s> {
         }
     }
 
-    /// The summary's item and the items that were kept, head first; `None` if any of them is not here.
+    /// Returns the item of the summary and the preserved items, in order. `None` if a preserved item is
+    /// missing.
     fn kept_tail(
         &self,
         metadata: threadline_entry::lens::CompactMetadata<'s>,
@@ -220,22 +225,22 @@ impl<'s> Graph<'s> {
         }
     }
 
-    /// From an item up to its root, itself first. Ends where a parent is missing.
+    /// Returns an item and its ancestors. Stops at a root or a missing parent.
     fn up(&self, item: usize) -> impl Iterator<Item = usize> {
         let above = std::iter::successors(Some(item), |&item| match self.items[item].up {
             Up::Item(parent) if !self.items[parent].dropped => Some(parent),
             _ => None,
         });
-        // Parents may lead in a circle.
+        // The parents may form a cycle.
         above.take(self.items.len())
     }
 
-    /// The nearest line at or above an item that somebody spoke.
+    /// Returns the nearest message at or above an item.
     fn talk(&self, item: usize) -> Option<usize> {
         self.up(item).find(|&item| matches!(self.entry(item).kind(), Kind::User | Kind::Assistant))
     }
 
-    /// The item that the conversation ends with.
+    /// Returns the item that the conversation ends with.
     pub(super) fn leaf(&self) -> Option<usize> {
         if self.rules.has(ReplayRule::NewestLeaf) {
             self.newest_leaf()
@@ -246,20 +251,22 @@ impl<'s> Graph<'s> {
         }
     }
 
-    /// The line of the newest timestamp that belongs to a conversation; of several, the first.
+    /// Returns the item with the newest timestamp that is at or below a message. Of equal ones, the first.
     fn newest_leaf(&self) -> Option<usize> {
         let main = self.live().filter(|&item| !self.is_sidechain(item));
         let spoken = main.filter(|&item| self.talk(item).is_some());
         spoken.max_by_key(|&item| (self.timestamp(item), std::cmp::Reverse(self.items[item].entry_idx)))
     }
 
-    /// The last line in file order that belongs to a conversation, unless the person went back: then
-    /// `last-prompt` names a line that is not on the way up from the end.
+    /// Returns the last item in file order that is at or below a message.
+    ///
+    /// If the user went back, `last-prompt` names an item that is not an ancestor of the last one. That is
+    /// the leaf then.
     fn leaf_of_lines(&self) -> Option<usize> {
         let mut main: Vec<usize> = self.live().filter(|&item| !self.is_sidechain(item)).collect();
         main.sort_by_key(|&item| self.items[item].entry_idx);
         let &tip = main.last()?;
-        // Going up from every line would be slow in a long log: remember which lines lead to nobody.
+        // Caches the items without a message above them. Walking up from every line would be quadratic.
         let mut silent = FxHashSet::default();
         let mut speaks = |item: usize| {
             let way: Vec<usize> = self.up(item).take_while(|above| !silent.contains(above)).collect();
@@ -277,7 +284,8 @@ impl<'s> Graph<'s> {
         self.talk(leaf).is_some_and(|talk| !self.is_sidechain(talk)).then_some(leaf)
     }
 
-    /// Where a compaction kept its tail, only ends of the tree count, by the place of what was last said.
+    /// Returns the leaf if a compaction preserved its tail: of the items without children, the one with the
+    /// last message.
     fn leaf_of_ends(&self) -> Option<usize> {
         let parents: FxHashSet<usize> = self
             .live()
@@ -295,8 +303,9 @@ impl<'s> Graph<'s> {
         (!self.is_sidechain(talk)).then_some(leaf)
     }
 
-    /// The lines that a resume reads, oldest first, as entries of the session; `None` if it gives up on
-    /// one of them, a message without content.
+    /// Returns the entries that a resume reads, oldest first.
+    ///
+    /// `None` if the version refuses to resume because a message has no content.
     pub(super) fn path(&self, leaf: usize) -> Option<Vec<usize>> {
         let mut walk = self.walk(leaf);
         let is_message = |item: &usize| {
@@ -318,8 +327,9 @@ impl<'s> Graph<'s> {
         Some(walk[boundary..].iter().map(|&item| self.items[item].entry_idx).collect())
     }
 
-    /// From the root down to the leaf. Where a parent is missing, or leads in a circle, goes on from the
-    /// line that was written just before.
+    /// Returns the items from the root to the leaf.
+    ///
+    /// If a parent is missing or closes a cycle, continues with the line that was written just before.
     fn walk(&self, leaf: usize) -> Vec<usize> {
         let mut seen = FxHashSet::default();
         let mut walk = Vec::new();
@@ -340,13 +350,13 @@ impl<'s> Graph<'s> {
         walk
     }
 
-    /// The newest line that is not younger than `item`, and not much older.
+    /// Returns the newest item that is not newer than `item`, at most [`NEARBY`] older, and not in `seen`.
     fn written_before(&self, item: usize, seen: &FxHashSet<usize>) -> Option<usize> {
         let now = self.timestamp(item)?;
         let by_time = self.by_time.get_or_init(|| {
             let mut by_time: Vec<_> =
                 self.live().filter_map(|item| Some((self.timestamp(item)?, item))).collect();
-            // Of lines of one moment the first counts, so it stands last.
+            // The search goes backwards, and of lines with the same time the first is wanted.
             by_time.sort_by_key(|&(time, item)| (time, std::cmp::Reverse(item)));
             by_time
         });
@@ -356,8 +366,10 @@ impl<'s> Graph<'s> {
         near.map(|&(_, item)| item).find(|&near| !seen.contains(&near) && self.is_sidechain(near) == side)
     }
 
-    /// Puts back what the walk missed of the replies it met: their other lines, and the results that
-    /// hang on any of their lines, right behind the reply's last line on the walk.
+    /// Inserts lines that the walk missed: other lines of its replies, and results attached to any of
+    /// these.
+    ///
+    /// They are inserted after the last line of the reply on the walk.
     fn recover(&self, walk: &mut Vec<usize>) {
         let on_walk: FxHashSet<usize> = walk.iter().copied().collect();
         let mut last_of: FxHashMap<Cow<'s, str>, usize> = FxHashMap::default();
@@ -366,7 +378,7 @@ impl<'s> Graph<'s> {
                 last_of.insert(id, at);
             }
         }
-        // For each place on the walk: the lines, then the results, that go behind it.
+        // By position on the walk: the reply lines and the results to insert after it.
         let mut behind: FxHashMap<usize, (Vec<usize>, Vec<usize>)> = FxHashMap::default();
         for item in self.live().filter(|item| !on_walk.contains(item)) {
             let place = |id: Option<Cow<'s, str>>| id.and_then(|id| last_of.get(&id).copied());
@@ -399,8 +411,10 @@ impl<'s> Graph<'s> {
         *walk = full;
     }
 
-    /// The place on the walk of the reply that an attachment belongs to: through other attachments and results, it
-    /// is below a line of that reply, and the walk met neither.
+    /// Returns the position on the walk of the reply that an attachment belongs to.
+    ///
+    /// The attachment is below a line of that reply, with only other attachments and results in between,
+    /// and none of these is on the walk.
     fn attached_to(
         &self,
         item: usize,

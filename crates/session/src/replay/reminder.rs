@@ -1,7 +1,7 @@
-//! Reminders: what Claude Code makes of attachments.
+//! Reminders: the text that Claude Code generates for attachments.
 //!
-//! Most of them are its own words and no part of a replay. Two kinds are: those that it folds into the tool result
-//! before them, where the log has their text, and prompts that a person queued during a turn.
+//! Most of it is not part of a replay. There are two exceptions: reminders that the log contains and that
+//! are appended to the preceding tool result, and prompts that the user queued during a turn.
 
 use std::borrow::Cow;
 
@@ -12,17 +12,17 @@ use super::block::ReplayBlock;
 use super::request::{Draft, push_user};
 use super::rule::{ReplayRule, Rules};
 
-/// Whether a model takes messages of role `system` between others: those after Claude 4.7 do.
+/// Returns whether a model accepts messages of role `system` between others. Models after Claude 4.7 do.
 pub(super) fn takes_system_messages(model: &str) -> bool {
     let Some(name) = model.strip_prefix("claude-") else { return false };
     let numbers = name.split('-').filter_map(|part| part.parse::<u32>().ok());
-    // Further numbers are dates.
+    // Larger numbers are dates.
     let mut numbers = numbers.filter(|number| *number < 100);
     let major = numbers.next().unwrap_or(0);
     (major, numbers.next().unwrap_or(0)) >= (4, 8)
 }
 
-/// Sends an attachment as the reminder that Claude Code makes of it.
+/// Adds the reminder that Claude Code generates for an attachment.
 pub(super) fn push_attachment(drafts: &mut Vec<Draft<'_>>, entry: &Entry, model: Option<&str>, rules: Rules) {
     if !rules.has(ReplayRule::FoldReminders) {
         return;
@@ -36,7 +36,7 @@ pub(super) fn push_attachment(drafts: &mut Vec<Draft<'_>>, entry: &Entry, model:
         return;
     }
     if model.is_some_and(takes_system_messages) {
-        // Most go into a message of role `system`, which is no part of the conversation.
+        // Most reminders go into a message of role `system`, which is not part of the conversation.
         if is_queued_by_person(entry) && rules.has(ReplayRule::QueuedPromptText) {
             let texts = reminder.texts.iter().map(|text| ReplayBlock::text(without_tags(text)));
             push_user(drafts, texts.collect());
@@ -48,11 +48,11 @@ pub(super) fn push_attachment(drafts: &mut Vec<Draft<'_>>, entry: &Entry, model:
     }
 }
 
-/// The reminder of an attachment, where the log has its text.
+/// The reminder for an attachment. Without text if the log does not contain it.
 struct Reminder {
-    /// With the tags around each.
+    /// The texts, each enclosed in its tags.
     texts: Vec<String>,
-    /// Whether it is for a message of role `system`, if the model takes such.
+    /// Whether the reminder is sent in a message of role `system`, if the model accepts these.
     is_systems: bool,
 }
 
@@ -71,7 +71,7 @@ impl Reminder {
     }
 }
 
-/// What a reminder says of an attachment that holds nearly all of it.
+/// Returns the text of a reminder for the kinds of attachment that contain nearly all of it.
 fn plain_text(attachment: Json<'_>) -> Option<String> {
     let text = |key: &str| attachment.get(key).and_then(Json::as_str);
     let number = |key: &str| attachment.get(key).map(Json::raw);
@@ -93,7 +93,7 @@ fn plain_text(attachment: Json<'_>) -> Option<String> {
     }
 }
 
-/// Whether an attachment is a prompt that a person typed while the model worked.
+/// Returns whether an attachment is a prompt that the user typed while the model was working.
 fn is_queued_by_person(entry: &Entry) -> bool {
     let Some(attachment) = entry.get("attachment") else { return false };
     let origin = attachment.get("origin").and_then(|origin| origin.get("kind"));
@@ -101,13 +101,13 @@ fn is_queued_by_person(entry: &Entry) -> bool {
         && origin.is_some_and(|kind| kind.is_str("human"))
 }
 
-/// The text inside the tags of a system reminder.
+/// Returns the text inside the tags of a system reminder.
 fn without_tags(reminder: &str) -> &str {
     let inner = reminder.trim().strip_prefix("<system-reminder>");
     inner.and_then(|inner| inner.strip_suffix("</system-reminder>")).map_or(reminder, str::trim)
 }
 
-/// A reminder behind a result becomes part of it; elsewhere it is a block by itself.
+/// Appends a reminder to the preceding result, or adds it as a separate block.
 fn push_reminder(drafts: &mut Vec<Draft<'_>>, text: &str, rules: Rules) {
     let last = drafts.last_mut().filter(|draft| draft.role == Role::User);
     let result = last.and_then(|draft| draft.content.last_mut()).filter(|block| block.is("tool_result"));
@@ -120,7 +120,7 @@ fn push_reminder(drafts: &mut Vec<Draft<'_>>, text: &str, rules: Rules) {
     push_user(drafts, vec![ReplayBlock::reminder()]);
 }
 
-/// Leaves out the reminders that are blocks by themselves.
+/// Removes the reminders that are separate blocks.
 pub(super) fn drop_reminders(drafts: &mut Vec<Draft<'_>>) {
     for draft in drafts.iter_mut() {
         draft.content.retain(|block| !block.is("reminder"));

@@ -1,4 +1,4 @@
-//! Messages that the API accepts, made of the lines of a conversation.
+//! Conversion of conversation lines into messages that the API accepts.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::rule::{ReplayRule, Rules};
 use super::{ReplayMessage, Role, reminder};
 use crate::session::Session;
 
-/// More images than this do not fit into a request; then only the newest of them are sent.
+/// The maximum number of images in a request. With more, only the newest [`IMAGES_KEPT`] are sent.
 const IMAGES_AT_MOST: usize = 100;
 const IMAGES_KEPT: usize = 80;
 
@@ -38,7 +38,7 @@ impl<'s> Line<'s> {
         Self { entry, blocks }
     }
 
-    /// Whether the line is a notice about a background task, which nobody typed.
+    /// Returns whether the line is a generated notification about a background task.
     fn is_task_notice(&self) -> bool {
         let origin = self.entry.get("origin").and_then(|origin| origin.get("kind"));
         self.entry.kind() == Kind::User && origin.is_some_and(|kind| kind.is_str("task-notification"))
@@ -52,22 +52,23 @@ impl<'s> Line<'s> {
         self.entry.kind() == Kind::User && self.blocks.iter().any(|block| block.is("tool_result"))
     }
 
-    /// The reply that the line is part of; a line without a message id is one by itself.
+    /// Returns the id of the reply that the line is part of. A line without a message id is a reply by
+    /// itself.
     fn reply_id(&self) -> Cow<'s, str> {
         let id = self.entry.message().and_then(|message| message.id());
         id.or_else(|| self.entry.uuid()).unwrap_or_default()
     }
 }
 
-/// A message in the making.
+/// A message under construction.
 pub(super) struct Draft<'s> {
     pub(super) role: Role,
-    /// The reply that an assistant message is.
+    /// The reply id of an assistant message. Empty for user messages.
     id: Cow<'s, str>,
     pub(super) content: Vec<ReplayBlock<'s>>,
 }
 
-/// The messages of a request whose conversation stands on the lines of `path`.
+/// Returns the messages of a request for the conversation on the lines of `path`.
 pub(super) fn messages<'s>(session: &'s Session, path: &[usize], rules: Rules) -> Vec<ReplayMessage<'s>> {
     let mut lines: Vec<Line<'s>> =
         path.iter().map(|&idx| Line::new(&session.entries()[idx], rules)).collect();
@@ -92,7 +93,7 @@ pub(super) fn messages<'s>(session: &'s Session, path: &[usize], rules: Rules) -
     drafts.into_iter().map(|draft| ReplayMessage { role: draft.role, content: draft.content }).collect()
 }
 
-/// The model that answered last; a resume goes on with it, or with what has taken its place.
+/// Returns the model that answered last, or its successor if it was retired. A resume continues with it.
 fn last_model(session: &Session) -> Option<Cow<'_, str>> {
     let lines = session.entries().iter().enumerate().rev();
     let mut replies = lines.filter(|(idx, entry)| {
@@ -107,15 +108,16 @@ fn last_model(session: &Session) -> Option<Cow<'_, str>> {
     Some(if retired { Cow::Borrowed("claude-opus-4-8") } else { model })
 }
 
-/// The ids of the results that user lines hold.
+/// Returns the ids of the calls that have a result on a user line.
 fn answered_calls(lines: &[Line<'_>]) -> FxHashSet<String> {
     let users = lines.iter().filter(|line| line.entry.kind() == Kind::User);
     let results = users.flat_map(|line| &line.blocks).filter(|block| block.is("tool_result"));
     results.filter_map(|block| block.field("tool_use_id")).collect()
 }
 
-/// The calls of the last reply that were never answered, where a version keeps them: nothing but results of
-/// other calls follows the reply.
+/// Returns the unanswered calls of the last reply, if the version keeps them.
+///
+/// There are none if anything other than results follows that reply.
 fn interrupted_calls(lines: &[Line<'_>], rules: Rules) -> FxHashSet<String> {
     let mut spoken = lines
         .iter()
@@ -134,7 +136,7 @@ fn interrupted_calls(lines: &[Line<'_>], rules: Rules) -> FxHashSet<String> {
     calls.filter(|id| !answered.contains(id)).collect()
 }
 
-/// Leaves out lines that make calls of which none was ever answered, texts and all.
+/// Removes reply lines with calls of which none was answered, including their text.
 fn drop_unanswered(lines: &mut Vec<Line<'_>>, interrupted: &FxHashSet<String>) {
     let answered = answered_calls(lines);
     lines.retain(|line| {
@@ -147,7 +149,8 @@ fn drop_unanswered(lines: &mut Vec<Line<'_>>, interrupted: &FxHashSet<String>) {
     });
 }
 
-/// Leaves out reply lines of which every block is `nothing`, unless a line of the reply has `something`.
+/// Removes reply lines that consist only of `nothing` blocks, unless the reply has a `something` block
+/// elsewhere.
 fn drop_silent(
     lines: &mut Vec<Line<'_>>,
     nothing: fn(&ReplayBlock<'_>) -> bool,
@@ -162,7 +165,7 @@ fn drop_silent(
     });
 }
 
-/// Moves attachments up to the nearest reply or result before them.
+/// Moves attachments up, directly after the nearest preceding reply or result.
 fn lift_attachments(lines: Vec<Line<'_>>) -> Vec<Line<'_>> {
     let mut lifted = Vec::with_capacity(lines.len());
     let mut waiting = Vec::new();
@@ -181,7 +184,7 @@ fn lift_attachments(lines: Vec<Line<'_>>) -> Vec<Line<'_>> {
     lifted
 }
 
-/// Puts the lines together: lines of a reply become one message, and so do user lines in a row.
+/// Merges the lines of a reply into one message, and consecutive user lines too.
 fn draft<'s>(lines: Vec<Line<'s>>, model: Option<&str>, rules: Rules) -> Vec<Draft<'s>> {
     let mut drafts: Vec<Draft<'s>> = Vec::new();
     for line in lines {
@@ -215,7 +218,7 @@ fn draft<'s>(lines: Vec<Line<'s>>, model: Option<&str>, rules: Rules) -> Vec<Dra
     drafts
 }
 
-/// Tools that are not part of the first request, but that every session of 2.1.325 can look up.
+/// Tools that the first request does not contain, but that every session of 2.1.325 can look up.
 const DEFERRED_TOOLS: &[&str] = &[
     "CronCreate",
     "CronDelete",
@@ -230,11 +233,12 @@ const DEFERRED_TOOLS: &[&str] = &[
     "WebSearch",
 ];
 
-/// Further ones, which models that take system messages do not have.
+/// Further deferred tools. Models that accept system messages do not have them.
 const DEFERRED_TASK_TOOLS: &[&str] = &["TaskCreate", "TaskGet", "TaskList", "TaskUpdate"];
 
-/// Behind results that refer to tools, a text says that these were loaded. References to tools that the session does
-/// not have any more are removed, and bring no such text.
+/// Inserts a text after results that refer to tools, stating that these were loaded.
+///
+/// Results that refer only to tools that the session no longer has get no such text.
 fn add_tool_loaded(drafts: &mut [Draft<'_>], recorded: &FxHashSet<String>, model: Option<&str>) {
     let has = |tool: &str| {
         DEFERRED_TOOLS.contains(&tool)
@@ -255,7 +259,8 @@ fn add_tool_loaded(drafts: &mut [Draft<'_>], recorded: &FxHashSet<String>, model
     }
 }
 
-/// The tools that `deferred_tools_record` attachments hold with their schemas: a resume has them again.
+/// Returns the tools with schemas in `deferred_tools_record` attachments. They are available after a
+/// resume.
 fn recorded_tools(lines: &[Line<'_>]) -> FxHashSet<String> {
     let records = lines.iter().filter_map(|line| line.entry.get("attachment"));
     let records =
@@ -264,7 +269,9 @@ fn recorded_tools(lines: &[Line<'_>]) -> FxHashSet<String> {
     entries.filter_map(|entry| entry.get("name")?.as_str().map(Cow::into_owned)).collect()
 }
 
-/// A result with an error keeps only its texts; references to tools go where something else is left.
+/// Reduces the content of a result to the items that are sent.
+///
+/// An error result keeps only its texts. Tool references are removed if anything else remains.
 fn mend_result(block: ReplayBlock<'_>) -> ReplayBlock<'_> {
     if !block.is("tool_result") {
         return block;
@@ -286,7 +293,7 @@ fn mend_result(block: ReplayBlock<'_>) -> ReplayBlock<'_> {
     block
 }
 
-/// The images of a queued prompt, or the image that a file was.
+/// Returns the images of a queued prompt, or of an attached image file.
 fn attached_images(entry: &Entry, rules: Rules) -> Vec<ReplayBlock<'_>> {
     let Some(body) = entry.lens::<AttachmentLine<'_>>().and_then(AttachmentLine::attachment) else {
         return Vec::new();
@@ -316,14 +323,14 @@ pub(super) fn push_user<'s>(drafts: &mut Vec<Draft<'s>>, content: Vec<ReplayBloc
         drafts.push(Draft { role: Role::User, id: Cow::Borrowed(""), content });
         return;
     };
-    // Two texts in a row are set apart by a newline.
+    // Consecutive texts are separated by a newline.
     if let (Some(last), Some(next)) = (draft.content.last_mut(), content.first())
         && let (true, true, Some(text)) = (last.is("text"), next.is("text"), last.field("text"))
     {
         *last = ReplayBlock::text(&(text + "\n"));
     }
     draft.content.extend(content);
-    // Within a user message, results come before anything else.
+    // Results precede all other blocks of a user message.
     draft.content.sort_by_key(|block| !block.is("tool_result"));
 }
 
@@ -332,12 +339,12 @@ fn push_reply<'s>(drafts: &mut Vec<Draft<'s>>, line: Line<'s>, model: Option<&st
     if own.as_deref() == Some("<synthetic>") && line.entry.flag("isApiErrorMessage") {
         return;
     }
-    // What a model thought is for its own eyes.
+    // Thinking is readable only for the model that produced it.
     let foreign = own.as_deref() != model && rules.has(ReplayRule::DropForeignThinking);
     let id = line.reply_id();
     let mut content = line.blocks;
     content.retain(|block| !(foreign && block.is_thinking()));
-    // The reply may have begun further up, before results of its first calls.
+    // The reply may have begun in an earlier message, before the results of its first calls.
     for draft in drafts.iter_mut().rev() {
         if draft.role == Role::Assistant && draft.id == id {
             if !content.iter().all(ReplayBlock::is_white) {
@@ -362,7 +369,7 @@ fn push_reply<'s>(drafts: &mut Vec<Draft<'s>>, line: Line<'s>, model: Option<&st
     drafts.push(Draft { role: Role::Assistant, id, content });
 }
 
-/// Calls go behind all else, unless the model thought again after a call.
+/// Moves calls to the end, unless the model continued thinking after a call.
 fn calls_last(content: &mut [ReplayBlock<'_>]) {
     let mut thought = false;
     let mut called = false;
@@ -381,7 +388,8 @@ fn calls_last(content: &mut [ReplayBlock<'_>]) {
     content.sort_by_key(|block| block.is("tool_use"));
 }
 
-/// Leaves out replies of nothing at all, and those of nothing but thinking unless the reply holds more elsewhere.
+/// Removes empty replies, and replies that consist only of thinking unless the same reply has other
+/// content.
 fn drop_thoughts(drafts: &mut Vec<Draft<'_>>) {
     let replies = drafts.iter().filter(|draft| draft.role == Role::Assistant);
     let spoken = replies.filter(|draft| !draft.content.iter().all(ReplayBlock::is_thinking));
@@ -392,7 +400,7 @@ fn drop_thoughts(drafts: &mut Vec<Draft<'_>>) {
     });
 }
 
-/// Messages of one role that have come to stand in a row become one.
+/// Merges consecutive messages of the same role.
 fn merge_adjacent(drafts: Vec<Draft<'_>>) -> Vec<Draft<'_>> {
     let mut merged: Vec<Draft<'_>> = Vec::with_capacity(drafts.len());
     for draft in drafts {
@@ -404,7 +412,7 @@ fn merge_adjacent(drafts: Vec<Draft<'_>>) -> Vec<Draft<'_>> {
     merged
 }
 
-/// Makes calls and results fit: each call once, each with one result in the message that follows.
+/// Pairs calls and results: each call occurs once and has one result in the next message.
 fn pair<'s>(drafts: Vec<Draft<'s>>, interrupted: &FxHashSet<String>, rules: Rules) -> Vec<Draft<'s>> {
     let mut paired: Vec<Draft<'s>> = Vec::with_capacity(drafts.len());
     let mut seen: FxHashSet<String> = FxHashSet::default();
@@ -432,7 +440,7 @@ fn pair<'s>(drafts: Vec<Draft<'s>>, interrupted: &FxHashSet<String>, rules: Rule
     paired
 }
 
-/// Leaves out calls that were made before, and tells which are left to be answered.
+/// Removes repeated calls and returns the ids of the remaining ones, which need results.
 fn keep_calls(content: &mut Vec<ReplayBlock<'_>>, seen: &mut FxHashSet<String>) -> Vec<String> {
     let had_blocks = !content.is_empty();
     let answered: FxHashSet<String> = content.iter().filter_map(|block| block.field("tool_use_id")).collect();
@@ -447,8 +455,9 @@ fn keep_calls(content: &mut Vec<ReplayBlock<'_>>, seen: &mut FxHashSet<String>) 
     content.iter().filter(|block| block.is("tool_use")).filter_map(|block| block.field("id")).collect()
 }
 
-/// Keeps one result for each of the `open` calls, and no other where a version drops those; a call without one gets an
-/// error in its place.
+/// Keeps one result for each of the `open` calls and adds error results for those without one.
+///
+/// Other results are removed if the version does that.
 fn answer(draft: &mut Draft<'_>, mut open: Vec<String>, interrupted: &FxHashSet<String>, rules: Rules) {
     draft.content.retain(|block| {
         if !block.is("tool_result") {
@@ -465,7 +474,7 @@ fn answer(draft: &mut Draft<'_>, mut open: Vec<String>, interrupted: &FxHashSet<
     draft.content.splice(end..end, cut.into_iter().map(|call| ReplayBlock::interrupted_result(call)));
 }
 
-/// Where there are too many images, leaves out all but the newest.
+/// Removes the oldest images if there are too many.
 fn drop_old_images(drafts: &mut [Draft<'_>]) {
     let is_image =
         |json: Json<'_>| json.get("type").is_some_and(|kind| kind.is_str("image") || kind.is_str("document"));

@@ -1,65 +1,66 @@
 //! The rules of a replay that depend on the version of Claude Code.
 //!
-//! Everything else about a replay is the same in all known versions. A rule is one row of [`RULES`]: the first known
-//! version that follows it, and the last one if a later version gave it up.
+//! Everything else is the same in all known versions. A rule is one row of [`RULES`]: the first known
+//! version that follows it, and the last one if a later version abandoned it.
 
 use super::version::ClientVersion;
 
-/// Something that some versions of Claude Code do when they resume a log, and others do not.
+/// A behavior in a resume that differs between versions of Claude Code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ReplayRule {
-    /// The conversation ends with the line of the newest timestamp, not with the last line of the file.
+    /// The conversation ends with the line with the newest timestamp, not with the last line of the file.
     NewestLeaf,
-    /// Lines of a reply, and results of its calls, that are not on the way up from the leaf are put back.
+    /// Lines of a reply, and results of its calls, that are not ancestors of the leaf are recovered.
     RecoverBeside,
-    /// Attachments below such lines are put back, too.
+    /// Attachments below such lines are recovered too.
     RecoverAttachments,
-    /// Where a parent is missing, the walk goes on from the line that was written just before.
+    /// If a parent is missing, the walk continues with the line that was written just before.
     BridgeMissingParent,
-    /// A compaction may keep the tail of the conversation before it.
+    /// A compaction may preserve the tail of the conversation before it.
     PreservedTail,
-    /// A message without content is passed over; other versions then refuse to resume.
+    /// A message without content is skipped. Other versions refuse to resume.
     AcceptMissingContent,
-    /// `system` lines of subtype `local_command` are user texts.
+    /// `system` lines of subtype `local_command` are sent as user text.
     LocalCommands,
-    /// Within a reply, calls come last, unless the model thought again right after one.
+    /// Calls are moved to the end of a reply, unless the model continued thinking directly after one.
     CallsLast,
-    /// Results that answer no call are left out.
+    /// Results without a call are left out.
     DropOrphanResults,
-    /// `fallback` blocks, which tell that another model took over, are left out.
+    /// `fallback` blocks, which record that another model took over, are left out.
     DropFallback,
-    /// A log whose last line has no time is refused.
+    /// A log is refused if its last line has no timestamp.
     NeedTimestamp,
-    /// Calls of tools that were renamed are sent with the new name.
+    /// Calls of renamed tools are sent with the new name.
     RenamedTools,
-    /// The input of `ExitPlanMode` is sent without the plan, which Claude Code itself added.
+    /// The input of `ExitPlanMode` is sent without the plan, which Claude Code added itself.
     BareExitPlanMode,
-    /// Thinking of another model than the one that answered last is left out.
+    /// Thinking of any model other than the last one is left out.
     DropForeignThinking,
-    /// Blocks of the advisor, a tool on the server, are left out.
+    /// Blocks of the advisor, a server-side tool, are left out.
     DropAdvisor,
-    /// Fields that Claude Code itself added to the input of `SendMessage` are left out.
+    /// Fields that Claude Code added to the input of `SendMessage` are left out.
     BareSendMessage,
-    /// Notices about background tasks are sent as system reminders.
+    /// Notifications about background tasks are sent as system reminders.
     TaskNoticeReminders,
-    /// Calls of the last reply that nobody answered are kept, each with an error result.
+    /// Unanswered calls of the last reply are kept, each with an error result.
     KeepInterruptedCalls,
-    /// For models that take no system messages, reminders of attachments are folded into the tool result before them.
+    /// For models that accept no system messages, reminders for attachments are appended to the preceding
+    /// tool result.
     FoldReminders,
-    /// They are folded into results whose content is a list of blocks, too.
+    /// Reminders are also appended to results with a list of blocks as content.
     FoldIntoBlocks,
-    /// The reminder that an attachment holds as rendered text is sent as it was rendered.
+    /// If an attachment contains its reminder as rendered text, that text is sent.
     RenderedReminders,
-    /// A prompt that a person queued during a turn is user text.
+    /// A prompt that was queued during a turn is sent as user text.
     QueuedPromptText,
-    /// A result that refers to tools which the session still has is followed by a text of Claude Code's own.
+    /// A result that refers to available tools is followed by a generated text.
     ToolLoadedText,
     /// `system` lines with `isDisplayOnly` are not sent.
     HideDisplayOnly,
 }
 
-/// The versions that follow a rule.
+/// The range of versions that follow a rule.
 struct Span {
     rule: ReplayRule,
     first: ClientVersion,
@@ -81,7 +82,7 @@ const V250: ClientVersion = ClientVersion::new(2, 1, 250);
 const V300: ClientVersion = ClientVersion::new(2, 1, 300);
 const V325: ClientVersion = ClientVersion::new(2, 1, 325);
 
-/// Which versions follow which rule.
+/// The versions that follow each rule.
 static RULES: &[Span] = &[
     only(ReplayRule::NewestLeaf, V20),
     only(ReplayRule::BareExitPlanMode, V20),
@@ -109,12 +110,12 @@ static RULES: &[Span] = &[
     since(ReplayRule::HideDisplayOnly, V325),
 ];
 
-/// The rules that one version follows.
+/// The set of rules that one version follows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules(u32);
 
 impl Rules {
-    /// The rules of a version: those of the nearest known one at or before it, or of the oldest.
+    /// Returns the rules of the nearest known version at or before `version`, or of the oldest known one.
     pub(super) fn of(version: ClientVersion) -> Self {
         let version = version.known().unwrap_or(ClientVersion::OLDEST);
         let follows = |span: &&Span| span.first <= version && span.last.is_none_or(|last| version <= last);

@@ -12,7 +12,7 @@ pub struct ClientVersion {
 }
 
 impl ClientVersion {
-    /// The versions whose requests were compared with [replays](crate::Session::replay), oldest first.
+    /// The versions that [replays](crate::Session::replay) were compared with, oldest first.
     pub const KNOWN: [Self; 6] = [
         Self::new(2, 1, 20),
         Self::new(2, 1, 197),
@@ -28,18 +28,19 @@ impl ClientVersion {
     /// The newest known version.
     pub const NEWEST: Self = Self::KNOWN[Self::KNOWN.len() - 1];
 
-    /// A version from its three numbers.
+    /// Returns a version from its three numbers.
     pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
         Self { major, minor, patch }
     }
 
-    /// Returns the known version whose rules this one takes: itself or the nearest before it. `None` if it is
-    /// older than all of them.
+    /// Returns the known version whose rules this one follows: itself, or the nearest older one.
+    ///
+    /// `None` if it is older than all known versions.
     pub fn known(self) -> Option<Self> {
         Self::KNOWN.into_iter().rev().find(|known| *known <= self)
     }
 
-    /// The known versions as a list for people: "2.1.20, 2.1.197".
+    /// Returns the known versions as a comma-separated list: "2.1.20, 2.1.197".
     pub fn known_list() -> String {
         Self::KNOWN.map(|version| version.to_string()).join(", ")
     }
@@ -51,7 +52,7 @@ impl fmt::Display for ClientVersion {
     }
 }
 
-/// The text is not three numbers with dots between them.
+/// The error for a text that is not three numbers separated by dots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionError(String);
 

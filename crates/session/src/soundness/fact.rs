@@ -1,4 +1,4 @@
-//! What is kept in mind of a line, and what a line shows by itself.
+//! The facts recorded per line, and the checks of single lines.
 
 use std::hash::{Hash, Hasher};
 
@@ -8,7 +8,7 @@ use threadline_entry::{Entry, Json, Kind, Millis, has_lone_surrogate};
 
 use super::{Breach, Rule, Soundness};
 
-/// What a line continues.
+/// The parent of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Up {
     Root,
@@ -16,7 +16,7 @@ pub(super) enum Up {
     Missing,
 }
 
-/// What is kept in mind of a line.
+/// The facts recorded about a line.
 #[derive(Clone, Debug)]
 pub(super) struct Fact {
     pub(super) in_tree: bool,
@@ -25,27 +25,27 @@ pub(super) struct Fact {
     pub(super) progress: bool,
     pub(super) role: Role,
     pub(super) up: Up,
-    /// What a boundary continues in the reader's eyes.
+    /// The line of the logical parent of a boundary.
     pub(super) logical: Option<u32>,
     pub(super) time: Option<Millis>,
     /// A hash of the uuid.
     pub(super) name: u64,
-    /// A hash of the reply's id.
+    /// A hash of the message id of the reply.
     pub(super) reply: Option<u64>,
     pub(super) calls: Vec<u64>,
     pub(super) results: Vec<u64>,
-    /// Whether there is anything but results in it.
+    /// Whether the message contains anything other than results.
     pub(super) text: bool,
-    /// How many bytes of a request it is.
+    /// The size in bytes of the content, as part of a request.
     pub(super) size: u64,
 }
 
-/// Who speaks on a line.
+/// The role of a line in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     User,
     Assistant,
-    /// Nobody that a request would hear of.
+    /// The line is not part of a request.
     Nobody,
 }
 
@@ -110,14 +110,14 @@ impl Fact {
         }
     }
 
-    /// Whether somebody says something.
+    /// Returns whether the line is part of a request.
     pub(super) fn speaks(&self) -> bool {
         self.role != Role::Nobody
     }
 }
 
 impl Soundness {
-    /// What the line shows by itself, and what it continues.
+    /// Checks a single line, and determines its parent.
     pub(super) fn check_line(&mut self, line: usize, entry: &Entry, fact: &mut Fact) {
         let name = fact.name;
         let mut breach = |rule, message| self.lines.push(Breach::new(rule, line, name, message));
@@ -176,7 +176,7 @@ impl Soundness {
         }
     }
 
-    /// What the message of a line holds.
+    /// Checks the content of the message on a line.
     fn check_content(&mut self, line: usize, entry: &Entry, fact: &Fact) {
         if !matches!(entry.kind(), Kind::User | Kind::Assistant) || fact.role == Role::Nobody {
             return;
@@ -215,9 +215,9 @@ impl Soundness {
     }
 }
 
-/// Whether what stands between the quotes of a string is white space.
+/// Returns whether the content of a quoted JSON string is white space.
 fn is_white(quoted: &str) -> bool {
-    // Nearly every text begins with a letter.
+    // Avoids decoding: nearly every text begins with an ASCII character that is not white space.
     let begins_white =
         quoted.bytes().next().is_none_or(|byte| byte <= b' ' || byte == b'\\' || !byte.is_ascii());
     begins_white && threadline_entry::decode(quoted).trim().is_empty()

@@ -1,15 +1,15 @@
-//! The messages that the lines of a conversation make: who speaks first, and that calls and results fit.
+//! Checks of the messages of a conversation: the first role, and the pairing of calls and results.
 
 use super::fact::Role;
 use super::{Breach, Rule, Soundness};
 
-/// The most bytes of a request.
+/// The maximum size of a request in bytes.
 const REQUEST: u64 = 32 << 20;
 
 pub(super) const UNASKED: &str = "the first message is the model's";
 
 impl Soundness {
-    /// Goes over the messages of each stretch between compactions.
+    /// Checks the messages of each section between compactions.
     pub(super) fn check_messages(&self, chain: &[usize], breaches: &mut Vec<Breach>) {
         let mut stretch = Stretch::default();
         for &line in chain {
@@ -75,7 +75,7 @@ impl Soundness {
         }
     }
 
-    /// The reply that the conversation ends in the middle of: its calls were answered, and it has not gone on.
+    /// Returns the reply that the conversation ends in: its calls have results, and no reply follows them.
     pub(super) fn open_loop(&self) -> Option<(usize, u64)> {
         let chain = self.chain();
         let mut results = false;
@@ -92,15 +92,15 @@ impl Soundness {
     }
 }
 
-/// A stretch of the conversation, as far as it was gone over.
+/// The state of the section between two compactions, up to the current line.
 #[derive(Default)]
 struct Stretch {
     last: Option<Role>,
     reply: Option<u64>,
-    /// Calls of the last reply that wait for their results.
+    /// Calls of the last reply that have no result yet.
     open: Vec<u64>,
     calls: rustc_hash::FxHashSet<u64>,
-    /// Whether the user's message has a text already.
+    /// Whether the current user message contains text.
     text: bool,
     size: u64,
 }

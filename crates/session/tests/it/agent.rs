@@ -1,4 +1,4 @@
-//! Sub-agents: where their logs are, and which call started them.
+//! Tests of sub-agents: the location of their logs, and the calls that started them.
 
 use insta::assert_snapshot;
 use threadline_entry::AgentKind;
@@ -68,7 +68,7 @@ a1 <- u1  reply  m1 tool t1 Task {"prompt":"look in src"}
 a2 <- a1  reply  m1 tool t2 Task {"prompt":"look in src"}
 "#,
     );
-    // Two calls of one prompt started two agents: each gets one.
+    // Two calls with the same prompt started two agents. Each agent gets one of the calls.
     let family = Family::new(main, vec![agent("a7f", Some("gone"), LOG), agent("a8f", None, LOG)]);
     assert_snapshot!(agents(&family), @r"
     a7f Task started by t1 of the session
@@ -82,7 +82,7 @@ a2 <- a1  reply  m1 tool t2 Task {"prompt":"look in src"}
 
 #[test]
 fn sidechains_inside_the_log_are_agents() {
-    // 1.0.x: no agentId, a root of its own, no link but the prompt.
+    // 1.0.x: no agentId, a separate root, no link except the prompt.
     let main = session(
         r#"
 u1        user   "find it"                  version=1.0.98
@@ -174,7 +174,7 @@ fn a_family_that_grows_line_by_line_is_the_one_that_was_made_at_once() {
             if family.follow() {
                 assert_eq!(agents(&family), agents(&fresh), "line {}", entry.at().line_no);
             } else {
-                // Only where agents stand between the lines.
+                // Expected only with sidechains in the log.
                 assert_eq!(notation, sides);
                 family = fresh;
             }
@@ -213,7 +213,7 @@ o3 <- o2  result t2 "ok" {"agentId":"in"}            sidechain
 
 #[test]
 fn a_log_that_repeats_its_parents_history_did_not_start_itself() {
-    // A fork of the agent's context: its own log holds the call that started it.
+    // A fork of the agent's context: its log contains the call that started it.
     let outer = r#"
 o1        user   "outer"                             sidechain
 o2 <- o1  reply  n1 tool t2 Agent {"prompt":"inner"} sidechain

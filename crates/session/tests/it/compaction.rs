@@ -1,4 +1,4 @@
-//! Conversations that go on across compactions, and lose nothing to a reader.
+//! Tests of compactions: the conversation continues across them, and no line is lost.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 
 use crate::render::{findings, name, names, paths, replay, session, turns};
 
-/// Each compaction: what it continues, its summary, what it kept.
+/// Renders each compaction: its logical parent, its summary and its preserved tail.
 fn compactions(notation: &str) -> String {
     let session = session(notation);
     let mut out = String::new();

@@ -1,10 +1,10 @@
-//! Files as they were at a prompt: snapshots, their updates and deltas, and what edits tell.
+//! Tests of file history: snapshots, their updates and deltas, and edits.
 
 use insta::assert_snapshot;
 use threadline_session::{At, Basis, Family, FileContent, FileHistory, FileText, Session};
 use threadline_testkit::log;
 
-/// The files at the beginning of each turn and at the end, a line each.
+/// Renders the files at the start of each turn and at the end, one per line, and the changes of each turn.
 fn files(notation: &str) -> String {
     let family = Family::new(Session::from_bytes(&log(notation)), Vec::new());
     let history = FileHistory::of(&family);
@@ -187,7 +187,7 @@ fn a_failed_edit_changes_nothing() {
 
 #[test]
 fn the_name_of_a_backup_tells_which_directory_it_was() {
-    // The name is made of the path; of the two directories it fits the second.
+    // The name is a hash of the path. It matches the second of the two directories.
     let name = "d7616c0e3991cc3b@v1";
     let notation = format!(
         r#"

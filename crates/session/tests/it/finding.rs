@@ -1,4 +1,4 @@
-//! Each fault, planted, is found on its line; and the same log without it is sound.
+//! Tests of findings: each planted fault is found on its line, and the log without the fault is sound.
 
 use insta::assert_snapshot;
 use threadline_entry::{Code, Severity};
@@ -7,14 +7,14 @@ use threadline_testkit::log;
 
 use crate::render::{findings, findings_of, is_sound, session};
 
-/// The findings of a log with a planted fault; the same log without the fault must be sound.
+/// Renders the findings of a faulty log, and asserts that the same log without the fault is sound.
 fn planted(sound: &str, faulty: &str) -> String {
     let without = session(sound);
     assert!(is_sound(&without), "the log without the fault: {}", findings_of(&without));
     findings(faulty)
 }
 
-/// A call that was answered, and then a prompt that was: most faults are planted into this.
+/// An answered call, and an answered prompt. Most faults are planted into this log.
 const TALK: &str = r#"
 u1        user   "go"
 a1 <- u1  reply  m1 tool t1 Bash
@@ -24,7 +24,7 @@ u2 <- a2  user   "and?"
 a3 <- u2  reply  m3 text "That is all."
 "#;
 
-/// `TALK` with `old` replaced by `new`.
+/// Returns `TALK` with `old` replaced by `new`.
 fn with(old: &str, new: &str) -> String {
     assert!(TALK.contains(old));
     TALK.replace(old, new)
@@ -175,7 +175,7 @@ fn f09_a_line_that_is_no_object_or_holds_two() {
 fn f10_thinking_that_is_empty_among_thinking_that_is_not() {
     let sound = "a1 reply m1 thinking \"Hm.\" \"c2ln\"\na2 <- a1 reply m2 thinking \"So.\" \"c2ln\"";
     assert_snapshot!(planted(sound, &sound.replace("\"So.\"", "\"\"")), @"line 2  F10 hollow-thinking  warning: the thinking is empty, only its signature is left");
-    // Some versions leave all of it out: then there is nothing to mend.
+    // Some versions log no thinking text at all. There is nothing to repair then.
     assert_snapshot!(findings(&sound.replace("\"So.\"", "\"\"").replace("\"Hm.\"", "\"\"")), @r"
     line 1  F10 hollow-thinking  note: the thinking is empty, only its signature is left
     line 2  F10 hollow-thinking  note: the thinking is empty, only its signature is left
@@ -186,7 +186,7 @@ fn f10_thinking_that_is_empty_among_thinking_that_is_not() {
 fn f11_thinking_without_a_signature() {
     let sound = "a1 reply m1 thinking \"Hm.\" \"c2ln\"";
     assert_snapshot!(planted(sound, "a1 reply m1 thinking \"Hm.\" \"\""), @"line 1  F11 bad-signature  warning: the thinking has no signature");
-    // Other makers' models do not sign.
+    // Models of other vendors do not sign their thinking.
     assert_snapshot!(findings("a1 reply m1 thinking \"Hm.\" \"\" model=glm-5.1"), @"line 1  F11 bad-signature  note: the thinking has no signature");
 }
 
@@ -195,7 +195,7 @@ fn f12_half_of_a_surrogate_pair() {
     assert_snapshot!(planted(&with("Done.", r"Done \ud83d\ude00."), &with("Done.", r"Done \ud83d.")), @"line 4  F12 lone-surrogate  warning: half of a surrogate pair stands alone, which is no text");
 }
 
-/// A line with an image of this size; only the head of it is there.
+/// Returns an image block of this size. The data contains only the header and padding.
 fn image(width: u32, height: u32, bytes: usize) -> String {
     use base64::Engine;
     let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR".to_vec();
@@ -214,7 +214,7 @@ fn f13_an_image_that_the_api_does_not_take() {
     assert_snapshot!(planted(&prompt(image(8000, 10, 0)), &prompt(image(8001, 10, 0))), @"line 1  F13 large-image  warning: the image is 8001 × 10 pixels; the API takes 8000");
     assert_snapshot!(planted(&shot(image(10, 8000, 0)), &shot(image(10, 9000, 0))), @"line 2  F13 large-image  warning: the image is 10 × 9000 pixels; the API takes 8000");
     assert_snapshot!(planted(&prompt(image(9, 9, 1 << 20)), &prompt(image(9, 9, 6 << 20))), @"line 1  F13 large-image  warning: the image is 6 MB large; the API takes 5");
-    // Among many images, each must be smaller.
+    // With many images in a request, each must be smaller.
     let many = |n: usize| format!("u1 user [{}]", vec![image(3000, 9, 0); n].join(", "));
     assert!(is_sound(&session(&many(20))));
     assert_eq!(session(&many(21)).findings().len(), 21);

@@ -1,4 +1,5 @@
-//! Input that is odd, large or half-written is read as far as it goes (H1 to H16, those of reading).
+//! Tests of unusual, large and truncated input, which is read as far as possible (the reading cases of H1
+//! to H16).
 
 use insta::assert_snapshot;
 use threadline_entry::{Ending, Kind};
@@ -62,7 +63,7 @@ fn h04_a_last_line_that_is_half_written_is_kept_and_the_rest_is_read() {
     let expected = turns_of(&Session::from_bytes(&whole));
     let last = log("u2 <- ?a1 user \"ünd?\"");
     for cut in 1..last.len() - 1 {
-        // The cut may fall into the middle of a character.
+        // The cut may be inside a multi-byte character.
         let session = Session::from_bytes(&[&whole[..], &last[..cut]].concat());
         assert_eq!(turns_of(&session), expected, "cut after {cut} bytes");
         let torn = &session.entries()[2];
@@ -85,8 +86,8 @@ fn h04_a_last_line_without_its_newline_counts() {
 
 #[test]
 fn h04_a_torn_line_that_was_written_on_to_takes_the_next_one_with_it() {
-    // The writer died in mid-line, and the next one appended: both are on one line, and Claude Code
-    // passes over it. FIXME: the second object is whole, and could be read.
+    // The writer died in mid-line and the next one appended, so both objects are on one line, which Claude
+    // Code skips. FIXME: the second object is complete and could be read.
     let session = session(
         r#"
 u1        user   "hi"

@@ -1,11 +1,11 @@
-//! What arrives with the role `user`, and how it continues the conversation.
+//! Tests of the classification of user entries, and of the turns that they open.
 
 use insta::assert_snapshot;
 use threadline_session::Input;
 
 use crate::render::{inputs, session, turns};
 
-/// A `user` line with this content, as JSON, and more top-level keys.
+/// Returns the kind of a `user` line with this content, as JSON, and additional top-level fields.
 fn input(content: &str, more: &str) -> &'static str {
     let line = format!(
         "raw {{\"type\":\"user\",\"uuid\":\"u1\",\"message\":{{\"role\":\"user\",\"content\":{content}}}{more}}}"
@@ -13,7 +13,7 @@ fn input(content: &str, more: &str) -> &'static str {
     session(&line).input(0).expect("a user line").name()
 }
 
-/// Contents that real logs have held. When one surprises us, it joins the table.
+/// Contents found in real logs. Add a row for each new case.
 const STRINGS: &[(&str, &str)] = &[
     ("why is it slow?", "prompt"),
     ("", "prompt"),
@@ -229,7 +229,7 @@ u2 <- i1  user   "two"
 
 #[test]
 fn a_silence_counts_from_the_newest_line_of_the_turn_before() {
-    // The result came late, but the reply's lines are old.
+    // The reply was written long before its result, but the result is recent.
     assert_snapshot!(turns(r#"
 u1        user   "one"
 a1 <- u1  reply  m1 tool t1 Bash
@@ -333,7 +333,8 @@ a2 <- b2  reply  m2 text "One file."
 
 #[test]
 fn notifications_that_no_model_answered_belong_to_the_next_turn() {
-    // Two that come together are one turn; one that is delivered during a turn is part of it.
+    // Two consecutive notifications form one turn. One that is delivered during a turn is part of that
+    // turn.
     assert_snapshot!(turns(r#"
 u1        user   "go"
 a1 <- u1  reply  m1 tool t1 Bash
@@ -501,7 +502,7 @@ u5 <- a2  user   "thanks"
     "#);
 }
 
-/// The lines that steer a turn, and what they say.
+/// Renders the lines that steer a turn, with their prompts.
 fn steering(notation: &str) -> String {
     let session = session(notation);
     let lines = (0..session.entries().len()).filter_map(|idx| {
@@ -513,7 +514,7 @@ fn steering(notation: &str) -> String {
 
 #[test]
 fn what_is_taken_out_of_the_queue_steers_the_turn_unless_a_line_of_its_own_says_it() {
-    // Tasks send word through the same queue, and what they say leaves it last.
+    // Task notifications use the same queue, and do not steer a turn.
     assert_snapshot!(steering(r#"
 u1        user   "one"
 queue enqueue "{\"task_id\":\"k1\"}"
@@ -526,7 +527,7 @@ queue remove
     line 5: is it done?
     line 6: and the weft?
     ");
-    // It has a line of its own: a prompt, one that was changed on its way, an attachment, a command.
+    // These prompts have lines of their own: a prompt, a changed prompt, an attachment, a command.
     assert_snapshot!(steering(r#"
 queue enqueue "one"
 queue dequeue
@@ -543,7 +544,7 @@ queue enqueue "four"
 queue popAll "four"
 queue remove
 "#), @"");
-    // Lines that say what they take are believed.
+    // A `remove` line that names its prompt removes that one.
     assert_snapshot!(steering(r#"
 queue enqueue "one"
 queue enqueue "two"

@@ -1,4 +1,4 @@
-//! How sessions come from one another.
+//! Tests of the relations between sessions.
 
 use threadline_session::{Fork, Session, fork};
 use threadline_testkit::log_of;
@@ -43,7 +43,7 @@ fn a_fork_may_say_where_it_comes_from() {
     assert_eq!(session(FIRST).forked_from(), None);
 }
 
-/// The session before one that is known by its file's name.
+/// Returns the previous session of a session with this id.
 fn previous(id: &str, notation: &str) -> Option<String> {
     let mut session = Session::with_id(id);
     for entry in self::session(notation).entries() {
@@ -54,7 +54,7 @@ fn previous(id: &str, notation: &str) -> Option<String> {
 
 #[test]
 fn the_first_line_may_still_carry_the_id_of_the_session_before() {
-    // As when plan mode ends: the id changes in mid-conversation.
+    // The id changes in mid-conversation, as when plan mode ends.
     assert_eq!(
         previous("s2", "u1 user \"go\" session=s1\na1 <- u1 reply m1 text \"On.\" session=s2").as_deref(),
         Some("s1")

@@ -1,4 +1,4 @@
-//! What sessions mean: notation in, text out.
+//! Tests of the session model: notation in, text out.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 

@@ -1,4 +1,4 @@
-//! What holds for any log, however odd.
+//! Properties that hold for any log, however malformed.
 
 use std::collections::HashSet;
 
@@ -8,8 +8,10 @@ use threadline_session::{ClientVersion, Family, Session};
 
 use crate::render::{findings_of, paths_of, turns_of};
 
-/// A line of any kind. Uuids, message ids and tool ids come from small pools, so that duplicates,
-/// circles, missing and late parents, and reused ids all occur.
+/// Generates a line of any kind.
+///
+/// Uuids, message ids and tool ids come from small pools, so that duplicates, cycles, missing and late
+/// parents, and reused ids all occur.
 fn line() -> impl Strategy<Value = String> {
     let uuid = (0..9u8).prop_map(|n| if n == 8 { String::new() } else { format!(r#""uuid":"{n}","#) });
     let parent = (0..10u8).prop_map(|n| match n {
@@ -83,7 +85,7 @@ fn body() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A string, or a few blocks.
+/// Generates a string or a few blocks.
 fn content(block: BoxedStrategy<String>) -> impl Strategy<Value = String> {
     let blocks = prop::collection::vec(block, 0..3).prop_map(|blocks| format!("[{}]", blocks.join(",")));
     prop_oneof![
@@ -97,7 +99,7 @@ fn a_log() -> impl Strategy<Value = String> {
     prop::collection::vec(line(), 0..24).prop_map(|lines| lines.concat())
 }
 
-/// Everything that can be asked of a session, as text.
+/// Renders the result of every query of a session.
 fn told(session: &Session) -> String {
     let replies: Vec<_> = session
         .replies()
@@ -199,7 +201,7 @@ proptest! {
                 grown.push(entry, findings);
                 at += 1;
                 if at == cut % 24 {
-                    // Asking changes nothing.
+                    // Queries do not change the session.
                     told(&grown);
                 }
             });

@@ -1,4 +1,4 @@
-//! Sessions as text. This is the only file that calls most of the API, so tests outlive its changes.
+//! Rendering of sessions as text. Only this file calls most of the API, so API changes affect few tests.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ pub(crate) fn session(notation: &str) -> Session {
     Session::from_bytes(&log(notation))
 }
 
-/// What a test calls an entry: its uuid, else its line.
+/// Returns the label of an entry: its uuid, else its line number.
 pub(crate) fn name(session: &Session, idx: usize) -> String {
     let entry = &session.entries()[idx];
     let line = || format!("line{}", entry.at().line_no);
@@ -22,7 +22,7 @@ pub(crate) fn names(session: &Session, entries: &[usize]) -> String {
     entries.iter().map(|&idx| name(session, idx)).collect::<Vec<_>>().join(" ")
 }
 
-/// The turns: how each came about, its prompt, its entries, its replies and their calls.
+/// Renders the turns: their round, prompt, entries, replies and calls.
 pub(crate) fn turns(notation: &str) -> String {
     turns_of(&session(notation))
 }
@@ -41,7 +41,7 @@ pub(crate) fn turns_of(session: &Session) -> String {
     out
 }
 
-/// What an entry says, in a few words.
+/// Returns the first 40 characters of an entry's text.
 pub(crate) fn text(session: &Session, idx: usize) -> String {
     let content = session.entries()[idx].message().and_then(|message| message.content());
     let text = content.map(|content| content.text().into_owned()).unwrap_or_default();
@@ -67,7 +67,7 @@ fn reply_text(session: &Session, turn: &Turn, reply: usize) -> String {
     format!("{}  {}", reply.id.as_deref().unwrap_or("(no id)"), blocks.collect::<Vec<_>>().join(", "))
 }
 
-/// The tree, as written: each entry below what it continues.
+/// Renders the tree, with each entry below its parent.
 pub(crate) fn tree(notation: &str) -> String {
     fn below(session: &Session, idx: usize, depth: usize, out: &mut String) {
         let mark = if session.parent(idx) == Parent::Dangling { "  (parent missing)" } else { "" };
@@ -84,7 +84,7 @@ pub(crate) fn tree(notation: &str) -> String {
     out
 }
 
-/// Where each entry of the tree went: the conversation, a branch, a sidechain, or nowhere.
+/// Renders where each entry of the tree belongs: the conversation, a branch, a sidechain, or none of these.
 pub(crate) fn paths(notation: &str) -> String {
     paths_of(&session(notation))
 }
@@ -110,10 +110,10 @@ pub(crate) fn paths_of(session: &Session) -> String {
     out
 }
 
-/// The version that replays are compared with, where a test is not about versions.
+/// The version used for replays in tests that do not depend on the version.
 pub(crate) const V197: ClientVersion = ClientVersion::new(2, 1, 197);
 
-/// The messages that Claude Code 2.1.197 sends: roles, and the blocks with their ids.
+/// Renders the messages that Claude Code 2.1.197 sends: roles, and blocks with their ids.
 pub(crate) fn replay(notation: &str) -> String {
     let session = session(notation);
     let Some(messages) = session.replay(V197) else { return "refused\n".into() };
@@ -133,7 +133,7 @@ pub(crate) fn replay(notation: &str) -> String {
     out
 }
 
-/// The findings: code, line, how bad, what.
+/// Renders the findings: line, code, severity, message.
 pub(crate) fn findings(notation: &str) -> String {
     findings_of(&session(notation))
 }
@@ -148,19 +148,19 @@ pub(crate) fn findings_of(session: &Session) -> String {
     out
 }
 
-/// Whether there is nothing for a person to look at.
+/// Returns whether all findings are notes.
 pub(crate) fn is_sound(session: &Session) -> bool {
     session.findings().iter().all(|finding| finding.severity == Severity::Note)
 }
 
-/// An agent as its file and `meta.json` describe it; the latter may name the call that started it.
+/// Returns an agent as its log and `meta.json` describe it. The latter may name the call that started it.
 pub(crate) fn agent(id: &str, tool_use_id: Option<&str>, notation: &str) -> Agent {
     let spawn = tool_use_id.map(|id| Spawn { agent: None, tool_use_id: id.into() });
     let (kind, session) = (AgentKind::Task, session(notation));
     Agent { id: id.into(), kind, agent_type: None, description: None, workflow_run: None, session, spawn }
 }
 
-/// The family: each agent, what started it, and what it said.
+/// Renders a family: each agent, the call that started it, and its conversation.
 pub(crate) fn agents(family: &Family) -> String {
     let mut out = String::new();
     for (i, agent) in family.agents.iter().enumerate() {
@@ -181,7 +181,7 @@ pub(crate) fn agents(family: &Family) -> String {
     out
 }
 
-/// The kind of each user or attachment entry, in file order.
+/// Renders the kind of each user or attachment entry, in file order.
 pub(crate) fn inputs(notation: &str) -> String {
     let session = session(notation);
     let mut out = String::new();

@@ -1,5 +1,5 @@
-//! Each rule of a replay that depends on the version of Claude Code: what the version before it sends, and what the
-//! first one sends that follows it.
+//! Tests of the version-dependent replay rules: the request of the last version without a rule, and that of
+//! the first version with it.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use threadline_session::ClientVersion;
 
 use crate::render::session;
 
-/// The messages that a version sends of a log: each block with what tells it apart.
+/// Renders the messages that a version sends for a log, with the identifying fields of each block.
 fn sent(version: &str, notation: &str) -> String {
     let session = session(notation);
     let version: ClientVersion = version.parse().unwrap();
@@ -33,7 +33,7 @@ fn sent(version: &str, notation: &str) -> String {
     out
 }
 
-/// What two versions send of the same log.
+/// Renders the messages that two versions send for the same log.
 fn both(before: &str, since: &str, notation: &str) -> String {
     let (old, new) = (sent(before, notation), sent(since, notation));
     assert_ne!(old, new, "the rule makes no difference");
@@ -441,7 +441,7 @@ fn calls_that_a_prompt_follows_are_not_kept() {
     assert_eq!(sent("2.1.250", &resumed), sent("2.1.325", &resumed));
 }
 
-/// A result with a rendered reminder behind it, read by a model.
+/// Returns a log in which a rendered reminder follows a result, for the given model.
 fn reminded(model: &str, result: &str, attachment: &str) -> String {
     format!(
         r#"

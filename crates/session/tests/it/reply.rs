@@ -1,10 +1,10 @@
-//! Replies: lines of one message, wherever they stand.
+//! Tests of replies: the lines of one message, wherever they are in the log.
 
 use insta::assert_snapshot;
 
 use crate::render::{names, replay, session, turns};
 
-/// Each reply: its lines, its blocks, its output tokens.
+/// Renders each reply: its lines, its blocks, its output tokens.
 fn replies(notation: &str) -> String {
     let session = session(notation);
     let reply = |reply: &threadline_session::Reply| {
@@ -80,7 +80,7 @@ b3 <- b2  reply m1 tool t1 Bash
 
 #[test]
 fn a_line_with_several_blocks_keeps_all_of_them() {
-    // Even if two of them are equal: only lines are written out again.
+    // Equal blocks on one line are not duplicates. Only whole lines are logged twice.
     assert_snapshot!(replies(r#"a1 reply m1 [text "ha", text "ha", redacted, fallback a b, {"type":"hologram"}]"#), @"m1 on a1: text, text, redacted_thinking, fallback, hologram (0 tokens)");
 }
 
@@ -99,7 +99,7 @@ a2 <- a1  reply m2 text "Here."
 
 #[test]
 fn a_reply_beside_the_walk_is_whole() {
-    // The next prompt hangs on the first line; the second one still belongs to the reply.
+    // The parent of the next prompt is the first line. The second line still belongs to the reply.
     assert_snapshot!(turns(r#"
 u1        user   "go"
 a1 <- u1  reply  m1 text "One."

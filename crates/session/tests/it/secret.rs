@@ -1,4 +1,4 @@
-//! Secrets in the lines of a log.
+//! Tests of the detection of secrets in the lines of a log.
 
 use threadline_entry::{Code, Finding};
 use threadline_session::Session;
@@ -40,7 +40,7 @@ fn escapes_hide_nothing() {
 #[test]
 fn ids_signatures_and_images_are_none() {
     let mut lot = Lot::new(5);
-    // A run of base 64 may hold anything between its slashes.
+    // Base64 data may contain any text between its slashes.
     let signature = format!("{}/{}/{}==", lot.text('b', 300), token(), lot.text('b', 300));
     let lines = format!(
         "u1 user [text \"look\", {{\"type\":\"image\",\"source\":{{\"type\":\"base64\",\"media_type\":\"image/png\",\"data\":\"{signature}\"}}}}]\n\

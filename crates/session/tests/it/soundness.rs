@@ -1,4 +1,4 @@
-//! The rules of a sound session: one fault each, and what is said of it.
+//! Tests of the rules of a sound session: one fault per rule, and its message.
 
 use threadline_session::{Session, Soundness};
 use threadline_testkit::log;
@@ -115,7 +115,7 @@ fn thinking_is_whole_or_gone() {
     );
     let model = SOUND.replace("text \"One file.\"", "text \"One file.\" model=other");
     assert_eq!(touched(&model), ["line 7: the reply is said to be another model's (rule 9)"]);
-    // A reply that has yet to go on with its results needs what it thought.
+    // A reply with pending results needs its thinking.
     let open: String = SOUND.lines().take(7).map(|line| format!("{line}\n")).collect();
     let before = rules(&open).baseline();
     let gone: String = gone.lines().take(7).map(|line| format!("{line}\n")).collect();

@@ -1,4 +1,4 @@
-//! The cases of structure that other readers of these logs got wrong, one test each (S1 to S17).
+//! Tests of the structures that other readers of these logs get wrong, one test per case (S1 to S17).
 
 use insta::assert_snapshot;
 use threadline_entry::AgentKind;
@@ -26,7 +26,7 @@ r1 <- a3  result t1 "src/main.rs:9"
 
 #[test]
 fn of_a_session_that_was_written_out_again_each_copy_is_told_by_itself() {
-    // The second copy has lost one of two calls that were made at once.
+    // The second copy lacks one of two parallel calls.
     assert_snapshot!(paths(r#"
 u1        user   "go"
 a1 <- u1  reply  m1 text "Two at once."
@@ -287,7 +287,7 @@ fn s10_the_title_of_another_session_is_not_ours() {
 
 #[test]
 fn s11_agents_nest_to_any_depth_and_an_interrupted_spawn_has_no_result() {
-    // Each agent starts the next and none ever hears back: only meta.json tells who started whom.
+    // Each agent starts the next, and no call has a result. Only meta.json records the links.
     let calls = |i: usize| {
         format!(
             "u{i} user \"dig {i}\" sidechain\na{i} <- u{i} reply m{i} tool t{} Agent {{\"prompt\":\"dig\"}} sidechain",
@@ -454,7 +454,7 @@ raw {"type":"user","timestamp":"2024-01-01T10:00:10Z","message":{"content":"Than
 
 #[test]
 fn s17_an_old_log_shows_its_messages() {
-    // 1.0.17: no gitBranch, no message id on foreign writers, no agentId on sidechains.
+    // 1.0.17: no gitBranch, no message id from foreign writers, no agentId on sidechains.
     let notation = r#"
 u1        user   "hi"                            version=1.0.17 -gitBranch
 a1 <- u1  reply  m1 [text "hi", tool t1 Task {"prompt":"dig"}]  version=1.0.17 -gitBranch -requestId

@@ -1,10 +1,10 @@
-//! Calls and what came of them.
+//! Tests of tool calls and their outcomes.
 
 use insta::assert_snapshot;
 
 use crate::render::{name, names, paths, session, turns};
 
-/// Each call: where it stands, its results and copies, what came of it, and how long it took.
+/// Renders each call: its line, results, copies, outcome and duration.
 fn calls(notation: &str) -> String {
     let session = session(notation);
     let call = |call: &threadline_session::ToolCall| {
@@ -21,7 +21,7 @@ fn calls(notation: &str) -> String {
     session.tool_calls().iter().map(call).collect()
 }
 
-/// The outcome of a call whose result is written this way.
+/// Returns the outcome of a call with this result.
 fn outcome(result: &str) -> &'static str {
     let session = session(&format!("a1 reply m1 tool t1 Bash\nr1 <- a1 result t1 {result}"));
     session.tool_calls()[0].outcome(&session).name()
@@ -264,7 +264,7 @@ fn a_turn_is_open_while_a_call_waits_or_its_answer_was_not_read() {
 
 #[test]
 fn a_call_stopped_while_it_ran_is_told_from_one_that_was_refused_by_the_line_after_it() {
-    // Both have the same result. Other calls of the reply came to an end before.
+    // Both have the same result. Another call of the reply finished before.
     let stopped = |interrupted: &str| {
         calls(&format!(
             r#"

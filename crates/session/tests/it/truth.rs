@@ -1,4 +1,4 @@
-//! Real sessions: what Claude Code sends when it resumes them, and what we say about them.
+//! Tests with real sessions: replays compared with recorded requests, and invariants of the model.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,7 +10,8 @@ use threadline_entry::{Code, Json, JsonKind, Severity};
 use threadline_session::{ClientVersion, Family, ReplayMessage, Session};
 use threadline_testkit::{shared, shared_logs};
 
-/// The sessions whose replay by a version is known: their name, their log, and the digest of what was sent.
+/// Returns the sessions with a recorded replay by a version: their name, their log, and the digest of the
+/// request.
 fn truths(shared: &Path, version: &str) -> Vec<(String, Session, Value)> {
     let truth = shared.join(format!("truth/replay-{version}.jsonl"));
     let truth = std::fs::read_to_string(truth).expect("the truth");
@@ -23,7 +24,7 @@ fn truths(shared: &Path, version: &str) -> Vec<(String, Session, Value)> {
     truths.collect()
 }
 
-/// Compares our replay as a version with what that version sent, session by session.
+/// Compares our replay for a version with the requests that this version sent, session by session.
 fn compare_with_truth(version: &str) {
     let Some(shared) = shared() else { return };
     let client: ClientVersion = version.parse().unwrap();
@@ -54,8 +55,7 @@ fn a_session_that_claude_code_resumes_fully_is_sound() {
     let Some(shared) = shared() else { return };
     let mut wrong = String::new();
     for (file, session, _) in truths(&shared, "2.1.197") {
-        // What a resume really loses: calls that nobody answered, and lines that cannot be read. A secret is
-        // somebody's own business.
+        // A resume does lose unanswered calls and unreadable lines. Secrets do not affect it.
         let lossy = |code: Code| matches!(code, Code::OrphanCall | Code::BrokenLine);
         let faults = session.faults();
         let is_sound = faults.iter().all(|finding| finding.severity == Severity::Note);
@@ -106,15 +106,15 @@ fn every_agent_of_a_real_session_has_a_conversation_and_the_call_that_started_it
         for agent in Family::new(session, Vec::new()).agents {
             assert!(agent.spawn.is_some(), "{}: {} was started by nobody", path.display(), agent.id);
             assert!(agent.session.branches().is_empty(), "{}: {} has branches", path.display(), agent.id);
-            // An agent that was resumed has a turn for each time.
+            // An agent that was resumed has one turn per resume.
             assert!(!agent.session.turns().is_empty(), "{}: {}", path.display(), agent.id);
         }
     }
 }
 
-/// What must be equal for two replays to be the same: roles, order, ids, and a hash of every content.
+/// Returns the parts of a replay that must be equal: roles, order, ids, and a hash of every content.
 ///
-/// The same digest as that of the recorder which made the truth.
+/// The recorder of the expected digests computes the same digest.
 fn digest(messages: &[ReplayMessage<'_>]) -> Value {
     let mut out: Vec<(String, Vec<Value>)> = Vec::new();
     for message in messages {
@@ -132,7 +132,7 @@ fn digest(messages: &[ReplayMessage<'_>]) -> Value {
             None => out.push((role.into(), blocks.collect())),
         }
     }
-    // Parallel calls, and their results, have no order among themselves.
+    // Parallel calls, and their results, are unordered.
     for (_, blocks) in &mut out {
         for run in blocks
             .chunk_by_mut(|a, b| a[0] == b[0])
@@ -158,7 +158,8 @@ fn block_digest(block: Json<'_>) -> Value {
     }
 }
 
-/// References to deferred tools are rewritten at each resume, so they count as one mark.
+/// Returns the digest of a result. References to deferred tools are rewritten at each resume, so they have
+/// a fixed digest.
 fn result_digest(content: Option<Json<'_>>) -> String {
     let Some(content) = content.filter(|content| !content.is_null()) else { return short("") };
     if content.kind() != JsonKind::Array {
@@ -178,7 +179,7 @@ fn result_digest(content: Option<Json<'_>>) -> String {
     hash(&dumps(content))
 }
 
-/// Texts that Claude Code puts into a request by itself, so that no reader of the file could know them.
+/// Returns whether Claude Code added a text itself, so that it is not in the file.
 fn is_own_addition(block: Json<'_>) -> bool {
     if !block.get("type").is_some_and(|kind| kind.is_str("text")) {
         return false;
@@ -192,7 +193,7 @@ fn is_own_addition(block: Json<'_>) -> bool {
     text.is_empty() || own.contains(&text) || text.starts_with("<system-reminder>") || lost_task
 }
 
-/// As Python strips white space, to which it counts four separators more.
+/// Strips white space as Python does, including four separators that Rust does not count as white space.
 fn strip(text: &str) -> &str {
     text.trim_matches(|ch: char| ch.is_whitespace() || ('\x1c'..='\x1f').contains(&ch))
 }
@@ -205,7 +206,7 @@ fn hash(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// As Python's `json.dumps(value, sort_keys=True, ensure_ascii=False)` writes it.
+/// Serializes JSON as Python's `json.dumps(value, sort_keys=True, ensure_ascii=False)` does.
 fn dumps(json: Json<'_>) -> String {
     match json.kind() {
         JsonKind::Null | JsonKind::Bool => json.raw().to_owned(),
@@ -221,7 +222,7 @@ fn dumps(json: Json<'_>) -> String {
     }
 }
 
-/// Whole numbers as they stand; others as short as can be, with an exponent where Python has one.
+/// Formats a number as Python does. Integers are unchanged.
 fn number(raw: &str) -> String {
     if !raw.contains(['.', 'e', 'E']) {
         return raw.to_owned();
