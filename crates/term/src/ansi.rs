@@ -1,4 +1,5 @@
-//! Colours that a program printed: read as data, so that they can be shown without being obeyed.
+//! Parsing of the colour sequences in program output, so that they are rendered as styles and never
+//! executed.
 
 use anstyle::{Ansi256Color, AnsiColor, Color, Effects, RgbColor, Style};
 
@@ -7,8 +8,10 @@ use threadline_view::{Printed, printed, uncoloured};
 use crate::styled::Styled;
 use crate::visible;
 
-/// Visits the lines of a text with the styles that its own colour sequences ask for over `base`, which last from line
-/// to line. Other sequences are shown.
+/// Visits the lines of a text, styled by the colour sequences in it.
+///
+/// The sequences modify `base` and stay in effect across lines. All other control sequences are made
+/// visible.
 pub(crate) fn each_line(text: &str, base: Style, mut visit: impl FnMut(&Styled)) {
     let mut line = Styled::default();
     let mut style = base;
@@ -33,12 +36,13 @@ pub(crate) fn each_line(text: &str, base: Style, mut visit: impl FnMut(&Styled))
     visit(&line);
 }
 
-/// The text without the colours that a program gave it, and without the return at its end; the rest is made visible.
+/// Returns the text without colour sequences and trailing carriage returns. Other control characters are
+/// made visible.
 pub fn without_colours(text: &str) -> String {
     visible(&uncoloured(text.trim_end_matches('\r'))).replace('\t', "    ")
 }
 
-/// The style after a colour sequence.
+/// Returns the style after a colour sequence.
 fn apply(mut style: Style, base: Style, codes: &str) -> Style {
     let mut codes = codes.split([';', ':']).map(|code| code.parse::<u8>().unwrap_or(0));
     while let Some(code) = codes.next() {
@@ -79,7 +83,7 @@ fn sixteen(code: u8) -> Option<Color> {
     Some(if code >= 90 { colour.bright(true) } else { *colour }.into())
 }
 
-/// A colour of the larger palettes.
+/// Parses a colour of the 256-colour or RGB palette.
 fn wide(codes: &mut impl Iterator<Item = u8>) -> Option<Color> {
     match codes.next()? {
         5 => Some(Ansi256Color(codes.next()?).into()),

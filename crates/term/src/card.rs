@@ -1,4 +1,4 @@
-//! The whole of a tool call: its card, drawn.
+//! Rendering of tool calls in full.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::page::{Label, Page, cut};
 use crate::text::TermText;
 use crate::{text, visible};
 
-/// Draws a call's card line by line, to stand beside an indent. Long ones are never kept in pieces.
+/// Renders the card of a call for output after an indent. Passes the lines to `emit` one at a time.
 pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize, emit: &mut dyn FnMut(TermText)) {
     match &call.card {
         Card::Command(command) => command_lines(command, page, indent, emit),
@@ -34,7 +34,7 @@ pub(crate) fn card_lines(call: &CallView, page: Page, indent: usize, emit: &mut 
     }
 }
 
-/// The lines of a card that is seldom long.
+/// Returns the lines of a card of a kind that is rarely long.
 fn short_lines(call: &CallView, page: Page, indent: usize) -> Vec<TermText> {
     let dim = |text: &str| page.paint(Label::Dim, text);
     let dim_line = |line: &TermText| page.paint(Label::Dim, line);
@@ -51,7 +51,7 @@ fn short_lines(call: &CallView, page: Page, indent: usize) -> Vec<TermText> {
             place.chain(page.wrap(&visible(&text), indent)).collect()
         }
         Card::Agent { prompt, answer, .. } => {
-            // What a sub-agent was asked and said stands in its own turns, where they are known.
+            // The prompt and answer of a sub-agent are shown in its turns, if these are known.
             let mut lines = Vec::new();
             if call.agents.is_empty() {
                 lines.extend(page.wrap(prompt, indent).iter().map(dim_line));
@@ -130,14 +130,14 @@ fn short_lines(call: &CallView, page: Page, indent: usize) -> Vec<TermText> {
     }
 }
 
-/// Lines behind a mark, one below the other.
+/// Wraps a text after a mark. The following lines are aligned with the first one.
 fn marked(mark: &str, text: &str, page: Page, indent: usize) -> Vec<TermText> {
     let lines = page.wrap(&visible(text), indent + 2);
     let line = |(i, line): (usize, TermText)| if i == 0 { text!("{mark} {line}") } else { text!("  {line}") };
     lines.into_iter().enumerate().map(line).collect()
 }
 
-/// What a picture or document is, in brackets.
+/// Returns the type and size of an attached file, in brackets.
 pub(crate) fn attached(file: &Attached) -> String {
     format!("[{}, {}]", visible(&file.media_type), bytes(file.data.len() as u64 / 4 * 3))
 }
@@ -159,7 +159,7 @@ fn command_lines(card: &CommandCard, page: Page, indent: usize, emit: &mut dyn F
     }
 }
 
-/// A file's lines with their numbers.
+/// Renders the lines of a file with their numbers.
 fn numbered(path: &str, text: &str, start: u64, page: Page, indent: usize, emit: &mut dyn FnMut(TermText)) {
     let language = Path::new(path).extension().unwrap_or_default().to_string_lossy().into_owned();
     let text = visible(text);
@@ -168,7 +168,7 @@ fn numbered(path: &str, text: &str, start: u64, page: Page, indent: usize, emit:
     let room = page.room(indent + digits + 2);
     let number =
         |i: usize| page.paint(Label::Dim, format!("{:>digits$} ", (start as usize).saturating_add(i)));
-    // Code without colours is drawn from the text itself.
+    // Code without colours is rendered from the text directly.
     let painted =
         if is_coloured(&text, &language, page) { highlight(&text, &language, page) } else { Vec::new() };
     for (i, plain) in text.lines().enumerate() {
@@ -182,7 +182,7 @@ fn numbered(path: &str, text: &str, start: u64, page: Page, indent: usize, emit:
     }
 }
 
-/// Hunks with line numbers, signs, and the words that changed.
+/// Renders hunks with line numbers, signs, and the changed words.
 pub(crate) fn diff_lines(hunks: &[Hunk], page: Page, indent: usize, emit: &mut dyn FnMut(TermText)) {
     for (i, hunk) in hunks.iter().enumerate() {
         if i > 0 {
@@ -211,7 +211,8 @@ fn diff_line(line: &DiffLine, page: Page, indent: usize) -> TermText {
     };
     let shown = visible(&line.text).replace('\t', "    ");
     let room = page.room(indent);
-    // Marks are by place in the text as it stands: where that was changed for showing, or is cut, there are none.
+    // The changed ranges are offsets into the original text. They are ignored if the text was altered or
+    // truncated.
     if line.changed.is_empty() || shown != line.text || shown.width() > room || !page.color {
         return page.paint(label, format!("{sign} {}", cut(&shown, room)));
     }

@@ -1,4 +1,4 @@
-//! Code with colours, where a person looks at it and it is not too long.
+//! Syntax highlighting of short code.
 
 use std::sync::OnceLock;
 
@@ -8,9 +8,9 @@ use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxSet};
 use crate::page::Page;
 use crate::text::TermText;
 
-/// Code longer than this is shown as it is: colours are slow to find.
+/// Longer code is not highlighted, because that is slow.
 const LONG: usize = 32 << 10;
-/// So is a line longer than this, for which it takes more than its share.
+/// Code with a longer line is not highlighted, because such a line is disproportionately slow.
 const LONG_LINE: usize = 1 << 10;
 
 fn syntaxes() -> &'static SyntaxSet {
@@ -18,12 +18,12 @@ fn syntaxes() -> &'static SyntaxSet {
     SYNTAXES.get_or_init(two_face::syntax::extra_newlines)
 }
 
-/// Whether some code may be coloured at all.
+/// Returns whether code of this length and language can be highlighted on this page.
 pub(crate) fn is_coloured(code: &str, language: &str, page: Page) -> bool {
     page.color && code.len() <= LONG && !language.is_empty()
 }
 
-/// The lines of some code, coloured by what its language or file ending says.
+/// Returns the lines of code, highlighted by language name or file extension. Plain if that is unknown.
 pub(crate) fn highlight(code: &str, language: &str, page: Page) -> Vec<TermText> {
     let plain = || code.lines().map(|line| line.replace('\t', "    ").into()).collect();
     if !is_coloured(code, language, page) {
@@ -56,7 +56,7 @@ pub(crate) fn highlight(code: &str, language: &str, page: Page) -> Vec<TermText>
     out
 }
 
-/// The kinds of code that stand out, by the beginning of their scope; few, so that the page stays quiet.
+/// Returns the style of a scope, by prefix. Only a few kinds of code are coloured, to keep the page calm.
 fn style_of(stack: &ScopeStack) -> Style {
     static KINDS: OnceLock<Vec<(Scope, Style)>> = OnceLock::new();
     let kinds = KINDS.get_or_init(|| {

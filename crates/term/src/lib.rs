@@ -1,7 +1,7 @@
-//! View data as terminal text.
+//! Rendering of view data as terminal text.
 //!
-//! Everything here takes plain view data and a [`Page`] (how wide, with colours or without) and gives
-//! [`TermText`], in which a control character from a log is shown, never obeyed.
+//! The functions take view data and a [`Page`] (width, colours, links) and return [`TermText`], in which
+//! control characters from a log are made visible, so that they cannot control the terminal.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! Markdown, set for the terminal.
+//! Rendering of Markdown for the terminal.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::styled::Styled;
 use crate::text::TermText;
 use crate::{text, visible};
 
-/// Sets Markdown as lines that fit beside an indent. Raw HTML is shown, not obeyed.
+/// Renders Markdown as lines that fit after an indent. Raw HTML is shown as text.
 pub(crate) fn render(text: &str, page: Page, indent: usize) -> Vec<TermText> {
     let text = visible(text);
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
@@ -27,14 +27,14 @@ struct Setter {
     page: Page,
     width: usize,
     lines: Vec<TermText>,
-    /// The paragraph in the making.
+    /// The current paragraph.
     text: Styled,
     styles: Vec<Style>,
-    /// What stands before the lines of each container we are in: quotes and lists.
+    /// The prefixes of the lines in the open containers: quotes and lists.
     margins: Vec<TermText>,
-    /// What stands before the next line instead of the innermost margin: a bullet.
+    /// The prefix of the next line, instead of the innermost margin: a bullet.
     bullet: Option<TermText>,
-    /// The next number of each ordered list; `None` for bullets.
+    /// The next number of each open list. `None` for bullet lists.
     lists: Vec<Option<u64>>,
     code: Option<(String, String)>,
     link: Option<Arc<str>>,
@@ -68,7 +68,7 @@ impl Setter {
         self.styles.last().copied().unwrap_or_default()
     }
 
-    /// Adds text to the paragraph, leading to where the link around it does.
+    /// Appends text to the paragraph, as a link if it is inside one.
     fn say(&mut self, text: &str) {
         let style = self.style();
         match self.link.as_ref().filter(|url| leads(url)) {
@@ -77,7 +77,7 @@ impl Setter {
         }
     }
 
-    /// Adds a label to the style of what follows.
+    /// Adds a label to the current style.
     fn enter(&mut self, label: Label) {
         let (over, under) = (label.style(), self.style());
         let style = under.effects(under.get_effects() | over.get_effects());
@@ -197,7 +197,7 @@ impl Setter {
             }
             TagEnd::Item => {
                 self.flush();
-                // An item without text still shows its bullet.
+                // An item without text still gets a bullet.
                 if self.bullet.is_some() {
                     self.line("");
                 }
@@ -221,13 +221,13 @@ impl Setter {
         }
     }
 
-    /// Columns that are left beside the margins.
+    /// Returns the number of columns inside the margins.
     fn room(&self) -> usize {
         let margins: usize = self.margins.iter().map(TermText::width).sum();
         self.width.saturating_sub(margins).max(10)
     }
 
-    /// An empty line, unless there is one already or nothing stands above.
+    /// Ends the paragraph and adds an empty line, unless there is one already or no line precedes it.
     fn gap(&mut self) {
         self.flush();
         let outer = concat(&self.margins);
@@ -264,7 +264,8 @@ impl Setter {
         }
     }
 
-    /// Columns are as wide as they must be; where that is too wide, the widest give way.
+    /// Renders a table. Columns have their natural width. If that is too wide, the widest ones are
+    /// narrowed.
     fn draw_table(&mut self) {
         let Some(table) = self.table.take() else { return };
         let columns = table.rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -308,7 +309,7 @@ impl Setter {
     }
 }
 
-/// Whether an address is one that a click should open.
+/// Returns whether a URL may become a clickable link.
 fn leads(url: &str) -> bool {
     let known = ["https://", "http://", "mailto:"].iter().any(|scheme| url.starts_with(scheme));
     known && !url.chars().any(char::is_control)
@@ -366,7 +367,7 @@ mod tests {
         let page = Page { width: Some(40), color: false, links: true };
         let lines = render("\u{1b}[31mred\u{1b}]0;title\u{7} [x](javascript:alert(1))", page, 0);
         assert_eq!(lines, ["^[[31mred^[]0;title^G x", "(javascript:alert(1))"]);
-        // Markdown decodes entities, so a control character need not be in the text to come out of it.
+        // Markdown decodes entities, so its output can contain control characters that its source does not.
         let lines = render("&#27;[31m `&#27;` &#x9b;2J [a&#7;](https://b&#27;c)", page, 0);
         assert_eq!(lines, ["^[[31m &#27; <U+009B>2J a^G", "(https://b^[c)"]);
     }

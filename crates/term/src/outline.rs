@@ -1,4 +1,4 @@
-//! The outline as a table: a line a turn.
+//! Rendering of the outline as a table with one row per turn.
 
 use threadline_view::OutlineLine;
 use threadline_view::figure::{duration, short_count};
@@ -7,10 +7,10 @@ use crate::page::{Label, Page, cut};
 use crate::table::{Align, Column, table};
 use crate::text::TermText;
 
-/// A turn's title is no longer than this, however wide the page is.
+/// The maximum width of a turn title, on a page of any width.
 const TITLE: usize = 80;
 
-/// Writes an outline.
+/// Renders an outline.
 pub fn render_outline(lines: &[OutlineLine], page: Page) -> TermText {
     let number = |name: &'static str| Column { name, align: Align::Right, gives_way: false };
     let columns = [

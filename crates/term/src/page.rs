@@ -1,4 +1,4 @@
-//! The page to write on: how wide it is, and what a label looks like.
+//! The page: its width, and the styles of labels.
 
 use anstyle::{AnsiColor, Effects, Style};
 use unicode_segmentation::UnicodeSegmentation;
@@ -7,18 +7,18 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use crate::text::TermText;
 use crate::visible;
 
-/// How to write: the width in columns, and whether with colours.
+/// The output settings: the width in columns, and the features of the terminal.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
-    /// Columns to fill; text is not wrapped where there is none.
+    /// The width in columns. With `None`, text is not wrapped.
     pub width: Option<usize>,
-    /// Whether labels have colours, and Markdown is set rather than shown as it is written.
+    /// Whether to use colours, and to render Markdown instead of printing its source.
     pub color: bool,
-    /// Whether the terminal can open what a piece of text leads to.
+    /// Whether the terminal supports hyperlinks.
     pub links: bool,
 }
 
-/// What a piece of text is, to be painted accordingly.
+/// The role of a piece of text, which determines its style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it all")]
 pub enum Label {
@@ -39,7 +39,8 @@ pub enum Label {
 }
 
 impl Label {
-    /// The sixteen colours of the terminal's own theme, so that it stays readable on any background.
+    /// Returns the style. It uses only the 16 colours of the terminal theme, which are readable on any
+    /// background.
     pub(crate) fn style(self) -> Style {
         let color = |color: AnsiColor| Style::new().fg_color(Some(color.into()));
         match self {
@@ -60,11 +61,11 @@ impl Label {
     }
 }
 
-/// A page is read in a column; wider lines tire the eye.
+/// The maximum width of prose. Longer lines are hard to read.
 const COLUMN: usize = 100;
 
 impl Page {
-    /// The text, painted as what it is.
+    /// Styles text according to its label.
     pub fn paint(self, label: Label, text: impl Into<TermText>) -> TermText {
         self.paint_style(label.style(), text)
     }
@@ -74,31 +75,31 @@ impl Page {
         if self.color { text.styled(style) } else { text }
     }
 
-    /// How many columns prose may fill beside an indent.
+    /// Returns the number of columns for prose after an indent.
     pub(crate) fn column(self, indent: usize) -> usize {
         self.width.map_or(usize::MAX, |width| width.min(COLUMN + indent).saturating_sub(indent).max(20))
     }
 
-    /// How many columns a line of code or data may fill beside an indent.
+    /// Returns the number of columns for code or data after an indent.
     pub(crate) fn room(self, indent: usize) -> usize {
         self.width.map_or(usize::MAX, |width| width.saturating_sub(indent).max(20))
     }
 
-    /// The lines of [`wrap`](Self::wrap), one by one.
+    /// Like [`wrap`](Self::wrap), but passes the lines to `emit` one at a time.
     pub(crate) fn wrap_each(self, text: &str, indent: usize, emit: impl FnMut(TermText)) {
         let width = self.column(indent);
         visible(text).lines().flat_map(|line| wrap_line(line, width)).map(TermText::from).for_each(emit);
     }
 
-    /// Lines of `text` that fit beside an indent of `indent` columns. Breaks at spaces where it can.
+    /// Wraps text to lines that fit after an indent of `indent` columns. Breaks at spaces if possible.
     pub fn wrap(self, text: &str, indent: usize) -> Vec<TermText> {
         let width = self.column(indent);
         visible(text).lines().flat_map(|line| wrap_line(line, width)).map(TermText::from).collect()
     }
 }
 
-/// What a line may be broken between: words, blanks and newlines, and each character of a script that sets no
-/// blanks.
+/// Splits a text at all possible line breaks: into words, spaces, newlines, and single characters of
+/// scripts without spaces.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -109,7 +110,7 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What does not stand at the beginning of a line.
+/// Characters that must not begin a line.
 const CLOSING: &str = "，。、：；！？）」』】》〉”’…·ー々,.:;!?)]}";
 
 fn is_wide(ch: char) -> bool {
@@ -124,7 +125,7 @@ fn word_length(text: &str) -> Option<usize> {
     if !is_wide(first) {
         return Some(text.find(|ch| matches!(ch, ' ' | '\n') || is_wide(ch)).unwrap_or(text.len()));
     }
-    // With what belongs to it: marks, the rest of an emoji, and what closes.
+    // Includes combining marks, the rest of an emoji sequence, and closing punctuation.
     let mut joined = false;
     let end = text.char_indices().skip(1).find(|(_, ch)| {
         let belongs = joined || ch.width() == Some(0) || CLOSING.contains(*ch);
@@ -153,7 +154,7 @@ fn wrap_line(line: &str, width: usize) -> Vec<String> {
             used += word.width();
             continue;
         }
-        // A word longer than the page is cut where it must.
+        // A word wider than a line is broken anywhere.
         let mut rest = word;
         while !rest.is_empty() {
             let fits = fitting(rest, width - used).max(if used == 0 { first_char(rest) } else { 0 });
@@ -174,10 +175,10 @@ fn first_char(text: &str) -> usize {
     text.chars().next().map_or(0, char::len_utf8)
 }
 
-/// Returns how many bytes of `text` fit into `width` columns. What belongs to one character stays together.
+/// Returns the number of bytes of `text` that fit into `width` columns. Grapheme clusters are not split.
 ///
 /// The width of a text is not the sum of the widths of its characters: an emoji with a variation selector
-/// takes two columns, the letter alone takes one.
+/// takes two columns, the base character alone takes one.
 pub(crate) fn fitting(text: &str, width: usize) -> usize {
     let (mut end, mut used) = (0, 0);
     for (at, cluster) in text.grapheme_indices(true) {
@@ -193,17 +194,17 @@ pub(crate) fn fitting(text: &str, width: usize) -> usize {
     end
 }
 
-/// Returns where the last character of `text` begins, with all that belongs to it.
+/// Returns the offset of the last grapheme cluster of `text`.
 fn last_cluster(text: &str) -> usize {
     text.grapheme_indices(true).next_back().map_or(0, |(at, _)| at)
 }
 
-/// The text in one line, without tabs and newlines, whose width depends on where they are.
+/// Returns the text as one line, with tabs and newlines replaced by spaces.
 pub(crate) fn flat(text: &str) -> String {
     visible(text).replace('\t', "    ").replace('\n', " ")
 }
 
-/// The text in one line, cut to `width` columns, with an ellipsis where something is missing.
+/// Returns the text as one line, truncated to `width` columns. An ellipsis marks the truncation.
 pub fn cut(text: &str, width: usize) -> String {
     let mut text = flat(text);
     if text.width() <= width {
@@ -234,7 +235,7 @@ mod tests {
         assert_eq!(page.wrap("错误修复错误修复错误修复", 0), ["错误修复错误修复错误修复"]);
         assert_eq!(page.wrap("错误修复错误修复错误修复错误", 0), ["错误修复错误修复错误修复", "错误"]);
         assert_eq!(cut("错误修复", 5), "错误…");
-        // A line is filled, and none begins with what closes.
+        // Lines are filled, and none begins with closing punctuation.
         assert_eq!(page.wrap("see 错误修复错误修复错误，修复", 0), ["see 错误修复错误修复错", "误，修复"]);
         assert_eq!(page.wrap("a  b", 0), ["a  b"]);
         assert_eq!(cut("\tone two", 8), "    one…");

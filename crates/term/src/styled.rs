@@ -1,4 +1,4 @@
-//! Text with styles in it, wrapped by columns.
+//! Styled text that can be wrapped to a width in columns.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::page::{Page, fitting, words};
 use crate::text::TermText;
 use crate::visible;
 
-/// Pieces of text, each with a style, and some with an address that they lead to.
+/// A sequence of text runs, each with a style and an optional link.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Styled {
     runs: Vec<Run>,
@@ -32,7 +32,7 @@ impl Styled {
         self.push_look(&Look { style, link: None }, text);
     }
 
-    /// Text that leads somewhere when it is clicked on.
+    /// Appends text that links to `url`.
     pub(crate) fn push_link(&mut self, style: Style, text: &str, url: &Arc<str>) {
         self.push_look(&Look { style, link: Some(url.clone()) }, text);
     }
@@ -53,7 +53,7 @@ impl Styled {
         self.runs.iter().map(|run| run.text.width()).sum()
     }
 
-    /// One line, painted.
+    /// Renders the text as one line.
     pub(crate) fn paint(&self, page: Page) -> TermText {
         let mut out = TermText::new();
         for run in &self.runs {
@@ -66,15 +66,18 @@ impl Styled {
         out
     }
 
-    /// Lines of at most `width` columns, painted. Breaks at blanks where it can, and at newlines; a blank at which it
-    /// breaks is gone, and those that a line begins with stay.
+    /// Renders the text as lines of at most `width` columns.
+    ///
+    /// Breaks at newlines and, if possible, at spaces. A space at a break may end the line but is not
+    /// carried over to the next one. Indentation is kept.
     pub(crate) fn wrap(&self, page: Page, width: usize) -> Vec<TermText> {
         let mut lines = Vec::new();
         self.wrap_each(page, width, |line| lines.push(line));
         lines
     }
 
-    /// The same line by line, so that a long text is never kept in pieces.
+    /// Like [`Styled::wrap`], but passes the lines to `emit` one at a time, so that a long text is not
+    /// collected.
     pub(crate) fn wrap_each(&self, page: Page, width: usize, mut emit: impl FnMut(TermText)) {
         let mut line = Self::default();
         let mut end = |line: &mut Self| {
@@ -106,7 +109,7 @@ impl Styled {
                 used += wide;
                 continue;
             }
-            // A word longer than the page is cut where it must.
+            // A word wider than a line is broken anywhere.
             let mut rest = word;
             while !rest.is_empty() {
                 let first = rest.chars().next().map_or(0, char::len_utf8);
@@ -123,7 +126,7 @@ impl Styled {
         end(&mut line);
     }
 
-    /// Words, blanks and newlines, one by one.
+    /// Returns the words, spaces and newlines, each with its style.
     fn words(&self) -> impl Iterator<Item = (&Look, &str)> {
         self.runs.iter().flat_map(|run| words(&run.text).map(move |word| (&run.look, word)))
     }

@@ -1,11 +1,11 @@
-//! Tables: columns that are as wide as they must be, and one that gives way.
+//! Tables with columns of natural width, some of which can be truncated.
 
 use unicode_width::UnicodeWidthStr;
 
 use crate::page::{Label, Page, cut, flat};
 use crate::text::TermText;
 
-/// Which side a column's cells lean to.
+/// The alignment of the cells of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it all")]
 pub enum Align {
@@ -16,21 +16,20 @@ pub enum Align {
 /// A column of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// What stands above it.
+    /// The heading.
     pub name: &'static str,
-    /// Which side its cells lean to.
+    /// The alignment of the cells.
     pub align: Align,
-    /// Whether its cells are cut when the page is too narrow.
+    /// Whether the cells are truncated if the page is too narrow.
     pub gives_way: bool,
 }
 
-/// A column that gives way keeps at least this many columns.
+/// The minimum width of a truncated column.
 const NARROWEST: usize = 12;
 
 /// Renders a table with a heading line. Cells are flattened to one line.
 ///
-/// Every row is as wide as the heading. That is at most the width of the page, unless the columns that do not
-/// give way need more: those are never cut.
+/// The table is at most as wide as the page, unless the columns that must not be truncated need more.
 pub fn table(page: Page, columns: &[Column], rows: &[Vec<String>]) -> TermText {
     let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| flat(cell)).collect()).collect();
     let mut widths: Vec<usize> = columns.iter().map(|column| column.name.width()).collect();

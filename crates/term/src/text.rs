@@ -10,12 +10,12 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::visible;
 
-/// Text in which every control sequence is one that this crate wrote.
+/// Text in which every control sequence was written by this crate.
 ///
-/// There is no way to build one from a string as it is: [`From`], [`fmt::Write`] and [`text!`](crate::text)
-/// make control and direction characters [visible] on the way in. Only [`Page::paint`](crate::Page::paint)
-/// and the renderers of this crate add styles and links. Another `TermText` keeps its styles when it is
-/// formatted into one, so `write!` and `text!` mix painted text with text from logs:
+/// It cannot be built from raw text: [`From`], [`fmt::Write`] and [`text!`](crate::text) make control and
+/// direction characters [visible]. Only [`Page::paint`](crate::Page::paint) and the renderers of this crate
+/// add styles and links. A `TermText` that is formatted into another one keeps its styles, so `write!` and
+/// `text!` can mix styled text with text from logs:
 ///
 /// ```
 /// use threadline_term::{Label, Page, text};
@@ -31,14 +31,14 @@ pub struct TermText {
 }
 
 thread_local! {
-    /// Whether what is being formatted on this thread is a `TermText`.
+    /// Whether a `TermText` is being formatted on this thread.
     ///
-    /// A formatter passes on strings and nothing else, so this is how one `TermText` recognises another
-    /// inside the arguments of `write!`.
+    /// A formatter only receives strings. This flag is how one `TermText` recognises another in the
+    /// arguments of `write!`.
     static IS_SAFE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Marks what is formatted as safe until it is dropped.
+/// Sets [`IS_SAFE`] until it is dropped.
 struct SafeGuard;
 
 impl SafeGuard {
@@ -63,17 +63,17 @@ impl TermText {
     /// Formats `args`, as [`text!`](crate::text) does.
     pub fn format(args: fmt::Arguments<'_>) -> Self {
         let mut out = Self::new();
-        // Formatting fails only if a `Display` in the arguments does, and then the rest is missing.
+        // Formatting fails only if a `Display` in the arguments fails. The rest is then missing.
         let _ = fmt::Write::write_fmt(&mut out, args);
         out
     }
 
-    /// Returns the text for writing, with its styles and links.
+    /// Returns the text with its styles and links, for output.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Returns whether there is nothing to write.
+    /// Returns whether the text is empty.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
@@ -149,7 +149,7 @@ impl TermText {
         Self { text: format!("{style}{}{style:#}", self.text) }
     }
 
-    /// Makes the text a link. An address with anything but visible characters is left out.
+    /// Makes the text a link. Does nothing if the URL contains control or other invisible characters.
     pub(crate) fn linked(self, url: &str) -> Self {
         if visible(url) != url || url.contains(['\n', '\t']) {
             return self;
@@ -157,7 +157,7 @@ impl TermText {
         Self { text: format!("\u{1b}]8;;{url}\u{1b}\\{}\u{1b}]8;;\u{1b}\\", self.text) }
     }
 
-    /// Replaces tabs with spaces: how wide a tab is depends on the column it is at.
+    /// Replaces tabs with spaces, because the width of a tab depends on its column.
     pub(crate) fn without_tabs(mut self) -> Self {
         if self.text.contains('\t') {
             self.text = self.text.replace('\t', "    ");
@@ -259,8 +259,8 @@ impl PartialEq<&str> for TermText {
     }
 }
 
-/// Formats [`TermText`](crate::TermText): takes the arguments of `format!` and makes all of them visible,
-/// except those that are `TermText` already.
+/// Formats [`TermText`](crate::TermText) from the arguments of `format!`. Arguments that are not `TermText`
+/// are made visible.
 #[macro_export]
 macro_rules! text {
     ($($arg:tt)*) => { $crate::TermText::format(::std::format_args!($($arg)*)) };
@@ -289,7 +289,7 @@ mod tests {
         let mut written = TermText::from("a ");
         write!(written, "{HOSTILE} {painted:<3} {HOSTILE:?}").unwrap();
         assert_eq!(written.plain(), format!("a {SHOWN} {SHOWN} {HOSTILE:?}"));
-        // Painted text that went through a plain string is like any other.
+        // Styled text that was converted to a `String` loses its special status.
         assert_eq!(text!("{}", format!("{painted}")).plain(), format!("^[[2m{SHOWN}^[[0m"));
         assert_eq!(text!("{HOSTILE}").as_str(), SHOWN, "and nothing stays behind");
     }

@@ -1,4 +1,4 @@
-//! A transcript as text, from top to bottom.
+//! Rendering of a whole transcript.
 
 mod item;
 
@@ -15,19 +15,19 @@ use crate::page::{Label, Page, cut};
 use crate::text::TermText;
 use crate::{markdown, text, visible};
 
-/// How to write a transcript.
+/// The settings for rendering a transcript.
 #[derive(Clone, Debug)]
 pub struct Style {
-    /// How much of it.
+    /// The level of detail.
     pub level: Level,
-    /// Where times are told.
+    /// The time zone for times.
     pub zone: TimeZone,
 }
 
-/// How wide the column of costs is.
+/// The width of the cost column.
 const COST: usize = 10;
 
-/// Writes a transcript.
+/// Renders a transcript.
 pub fn render_transcript(transcript: &Transcript, page: Page, style: &Style) -> TermText {
     let mut writer = Writer::new(page, style);
     writer.head(transcript);
@@ -38,36 +38,36 @@ pub fn render_transcript(transcript: &Transcript, page: Page, style: &Style) -> 
     writer.out
 }
 
-/// Writes a transcript piece by piece, while it is told.
+/// Renders a transcript incrementally, turn by turn.
 pub struct Telegraph<'a> {
     writer: Writer<'a>,
 }
 
 impl<'a> Telegraph<'a> {
-    /// Nothing is written yet.
+    /// Returns a renderer at the start of a transcript.
     pub fn new(page: Page, style: &'a Style) -> Self {
         Self { writer: Writer::new(page, style) }
     }
 
-    /// What stands above the conversation.
+    /// Renders the part above the conversation: title, metadata and total cost.
     pub fn head(&mut self, transcript: &Transcript) -> TermText {
         self.writer.head(transcript);
         self.taken()
     }
 
-    /// The next turn.
+    /// Renders the next turn.
     pub fn turn(&mut self, turn: &TurnView) -> TermText {
         self.writer.turn(turn, 0);
         self.taken()
     }
 
-    /// What stands below the conversation.
+    /// Renders the part below the conversation: unattached sub-agents, branches and the number of findings.
     pub fn rest(&mut self, transcript: &Transcript) -> TermText {
         self.writer.rest(transcript);
         self.taken()
     }
 
-    /// What was written since the last time.
+    /// Returns the text rendered since the last call.
     fn taken(&mut self) -> TermText {
         if !self.writer.out.is_empty() {
             self.writer.wants_gap = !self.writer.out.ends_with("\n\n");
@@ -76,14 +76,14 @@ impl<'a> Telegraph<'a> {
     }
 }
 
-/// Writes some items, as a follower does that has shown what came before.
+/// Renders items that continue a transcript which was rendered before.
 pub fn render_items(items: &[Item], page: Page, style: &Style) -> TermText {
     let mut writer = Writer::new(page, style);
     writer.items(items, 0);
     writer.out
 }
 
-/// Writes that a call is running, as a follower does that waits for what comes of it.
+/// Renders the notice that a call is running. Empty if the item is not a call.
 pub fn render_running(item: &Item, page: Page, style: &Style) -> TermText {
     let mut writer = Writer::new(page, style);
     if let Body::Call(call) = &item.body {
@@ -94,13 +94,14 @@ pub fn render_running(item: &Item, page: Page, style: &Style) -> TermText {
     writer.out
 }
 
-/// Writes what a turn took and cost, as a follower does once it has ended.
+/// Renders the duration, tokens and cost of a finished turn. Empty if there are none.
 pub fn render_end(turn: &TurnView, page: Page) -> TermText {
     let text = figures(turn, true).into_iter().chain(cost(&turn.spent)).collect::<Vec<_>>().join(" · ");
     if text.is_empty() { TermText::new() } else { page.paint(Label::Dim, format!("── {text}")) + "\n" }
 }
 
-/// What a turn took: how long, and how many tokens.
+/// Returns the duration and tokens of a turn. With `split`, includes the shares of tools, answers and
+/// sub-agents.
 fn figures(turn: &TurnView, split: bool) -> Vec<String> {
     let mut figures = Vec::new();
     if let Some((start, end)) = turn.span {
@@ -108,7 +109,7 @@ fn figures(turn: &TurnView, split: bool) -> Vec<String> {
         let parts = parts.into_iter().filter(|(millis, _)| split && *millis > 999);
         let parts: Vec<String> = parts.map(|(millis, of)| format!("{} {of}", duration(millis))).collect();
         let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
-        // What took no time is a line that nothing followed.
+        // A duration of zero means that nothing followed the prompt.
         if end > start {
             figures.push(format!("{}{parts}", duration(end - start)));
         }
@@ -123,7 +124,7 @@ fn figures(turn: &TurnView, split: bool) -> Vec<String> {
     figures
 }
 
-/// What calls cost, if there were any.
+/// Returns the cost of model calls, if there were any.
 fn cost(spent: &Totals) -> Option<String> {
     (spent.calls > 0).then(|| spent.short_cost())
 }
@@ -132,9 +133,9 @@ struct Writer<'a> {
     page: Page,
     style: &'a Style,
     out: TermText,
-    /// Whether what was written before `out` ends without an empty line.
+    /// Whether the text written before `out` does not end with an empty line.
     wants_gap: bool,
-    /// The day of the last turn, which the next one need not name again.
+    /// The date of the last turn. It is not repeated for the next one.
     day: Option<jiff::civil::Date>,
 }
 
@@ -205,7 +206,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Markdown, set on a terminal and as it was written elsewhere.
+    /// Renders Markdown on a terminal, and prints its source elsewhere.
     fn prose(&mut self, indent: usize, text: &str) {
         if !self.page.color {
             return self.paragraph(indent, None, text);
@@ -215,7 +216,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A turn: who and when on the left; how long, how much and for how much in the margin.
+    /// Renders a turn. The heading has number, time and model on the left; duration, tokens and cost on the
+    /// right.
     fn turn(&mut self, turn: &TurnView, indent: usize) {
         let mut about = vec![turn.anchor.clone()];
         about.extend(turn.span.map(|(start, _)| self.moment(start)));
@@ -228,7 +230,7 @@ impl<'a> Writer<'a> {
         let about = about.join(" · ");
         let room = self.page.column(indent);
         let cost = cost(&turn.spent).unwrap_or_default();
-        // What the tools took of the time is told where there is room for it.
+        // The shares of the duration are shown only if there is space for them.
         let fits = |figures: &str| number.width() + about.width() + figures.width() + COST + 2 <= room;
         let figures = Some(figures(turn, true).join(" · ")).filter(|figures| fits(figures));
         let figures = figures.unwrap_or_else(|| self::figures(turn, false).join(" · "));
@@ -247,7 +249,7 @@ impl<'a> Writer<'a> {
         self.items(&turn.items, indent);
     }
 
-    /// What the reply cost that begins here, in the margin, where everything is shown.
+    /// Renders the cost of the reply that begins with this item, at [`Level::Full`] or above.
     fn reply_cost(&mut self, item: &Item, indent: usize) {
         let Some(spent) = item.spent.as_deref().filter(|_| self.style.level >= Level::Full) else { return };
         let (read, said) = (short_count(spent.tokens.context()), short_count(spent.tokens.output));
@@ -256,7 +258,7 @@ impl<'a> Writer<'a> {
         self.line(indent, Some(Label::Dim), format!("{text:>room$}"));
     }
 
-    /// When a turn began: the day too, unless the turn before began on it.
+    /// Formats the start time of a turn. Includes the date unless the previous turn began on the same day.
     fn moment(&mut self, millis: i64) -> String {
         let moment = jiff::Timestamp::from_millisecond(millis).unwrap_or_default();
         let moment = moment.to_zoned(self.style.zone.clone());

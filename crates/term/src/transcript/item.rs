@@ -1,4 +1,4 @@
-//! What happened in a turn, a line or a few for each.
+//! Rendering of the items of a turn.
 
 use threadline_view::figure::{count, duration, plural};
 use threadline_view::{
@@ -13,29 +13,29 @@ use crate::page::{Label, cut};
 use crate::text::TermText;
 use crate::{text, visible};
 
-/// How many lines of a failed call are shown where results are not.
+/// The maximum number of lines of a failed call, below [`Level::Full`].
 const ERROR_LINES: usize = 6;
 
-/// How many lines of a prompt are shown where not everything is.
+/// The maximum number of lines of a prompt, below [`Level::Full`].
 const PROMPT_LINES: usize = 40;
 
-/// As much of a thought is shown where not everything is, in bytes.
+/// The maximum length in bytes of a thinking text, below [`Level::Full`].
 const THOUGHT: usize = 400;
 
-/// What came of a call takes no more columns than this.
+/// The maximum width of the result summary of a call.
 const GIST: usize = 60;
 
-/// What a call was about has as many columns as this, where what came of it is long.
+/// The minimum width that a long result summary leaves for the subject of a call.
 const SUBJECT: usize = 36;
 
 impl Writer<'_> {
-    /// Things that happened. Thoughts that the log did not keep are counted.
+    /// Renders items. Consecutive thinking blocks without text are collapsed to their number.
     pub(super) fn items(&mut self, items: &[Item], indent: usize) {
         let is_lost = |item: &&Item| matches!(&item.body, Body::Thinking(text) if text.is_empty());
         let mut rest = items;
         while let [item, after @ ..] = rest {
             self.reply_cost(item, indent);
-            // What a reply cost is told where it begins.
+            // The cost of a reply is shown at its first item, so that item is not collapsed.
             let begins = |item: &&Item| item.spent.is_some() && self.style.level >= Level::Full;
             let same = after.iter().take_while(|item| is_lost(item) && !begins(item)).count();
             let lost = if is_lost(&item) { 1 + same } else { 0 };
@@ -184,11 +184,11 @@ impl Writer<'_> {
         let lines = self.page.wrap(visible(text).trim_end(), indent + 2);
         let limit = match (self.style.level >= Level::Full, indent) {
             (true, _) => usize::MAX,
-            // What sub-agents are asked and report is long, and nobody typed it.
+            // The prompts and reports of sub-agents are long, and were not typed.
             (_, 0) if input.is_typed() || input == Input::TeammateMessage => PROMPT_LINES,
             _ => ERROR_LINES,
         };
-        // A line or two more take no more room than to say so.
+        // One or two more lines take no more space than the notice about them.
         let limit = if lines.len() <= limit.saturating_add(2) { usize::MAX } else { limit };
         for line in lines.iter().take(limit) {
             self.line(indent, Some(Label::Prompt), format!("> {line}"));
@@ -204,7 +204,7 @@ impl Writer<'_> {
         let gist = if silent { outcome_name(call.outcome) } else { &call.gist };
         let took = call.duration.filter(|millis| *millis > 99).map(duration);
         let subject = one_line(&call.subject);
-        // What it was about gives way to what came of it, down to a few words; then that gives way.
+        // The subject is shortened first, down to a few words, and then the result summary.
         let took_room = took.as_ref().map_or(0, |took| took.width() + 3);
         let room = self.page.room(indent).saturating_sub(short_tool(&call.name).width() + took_room + 6);
         let gist = one_line(gist);
@@ -221,11 +221,11 @@ impl Writer<'_> {
             card_lines(call, self.page, indent + 4, &mut |line| self.line(indent + 4, None, &line));
         }
         let whole = self.style.level >= Level::Full;
-        // A command's card shows what it printed.
+        // The card of a command contains its output.
         let told = whole && matches!(call.card, Card::Command(_));
         if let Some(complaint) = call.complaint().filter(|_| !told) {
             let limit = if whole { usize::MAX } else { ERROR_LINES };
-            // A command says at its end what went wrong.
+            // The error message of a command is at the end of its output.
             let end = matches!(call.card, Card::Command(_));
             self.excerpt(complaint, indent + 4, limit, end);
         }
@@ -239,7 +239,8 @@ impl Writer<'_> {
         }
     }
 
-    /// The first `limit` lines of a text, or the last, and how many more there are.
+    /// Renders the first `limit` lines of a text, or the last ones if `end`, and the number of omitted
+    /// lines.
     fn excerpt(&mut self, text: &str, indent: usize, limit: usize, end: bool) {
         let text = without_colours(text);
         let lines: Vec<&str> = text.trim_end().lines().collect();
@@ -259,7 +260,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Says how many lines are not shown, if any.
+    /// Renders the number of omitted lines, if any.
     fn more(&mut self, lines: usize, indent: usize) {
         if lines > 0 {
             let text = format!("… {}", plural(lines as u64, "more line"));
@@ -268,7 +269,7 @@ impl Writer<'_> {
     }
 }
 
-/// How a thought begins, up to the end of a word.
+/// Returns the beginning of a thinking text, up to the end of a word.
 fn beginning(text: &str) -> String {
     let text = text.trim();
     if text.len() <= THOUGHT {

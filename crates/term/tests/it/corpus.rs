@@ -1,12 +1,12 @@
-//! Real sessions, where they are at hand: every one at every level, whole and maimed, and nothing in the text that a
-//! terminal would obey.
+//! Tests with real sessions, if available: each is rendered at every level, intact and damaged, and the
+//! text contains no control characters.
 
 use threadline_session::{Family, Session};
 use threadline_term::{Page, Style, render_outline, render_transcript};
 use threadline_view::{Filter, Level, changes, markdown, outline, patch, transcript, wire};
 use unicode_width::UnicodeWidthStr;
 
-/// Debug runs are slow: the small ones are enough there.
+/// The maximum log size in bytes. Debug builds are slow, so they test only small logs.
 const MOST: u64 = if cfg!(debug_assertions) { 120_000 } else { u64::MAX };
 
 #[test]
@@ -30,7 +30,7 @@ fn maimed_sessions_too() {
     }
 }
 
-/// The same log after this and that has happened to it.
+/// Returns damaged variants of a log.
 fn maim(whole: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
     let every = |n: usize| lines.iter().enumerate().filter(move |(i, _)| i % n != 1).map(|(_, line)| *line);
@@ -70,7 +70,7 @@ fn draw(log: &[u8], what: &str) {
             let obeyed = |ch: char| ch.is_control() && ch != '\n' && !(color && ch == '\u{1b}');
             let found = text.find(obeyed).map(|at| text[at..].chars().take(80).collect::<String>());
             assert_eq!(found, None, "{what}");
-            // Heads of turns never wrap by accident.
+            // Turn headings are never wider than the page.
             let heads = text.lines().filter(|line| !color && line.starts_with("── "));
             for head in heads.filter(|_| width.is_some()) {
                 assert!(head.width() <= 80, "{what}: {head}");

@@ -1,4 +1,4 @@
-//! View data as terminal text.
+//! Tests of the rendering of view data as terminal text.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -1,10 +1,10 @@
-//! Properties that hold for any Unicode: nothing is wider than it may be, and nothing controls the terminal.
+//! Properties that apply to any Unicode text: no line is too wide, and none controls the terminal.
 
 use proptest::prelude::*;
 use threadline_term::{Align, Column, Label, Page, TermText, cut, table};
 use unicode_width::UnicodeWidthStr;
 
-/// Text of any characters, with many of those that change the width of their neighbours or control a terminal.
+/// Generates text with many characters that change the width of their neighbours or control a terminal.
 fn any_text() -> impl Strategy<Value = String> {
     let odd = prop::sample::select(
         "\t\n\r\0\u{1b}\u{7f}\u{85}\u{9b}\u{ad}\u{300}\u{200b}\u{200d}\u{202e}\u{2066}\u{fe0e}\u{fe0f}\u{20e3}⚠❤☎1#👩🚀🏽🇩🇪🏴\u{e0067}\u{e007f}错한각\u{644}\u{627}\u{a4fc}\u{a4fd}\u{17d2}\u{1780}क\u{94d}षि\u{ff9e}\u{fb2c}\u{3000}𒈙﷽"
@@ -43,12 +43,13 @@ proptest! {
         let lines: Vec<&str> = table.lines().collect();
         prop_assert_eq!(lines.len(), cells.len() + 1);
         prop_assert!(is_quiet(&table), "{table:?}");
-        // What a column needs that is not cut, and the least that one keeps that is.
+        // The natural width of a column, and the minimum width of the table.
         let natural = |i: usize| cells.iter().map(|row| cut(&row[i], usize::MAX).width()).max().unwrap_or(0).max(columns[i].name.width());
         let least: usize = (0..3).map(|i| if gives_way[i] { natural(i).min(12) } else { natural(i) }).sum::<usize>() + 4;
         let most = width.map_or(usize::MAX, |width| width.max(least));
         for line in lines {
-            // The width of joined cells may be less than their sum where letters form a ligature, never more.
+            // The width of joined cells can be less than the sum, if letters form a ligature. It is never
+            // more.
             prop_assert!(line.width() <= most, "{line:?} is {} wide, of {most}", line.width());
         }
     }

@@ -1,4 +1,4 @@
-//! Every tool and every kind of entry in a terminal of 80 columns, a line a tool and then everything.
+//! Snapshots of every tool and every kind of entry at 80 columns, with one line per tool, and in full.
 
 use threadline_session::Family;
 use threadline_term::{Page, Style, render_outline, render_transcript};
@@ -28,7 +28,7 @@ fn every_tool_and_every_kind_of_entry() {
     }
 }
 
-/// The text without its colours.
+/// Returns the text without its colours.
 fn plain(text: &str) -> String {
     let mut parts = text.split('\u{1b}');
     let mut out = parts.next().unwrap_or_default().to_owned();
