@@ -1,4 +1,4 @@
-//! Cards: what each tool was asked and what came of it, as data that says it plainly.
+//! Cards: the input and result of each tool call, as structured data.
 
 mod file;
 mod search;
@@ -15,130 +15,131 @@ use threadline_session::Outcome;
 use crate::diff::Hunk;
 use crate::figure::{bytes, duration, plural};
 
-/// What a call was about and what came of it. What a tool returned as text stands beside the card.
+/// The input and result of a call, by kind of tool. The raw result text is kept in the
+/// [`CallView`](crate::CallView).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Card {
-    /// A command was run.
+    /// A command.
     Command(CommandCard),
-    /// A file was read: the part that was seen.
+    /// A file that was read: the part that the model got.
     File {
-        /// Its path.
+        /// The path.
         path: String,
-        /// Its text; empty for what is no text.
+        /// The text; empty for files without text.
         text: String,
-        /// The number of the first line.
+        /// The number of the first line, from 1.
         start_line: u64,
-        /// How many lines the file has, where that is known.
+        /// The number of lines in the file, if known.
         total_lines: Option<u64>,
     },
-    /// A file was changed.
+    /// A change to a file.
     Diff {
-        /// Its path.
+        /// The path.
         path: String,
-        /// Whether it did not exist before.
+        /// Whether the call created the file.
         created: bool,
-        /// What changed.
+        /// The changed lines.
         hunks: Vec<Hunk>,
-        /// Whether a person changed what the model proposed.
+        /// Whether a person modified the model's proposal.
         by_hand: bool,
     },
-    /// Files or lines were looked for.
+    /// A search for files or lines.
     Matches {
-        /// What was looked for.
+        /// The pattern.
         pattern: String,
-        /// Where; empty for the working directory.
+        /// The directory or file searched; empty for the working directory.
         place: String,
-        /// The files that were found, where they are listed.
+        /// The files found, if they are listed.
         files: Vec<String>,
-        /// The lines that were found, where they are listed.
+        /// The lines found, if they are listed.
         lines: String,
     },
-    /// Something was given to a sub-agent.
+    /// A task for a sub-agent.
     Agent {
-        /// In a few words.
+        /// A short description.
         description: String,
-        /// What it was told to be.
+        /// The agent type.
         agent_type: String,
-        /// What it was asked.
+        /// The prompt.
         prompt: String,
-        /// What it answered, in Markdown.
+        /// The answer, in Markdown.
         answer: String,
-        /// Whether it works in the background.
+        /// Whether the agent runs in the background.
         background: bool,
     },
-    /// A list of things to do, and what changed in it.
+    /// A to-do list, with the changes made to it.
     Todos(Vec<Todo>),
-    /// A page was fetched.
+    /// A web page that was fetched.
     Page {
-        /// Its address.
+        /// The address.
         url: String,
-        /// How the server answered.
+        /// The HTTP status.
         status: String,
-        /// What the model asked of it.
+        /// The question that the page should answer.
         prompt: String,
-        /// What it was told, in Markdown.
+        /// The answer, in Markdown.
         text: String,
     },
-    /// The web was searched.
+    /// A web search.
     Links {
-        /// For what.
+        /// The query.
         query: String,
-        /// Title and address of what was found.
+        /// Title and address of each result.
         links: Vec<(String, String)>,
-        /// What was made of it, in Markdown.
+        /// The summary of the results, in Markdown.
         text: String,
     },
-    /// A plan was made, in Markdown.
+    /// A plan, in Markdown.
     Plan(String),
-    /// The person was asked.
+    /// Questions to the person.
     Questions(Vec<Question>),
-    /// A message was sent to another agent.
+    /// A message to another agent.
     Message {
-        /// To whom.
+        /// The recipient.
         to: String,
-        /// What it says.
+        /// The text.
         text: String,
     },
-    /// Anything else: the input, field by field.
+    /// Any other tool: the fields of its input.
     Fields(Vec<(String, String)>),
 }
 
 /// A command and its output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandCard {
-    /// What was run.
+    /// The command line.
     pub command: String,
-    /// What it was run for.
+    /// The purpose, as stated by the model.
     pub description: String,
-    /// What it printed, with the colours that it printed.
+    /// The standard output, with its colour sequences.
     pub output: String,
-    /// What it printed as errors, where that stands apart.
+    /// The standard error, if it was logged separately.
     pub errors: String,
-    /// How it ended, where the log tells.
+    /// The exit code, if logged.
     pub exit_code: Option<i64>,
-    /// The task that it runs as in the background.
+    /// The id of the background task that the command runs as.
     pub background: Option<String>,
-    /// Where its whole output is kept, if it was too long for the log and is not here.
+    /// The path of the whole output, if it was too long for the log and could not be read.
     pub kept_at: Option<String>,
 }
 
-/// One thing to do.
+/// One item of a to-do list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Todo {
-    /// What.
+    /// The text.
     pub text: String,
     /// `pending`, `in_progress`, `completed` …
     pub status: String,
-    /// What it was before, if that changed.
+    /// The previous status, if it changed.
     pub before: Option<String>,
-    /// Whether it was not there before, where others were.
+    /// Whether the item was added to an existing list.
     pub is_new: bool,
-    /// More about it, where it has more than a line.
+    /// Details, for items with more than one line.
     pub detail: String,
 }
 
 impl Todo {
-    /// What became of it, in words, if that changed.
+    /// Returns the change in words, if the item changed.
     pub fn change(&self) -> Option<String> {
         let words = |status: &str| status.replace('_', " ");
         match &self.before {
@@ -151,32 +152,32 @@ impl Todo {
 /// A question to the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// What was asked.
+    /// The question.
     pub text: String,
-    /// What could be chosen.
+    /// The options.
     pub options: Vec<Choice>,
-    /// What was answered.
+    /// The answer.
     pub answer: Option<String>,
-    /// What the person wrote beside the answer.
+    /// A note that the person added to the answer.
     pub notes: Option<String>,
 }
 
-/// Something that could be chosen.
+/// An option of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// What it is called.
+    /// The label.
     pub label: String,
-    /// What it would mean.
+    /// The explanation.
     pub description: String,
 }
 
 impl Question {
-    /// Whether an option was chosen, alone or with others.
+    /// Returns whether an option was chosen, alone or with others.
     pub fn chose(&self, option: &str) -> bool {
         self.answer.as_deref().is_some_and(|answer| without(answer, option).is_some())
     }
 
-    /// What was answered in the person's own words, alone or beside what was chosen.
+    /// Returns the part of the answer that is not one of the options.
     pub fn own_answer(&self) -> Option<String> {
         let mut left = self.answer.clone()?;
         for option in &self.options {
@@ -186,7 +187,9 @@ impl Question {
     }
 }
 
-/// A list of answers without one of them, if that is in it. An answer may hold what stands between two.
+/// Removes one answer from a comma-separated list; `None` if the list does not contain it.
+///
+/// The list cannot simply be split, because an answer may itself contain `, `.
 fn without(answers: &str, one: &str) -> Option<String> {
     if one.is_empty() {
         return None;
@@ -202,26 +205,26 @@ fn without(answers: &str, one: &str) -> Option<String> {
     Some(format!("{before}{between}{after}"))
 }
 
-/// A call, as its card and what happened in a few words.
+/// The card of a call, with its one-line summary.
 pub(crate) struct Told {
     pub(crate) card: Card,
-    /// What it was about: a path, a command, a pattern.
+    /// The subject: a path, a command, a pattern.
     pub(crate) subject: String,
-    /// What happened: `63 lines`, `+12 −3`, `exit 101`.
+    /// The result in a few words: `63 lines`, `+12 −3`, `exit 101`.
     pub(crate) gist: String,
 }
 
-/// Whether the cards of a tool are about what changed in a file.
+/// Returns whether the cards of a tool are diffs.
 pub(crate) fn changes_files(tool: &str) -> bool {
     matches!(tool, "Write" | "Edit" | "MultiEdit" | "NotebookEdit")
 }
 
-/// Whether a tool waits for what a person says to it.
+/// Returns whether a tool asks the person something.
 pub(crate) fn asks_person(tool: &str) -> bool {
     matches!(tool, "AskUserQuestion" | "ExitPlanMode" | "exit_plan_mode")
 }
 
-/// Whether something went wrong with a call. A person who would rather talk about a question or a plan is no failure.
+/// Returns whether a call counts as an error. A declined question or plan does not.
 pub(crate) fn went_wrong(tool: &str, outcome: Outcome) -> bool {
     match outcome {
         Outcome::Ok => false,
@@ -230,24 +233,24 @@ pub(crate) fn went_wrong(tool: &str, outcome: Outcome) -> bool {
     }
 }
 
-/// Whether a tool starts sub-agents.
+/// Returns whether a tool starts sub-agents.
 pub(crate) fn is_agents(tool: &str) -> bool {
     matches!(tool, "Task" | "Agent")
 }
 
-/// Everything that a call's card is made of.
+/// The inputs of a card.
 pub(crate) struct Call<'a> {
     pub(crate) name: &'a str,
     pub(crate) input: Option<Json<'a>>,
     pub(crate) data: Option<ToolUseResult<'a>>,
-    /// What the model was told.
+    /// The result text that was sent to the model.
     pub(crate) text: &'a str,
     pub(crate) failed: bool,
-    /// How many pictures came back.
+    /// The number of images in the result.
     pub(crate) pictures: usize,
-    /// Where it ran.
+    /// The working directory of the call.
     pub(crate) cwd: &'a str,
-    /// Reads output that was kept in a file of its own.
+    /// Reads output that was saved to a separate file.
     pub(crate) kept: &'a dyn Fn(&str) -> Option<String>,
 }
 
@@ -293,7 +296,7 @@ impl<'a> Call<'a> {
         Told { card: Card::Fields(fields), subject: self.any_subject(), gist }
     }
 
-    /// What came of a call that has no card of its own, as far as its result tells.
+    /// Returns a short result for tools without their own card, from the structured result where possible.
     fn small_gist(&self) -> String {
         let small = self.of::<SmallResult<'_>>();
         match self.name {
@@ -311,7 +314,7 @@ impl<'a> Call<'a> {
         .unwrap_or_else(|| self.answer_in_short())
     }
 
-    /// What a tool said that nothing is known about: in its own words where they are few.
+    /// Returns a short result for an unknown tool: a single line as is, else its size.
     fn answer_in_short(&self) -> String {
         let text = self.text.trim();
         let said = match text.lines().count() {
@@ -330,7 +333,7 @@ impl<'a> Call<'a> {
         parts.join(", ")
     }
 
-    /// What an unknown input is about: the first of the telling fields, else the first text.
+    /// Returns the subject of an unknown input: the first of the well-known fields, else the first string.
     fn any_subject(&self) -> String {
         const TELLING: &[&str] = &[
             "command",
@@ -366,7 +369,7 @@ pub(crate) fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default().trim_end()
 }
 
-/// Whether a value is a text or a list of blocks with text, and that text.
+/// Returns the text of a string, or of a list of strings and text blocks.
 pub(crate) fn text_of(json: Json<'_>) -> String {
     match json.kind() {
         JsonKind::String => json.as_str().unwrap_or_default().into_owned(),
@@ -379,14 +382,15 @@ pub(crate) fn text_of(json: Json<'_>) -> String {
     }
 }
 
-/// Whether a text says that the person refused or stopped a call, and nothing in the person's words.
+/// Returns whether a text only reports that the person refused or interrupted a call.
 pub(crate) fn is_refusal(text: &str) -> bool {
     const REFUSED: &[&str] =
         &["User rejected tool use", "The user doesn't want to ", "[Request interrupted by user"];
     REFUSED.iter().any(|refused| text.starts_with(refused))
 }
 
-/// The result of a failed call without the tags around the error. Claude Code may append reminders to it.
+/// Returns the result of a failed call without the tags around the error. Claude Code may append reminders
+/// after the closing tag; these are kept.
 pub(crate) fn untagged_error(text: &str) -> Cow<'_, str> {
     let Some(error) = text.trim().strip_prefix("<tool_use_error>") else { return text.into() };
     match error.split_once("</tool_use_error>") {
@@ -396,7 +400,7 @@ pub(crate) fn untagged_error(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// What stands in a tag.
+/// Returns the trimmed text inside a tag.
 pub(crate) fn tag<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let start = text.find(&format!("<{name}>"))? + name.len() + 2;
     let end = text[start..].find(&format!("</{name}>"))? + start;

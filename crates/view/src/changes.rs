@@ -1,4 +1,4 @@
-//! Net changes: each file that a session changed, before its first change and after its last.
+//! Net changes: the text of each changed file before its first and after its last change.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,25 +8,25 @@ use threadline_session::{Family, FileEdit, FileText, LineHunk};
 
 use crate::diff::Hunk;
 
-/// A file that a session changed: as it was before its first change, and as it was after its last.
+/// The net change of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileChange {
-    /// Its path, as the tools were given it.
+    /// The path, as given to the tools.
     pub path: String,
-    /// Its text before; `None` if it did not exist, or if only `parts` are known.
+    /// The text before; `None` if the file did not exist, or if only `parts` are known.
     pub before: Option<String>,
-    /// Its text after; `None` if it was deleted, or if only `parts` are known.
+    /// The text after; `None` if the file was deleted, or if only `parts` are known.
     pub after: Option<String>,
-    /// Changed lines, one list per command that changed them, where the log does not have the whole text.
+    /// Changed lines, one list per command that changed them, if the log does not contain the whole text.
     pub parts: Vec<Vec<LineHunk>>,
-    /// How many calls changed it.
+    /// The number of calls that changed the file.
     pub edits: usize,
-    /// Changes that the log does not have.
+    /// Changes that the log does not contain.
     pub notes: Vec<String>,
 }
 
 impl FileChange {
-    /// The hunks to show.
+    /// Returns the hunks to show.
     pub fn hunks(&self) -> Vec<Hunk> {
         if self.parts.is_empty() {
             let text = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -35,24 +35,24 @@ impl FileChange {
         self.parts.iter().flatten().map(Hunk::of_lines).collect()
     }
 
-    /// Whether the session made it.
+    /// Returns whether the session created the file.
     pub fn is_new(&self) -> bool {
         self.before.is_none() && self.after.is_some()
     }
 
-    /// Whether the session deleted it.
+    /// Returns whether the session deleted the file.
     pub fn is_deleted(&self) -> bool {
         self.before.is_some() && self.after.is_none()
     }
 
-    /// Adds a further change.
+    /// Adds the next change.
     fn add(&mut self, edit: FileEdit) {
         self.edits += 1;
         if !edit.hunks.is_empty() {
             if self.edits > 1 && self.parts.is_empty() {
                 return self.note("a shell command changed further lines of it");
             }
-            // A diff against the last commit repeats the changes that came before.
+            // A diff against the last commit repeats the preceding changes.
             self.parts.retain(|earlier| !repeats(&edit.hunks, earlier));
             return self.parts.push(edit.hunks);
         }
@@ -84,7 +84,7 @@ impl FileChange {
     }
 }
 
-/// Whether hunks hold every change of earlier ones.
+/// Returns whether `hunks` contain every changed line of `earlier`.
 fn repeats(hunks: &[LineHunk], earlier: &[LineHunk]) -> bool {
     let changed = |hunks: &[LineHunk]| -> Vec<String> {
         let lines = hunks.iter().flat_map(|hunk| &hunk.lines);
@@ -97,8 +97,10 @@ fn repeats(hunks: &[LineHunk], earlier: &[LineHunk]) -> bool {
     })
 }
 
-/// The net change of each file, by path. Known are the edits of tools, and the changes that a shell command's result lists
-/// (from 2.1.300); other commands show only where an edit came after them.
+/// Returns the net change of each file, sorted by path.
+///
+/// Changes are read from the edits of tools, and from the diffs in the results of shell commands (from
+/// 2.1.300). Other changes by commands are noticed only if an edit of the same file follows.
 pub fn changes(family: &Family) -> Vec<FileChange> {
     let mut files: BTreeMap<String, FileChange> = BTreeMap::new();
     for edit in family.file_edits() {
@@ -113,7 +115,7 @@ pub fn changes(family: &Family) -> Vec<FileChange> {
     files.into_values().filter(is_change).collect()
 }
 
-/// The changes as a patch that `git apply` takes, with paths below `root` made relative to it.
+/// Formats the changes as a patch for `git apply`, with paths below `root` relative to it.
 pub fn patch(changes: &[FileChange], root: Option<&str>) -> String {
     let mut out = String::new();
     let root = root.map(|root| root.replace('\\', "/").trim_end_matches('/').to_owned() + "/");
@@ -148,7 +150,7 @@ pub fn patch(changes: &[FileChange], root: Option<&str>) -> String {
     out
 }
 
-/// A hunk as a unified diff has it.
+/// Appends a hunk in unified diff format.
 fn add_hunk(out: &mut String, hunk: &LineHunk) {
     let count = |signs: [char; 2]| hunk.lines.iter().filter(|line| line.starts_with(signs)).count();
     let (old, new) = (count([' ', '-']), count([' ', '+']));

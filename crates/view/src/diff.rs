@@ -1,4 +1,4 @@
-//! Changes to a text: hunks of lines, and within changed lines the words that changed.
+//! Diffs of texts: hunks of lines, with the changed words of changed lines.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -7,12 +7,12 @@ use similar::{ChangeTag, TextDiff};
 use threadline_entry::lens::PatchHunk;
 use threadline_session::LineHunk;
 
-/// A stretch of changed lines with some that stayed around them.
+/// A group of changed lines with some unchanged lines around them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hunk {
-    /// The first line of the old text that it covers, from 1; 0 where that is not known.
+    /// The number of its first line in the old text, from 1; 0 if unknown.
     pub old_start: u64,
-    /// The first line of the new text that it covers, from 1; 0 where that is not known.
+    /// The number of its first line in the new text, from 1; 0 if unknown.
     pub new_start: u64,
     /// The lines.
     pub lines: Vec<DiffLine>,
@@ -21,15 +21,15 @@ pub struct Hunk {
 /// One line of a hunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffLine {
-    /// What became of it.
+    /// Whether it was kept, added or removed.
     pub change: Change,
     /// The line, without its newline.
     pub text: String,
-    /// The parts that differ from the line it replaces or is replaced by.
+    /// The byte ranges that differ from the line that it replaces or is replaced by.
     pub changed: Vec<Range<usize>>,
 }
 
-/// What became of a line.
+/// The kind of change of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it all")]
 pub enum Change {
@@ -39,7 +39,7 @@ pub enum Change {
 }
 
 impl Hunk {
-    /// Lines that came and lines that went, over some hunks.
+    /// Returns the numbers of added and removed lines of some hunks.
     pub fn counts(hunks: &[Self]) -> (usize, usize) {
         let count = |change: Change| {
             hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| line.change == change).count()
@@ -47,13 +47,13 @@ impl Hunk {
         (count(Change::Added), count(Change::Removed))
     }
 
-    /// A hunk as Claude Code noted it.
+    /// Converts a hunk of a structured patch that Claude Code logged.
     pub fn noted(hunk: PatchHunk<'_>) -> Self {
         let lines = hunk.lines().into_iter().flat_map(|lines| lines.iter());
         Self::of_signed_lines(hunk.old_start().unwrap_or(0), hunk.new_start().unwrap_or(0), lines)
     }
 
-    /// A hunk of an edit.
+    /// Converts a hunk of an edit.
     pub fn of_lines(hunk: &LineHunk) -> Self {
         let lines = hunk.lines.iter().map(|line| Cow::Borrowed(&**line));
         Self::of_signed_lines(hunk.old_start, hunk.new_start, lines)
@@ -81,11 +81,11 @@ impl Hunk {
     }
 }
 
-/// Texts of more lines than this, in each other's number, are not compared line by line: that takes time beyond all
-/// proportion where they have little in common.
+/// The largest product of line counts for which two texts are compared line by line. The time for texts
+/// that have little in common grows faster than their size.
 const MOST_PAIRS: usize = 2000 * 2000;
 
-/// The hunks between two texts, with three lines around each.
+/// Computes the hunks between two texts, with three lines of context.
 pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
     if let Some(replaced) = replaced(old, new) {
         return vec![replaced];
@@ -113,8 +113,8 @@ pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
     hunks
 }
 
-/// One hunk in which all lines between a common beginning and a common end are replaced, for texts that are too long to
-/// be compared.
+/// Returns one hunk that replaces all lines between the common prefix and suffix, for texts that are too
+/// long to compare.
 fn replaced(old: &str, new: &str) -> Option<Hunk> {
     let (old_lines, new_lines): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let same = |(a, b): &(&&str, &&str)| a == b;
@@ -138,10 +138,10 @@ fn replaced(old: &str, new: &str) -> Option<Hunk> {
     Some(Hunk { old_start: start, new_start: start, lines })
 }
 
-/// Lines longer than this are not worth comparing word by word.
+/// The length in bytes above which lines are not compared word by word.
 const LONG_LINE: usize = 2000;
 
-/// Where as many lines came as went, marks the words that differ between each pair.
+/// Marks the words that differ within each pair of lines, where as many lines were added as removed.
 fn mark_words(lines: &mut [DiffLine]) {
     let mut at = 0;
     while at < lines.len() {
@@ -158,7 +158,7 @@ fn mark_words(lines: &mut [DiffLine]) {
     }
 }
 
-/// The parts that differ between two lines; none where they have little in common.
+/// Returns the ranges that differ between two lines; none if the lines have little in common.
 fn changed_words(old: &str, new: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
     if old.len().max(new.len()) > LONG_LINE {
         return (Vec::new(), Vec::new());
@@ -189,7 +189,7 @@ fn changed_words(old: &str, new: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>)
     (olds, news)
 }
 
-/// Adds a range, joined to the last one where they touch.
+/// Adds a range, merged with the last one if they are adjacent.
 fn push_range(ranges: &mut Vec<Range<usize>>, range: Range<usize>) {
     match ranges.last_mut() {
         Some(last) if last.end == range.start => last.end = range.end,

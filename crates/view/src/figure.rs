@@ -1,6 +1,6 @@
-//! Figures for people: counts, sizes and times, rounded to what a reader needs.
+//! Formats counts, sizes and durations for people.
 
-/// A number with its thousands set apart: `12,345`.
+/// Formats a number with thousands separators: `12,345`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -13,7 +13,7 @@ pub fn count(number: u64) -> String {
     out
 }
 
-/// A number as short as it can be said: `48k`.
+/// Formats a number as briefly as possible: `48k`.
 pub fn short_count(number: u64) -> String {
     match number {
         0..1000 => number.to_string(),
@@ -23,7 +23,7 @@ pub fn short_count(number: u64) -> String {
     }
 }
 
-/// So many of something: `1 branch`, `3,000 branches`.
+/// Formats a count with its noun: `1 branch`, `3,000 branches`.
 pub fn plural(number: u64, noun: &str) -> String {
     let ending = match noun {
         _ if number == 1 => "",
@@ -33,7 +33,7 @@ pub fn plural(number: u64, noun: &str) -> String {
     format!("{} {noun}{ending}", count(number))
 }
 
-/// A size in the unit that fits.
+/// Formats a size in bytes in a fitting decimal unit: `1.5 kB`.
 pub fn bytes(size: u64) -> String {
     match size {
         0..1000 => format!("{size} B"),
@@ -43,7 +43,7 @@ pub fn bytes(size: u64) -> String {
     }
 }
 
-/// How long something took, in the unit that fits.
+/// Formats a duration in a fitting unit: `4.2 s`, `3 min 05 s`.
 pub fn duration(millis: i64) -> String {
     match millis {
         ..1000 => format!("{} ms", millis.max(0)),

@@ -1,44 +1,44 @@
-//! What to show of a transcript, and how much.
+//! Filters: the parts of a transcript to show.
 
 use threadline_session::Input;
 
 use crate::transcript::{Body, Item, Transcript, TurnView};
 
-/// How much to show.
+/// The amount of detail to show. Each level includes the previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// What the person typed.
+    /// Prompts.
     Prompts,
-    /// And what the model answered.
+    /// Replies, compactions, links and errors.
     Chat,
-    /// And the tools it used, in a line or a few.
+    /// Tool calls in short, and thinking where a front end shows it collapsed.
     Tools,
-    /// And everything else, whole: thinking, results, hooks, events.
+    /// Everything in full: thinking, results, hooks, events.
     Full,
-    /// And the lines of the log themselves.
+    /// The raw lines of the log.
     Raw,
 }
 
-/// Which parts of a transcript to show.
+/// The parts of a transcript to show.
 #[derive(Clone, Debug)]
 pub struct Filter {
-    /// How much.
+    /// The amount of detail.
     pub level: Level,
-    /// Only calls of these tools.
+    /// Only calls of these tools, unless empty.
     pub tools: Vec<String>,
-    /// Only what went wrong.
+    /// Only errors.
     pub errors: bool,
-    /// Only what one side said: `user` or `assistant`.
+    /// Only one role: `user` or `assistant`.
     pub role: Option<String>,
 }
 
 impl Filter {
-    /// Everything up to a level.
+    /// Creates a filter that shows everything up to a level.
     pub fn level(level: Level) -> Self {
         Self { level, tools: Vec::new(), errors: false, role: None }
     }
 
-    /// Leaves out of a transcript what is not wanted; turns of which nothing is left go too.
+    /// Removes unwanted items from a transcript, and turns without remaining items.
     pub fn apply(&self, transcript: &mut Transcript) {
         self.keep(&mut transcript.turns);
         for branch in &mut transcript.branches {
@@ -50,13 +50,13 @@ impl Filter {
         transcript.agents.retain(|agent| !agent.turns.is_empty());
     }
 
-    /// Leaves out of a turn what is not wanted, and says whether anything is left.
+    /// Removes unwanted items from a turn. Returns whether any remain.
     pub fn keep_of(&self, turn: &mut TurnView) -> bool {
         self.keep_items(&mut turn.items);
         !turn.items.is_empty()
     }
 
-    /// Leaves out what is not wanted.
+    /// Removes unwanted items, also from the sub-agents inside calls.
     pub fn keep_items(&self, items: &mut Vec<Item>) {
         items.retain(|item| self.wants(item));
         for item in items {

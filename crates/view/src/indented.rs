@@ -1,10 +1,10 @@
-//! JSON that a program wrote on one line, set for people.
+//! Indents JSON that a program wrote on one line.
 
 use std::borrow::Cow;
 
 use threadline_entry::Json;
 
-/// A text as it is, or with a line for each part if it is JSON on a long line.
+/// Indents a text that is JSON on one long line; returns any other text unchanged.
 pub(crate) fn indented(text: &str) -> Cow<'_, str> {
     const LONG: usize = 80;
     let trimmed = text.trim();

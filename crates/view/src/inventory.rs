@@ -1,4 +1,4 @@
-//! The inventory: what the lines of logs hold, counted as written.
+//! The inventory: counts of everything in the lines of logs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,10 @@ use threadline_entry::lens::{
 use threadline_entry::{Entry, Json, Kind};
 use threadline_session::Session;
 
-/// Name to count.
+/// Counts by name.
 pub type Counts = BTreeMap<String, u64>;
 
-/// What lines hold, counted as written: a block counts where it stands, in every copy of it.
+/// Counts of everything in the lines of logs, as written: every copy of a block is counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are those of our JSON, where docs/json.md explains them")]
 pub struct Inventory {
@@ -37,25 +37,25 @@ pub struct Inventory {
     pub orphan_results: u64,
     pub branches: u64,
     pub compactions: u64,
-    /// The sub-agents that the lines name, each once.
+    /// The sub-agents named by the lines, each once.
     pub agents: BTreeSet<String>,
-    /// Types that no lens knows.
+    /// Types that no lens defines.
     pub unknown_types: BTreeMap<String, Drift>,
-    /// Keys that no lens knows, by their path.
+    /// Keys that no lens defines, by path.
     pub unknown_keys: BTreeMap<String, Drift>,
 }
 
-/// How often something unknown was met, and in which versions.
+/// The number of occurrences of an unknown name, and the versions that wrote it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Drift {
-    /// How often.
+    /// The number of occurrences.
     pub count: u64,
-    /// The versions that the lines, or the lines before them, carry.
+    /// The versions on the lines, or on the last preceding line that has one.
     pub versions: BTreeSet<String>,
 }
 
 impl Inventory {
-    /// The inventory of one log.
+    /// Counts one log of `bytes` bytes.
     pub fn of(session: &Session, bytes: u64) -> Self {
         let mut inventory = Self { files: 1, bytes, ..Self::default() };
         let mut version = String::new();
@@ -67,7 +67,7 @@ impl Inventory {
             let same_line = entry.at().line_no == last_line;
             last_line = entry.at().line_no;
             inventory.lines += u64::from(!same_line);
-            // As a line, glued objects are as bad as no object at all.
+            // A line with several objects is as malformed as one without any.
             if entry.kind() == Kind::Bad || entry.is_glued() {
                 inventory.bad_lines += u64::from(!same_line);
                 continue;
@@ -155,7 +155,7 @@ impl Inventory {
         }
     }
 
-    /// Counts a name among those of its family, and as unknown if the family does not know it.
+    /// Counts a name in its group, and as unknown if it is not a known name of that group.
     fn add_named(
         &mut self,
         counts: fn(&mut Self) -> &mut Counts,
@@ -169,7 +169,7 @@ impl Inventory {
         }
     }
 
-    /// What depends on the log as a whole.
+    /// Adds the counts that depend on the whole log.
     fn add_whole(&mut self, session: &Session) {
         let of_user =
             session.entries().iter().filter(|entry| entry.kind() == Kind::User && !entry.is_glued()).count();
@@ -179,7 +179,7 @@ impl Inventory {
         self.orphan_results += session.orphan_results().map(|(_, results)| results.len() as u64).sum::<u64>();
         self.branches += session.branches().len() as u64;
         self.compactions += session.compactions().len() as u64;
-        // Sub-agents of 1.0.x have no id: each is a root of its own beside the conversation.
+        // Sub-agents of 1.0.x have no id: each is a separate root next to the conversation.
         let main = (0..session.entries().len()).any(|idx| session.in_tree(idx) && !session.is_sidechain(idx));
         let inline = session.roots().filter(|&idx| main && session.is_sidechain(idx));
         self.agents.extend(inline.filter_map(|idx| Some(session.entries()[idx].uuid()?.into_owned())));

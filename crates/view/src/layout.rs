@@ -1,8 +1,9 @@
-//! Where everything of a conversation stands, so that parts of it can be told without the rest.
+//! Layouts: the structure of a conversation, so that parts of it can be built without the rest.
 //!
-//! A [`Layout`] is made from a session whose long texts may be [abridged](threadline_entry::abridge): it has what the
-//! whole decides (which lines belong to which turn, what a turn used, what it came to) and none of the words. To tell
-//! a part, read the lines that [`Layout::needed`] names, push them into a session of their own, and let [`items`] tell it.
+//! A [`Layout`] can be computed from a session whose long texts are [abridged](threadline_entry::abridge).
+//! It contains everything that depends on the whole session (the lines of each turn, token counts, totals)
+//! and no text. To build a part, read the lines that [`Layout::needed`] returns, push them into a new
+//! session, and call [`items`].
 
 use std::cell::RefCell;
 
@@ -18,61 +19,64 @@ use crate::teller::{Teller, name_agents, name_earlier_command, name_topic};
 use crate::telling::{Telling, facts};
 use crate::transcript::{AgentView, Body, Item, Transcript, TurnView, anchor};
 
-/// Where everything of a conversation stands.
+/// The structure of a conversation: its turns, branches and totals, without the text.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
-    /// What there is to say of the session besides its turns. Its branches are told in [`Layout::branches`].
+    /// The facts about the session. Its `turns` and `branches` are empty: see [`Layout::turns`] and
+    /// [`Layout::branches`].
     pub told: Transcript,
-    /// The conversation, turn by turn.
+    /// The turns, in order.
     pub turns: Vec<TurnLayout>,
-    /// The tools that were called, in the order they first were, and how often.
+    /// The tools called and how often, in order of first use.
     pub tools: Vec<(String, usize)>,
-    /// The names of what went wrong, in order.
+    /// The anchors of the errors, in order.
     pub bad: Vec<String>,
-    /// What the conversation left behind.
+    /// The abandoned branches.
     pub branches: Vec<BranchLayout>,
-    /// What each compaction left out, by the name of its boundary.
+    /// The number of lines that each compaction removed, by the anchor of its boundary.
     dropped: FxHashMap<String, usize>,
-    /// What calls are about that name it by an id alone, by the name of the call.
+    /// The topics of calls whose input contains only an id, by the anchor of the call.
     topics: FxHashMap<String, String>,
-    /// The sub-agents that calls started, by the name of the call.
+    /// The sub-agents that calls started, by the anchor of the call.
     agents: FxHashMap<String, Vec<AgentView>>,
     agents_by_line: FxHashMap<u64, usize>,
 }
 
-/// A turn, and where it stands.
+/// A turn with its entries and totals.
 #[derive(Clone, Debug)]
 pub struct TurnLayout {
-    /// The turn, without what happened in it.
+    /// The turn, without its items.
     pub turn: TurnView,
-    /// It in a line.
+    /// Its line in the outline.
     pub line: OutlineLine,
-    /// Its entries, by their place in [`Session::entries`].
+    /// Its entries, as indices into [`Session::entries`].
     pub entries: Vec<usize>,
-    /// How much the model had to read when it answered last.
+    /// The input tokens of its last reply.
     pub context: u64,
-    /// The line of the prompt that opened it.
+    /// The line number of the prompt that opened it.
     pub prompt_line: Option<u64>,
 }
 
-/// A path that the conversation left.
+/// An abandoned branch.
 #[derive(Clone, Debug)]
 pub struct BranchLayout {
-    /// Its last entry, by which it can be laid out as a conversation of its own.
+    /// The index of its last message; pass it to [`layout`] for the layout of the branch.
     pub leaf: usize,
-    /// The name of its last entry.
+    /// The anchor of its last message.
     pub anchor: String,
-    /// The name of the line it left at; `None` if it never met the conversation.
+    /// The anchor of the line where it forked off; `None` if it has no line in common with the
+    /// conversation.
     pub fork: Option<String>,
-    /// How it begins.
+    /// The title of its first turn that has one.
     pub title: String,
-    /// How many turns it has.
+    /// The number of turns.
     pub turns: usize,
 }
 
-/// Lays out the conversation of a session, or of one of its sub-agents; as it went, or as it would be if it had ended
-/// at `leaf`. The notes are those of the family as it is now. What is wrong with it is not looked for, which takes longer
-/// than the rest: [`crate::findings`] does that.
+/// Computes the layout of a session's conversation, or of a sub-agent's.
+///
+/// With `leaf`, lays out the conversation as if it had ended at that entry. `notes` must be up to date with
+/// the family. Findings are not computed, because they take longer than the rest: see [`crate::findings`].
 pub fn layout(telling: Telling<'_>, notes: &Notes, agent: Option<usize>, leaf: Option<usize>) -> Layout {
     let session = telling.family.session(agent);
     let met = RefCell::default();
@@ -103,7 +107,7 @@ pub fn layout(telling: Telling<'_>, notes: &Notes, agent: Option<usize>, leaf: O
     layout
 }
 
-/// The sub-agents that each call started, by who made the call and its id.
+/// The sub-agents that each call started, by the calling agent and the id of the call.
 type Spawned<'a> = FxHashMap<(Option<usize>, &'a str), Vec<usize>>;
 
 fn spawned(family: &Family) -> Spawned<'_> {
@@ -116,7 +120,7 @@ fn spawned(family: &Family) -> Spawned<'_> {
     spawned
 }
 
-/// Adds up what was noted.
+/// Adds up the notes of the entries.
 #[derive(Clone, Copy)]
 struct Surveyor<'a> {
     teller: Teller<'a>,
@@ -124,7 +128,7 @@ struct Surveyor<'a> {
     spawned: &'a Spawned<'a>,
 }
 
-/// What some lines came to, those of the sub-agents that they started among them.
+/// The totals of some lines, including the sub-agents that they started.
 #[derive(Default)]
 struct Sum {
     calls: usize,
@@ -132,7 +136,7 @@ struct Sum {
     edits: usize,
     lines: (usize, usize),
     compactions: usize,
-    /// Whether anything went wrong.
+    /// Whether any of them is an error.
     bad: bool,
     spent_by_agents: Totals,
 }
@@ -155,7 +159,8 @@ impl<'a> Surveyor<'a> {
         self.notes.on(self.teller.agent)
     }
 
-    /// A turn, and in `layout` what only the whole session knows of what happened in it.
+    /// Returns the layout of a turn, and adds to `layout` the data of its items that depends on the whole
+    /// session.
     fn turn(&self, turn: Turn, before: Option<Millis>, layout: &mut Layout) -> TurnLayout {
         let session = self.teller.session();
         let mut sum = Sum::default();
@@ -217,7 +222,7 @@ impl<'a> Surveyor<'a> {
         best.map(|(_, title)| &**title).unwrap_or_default()
     }
 
-    /// What something came to, and the sub-agents that it started, without what they did.
+    /// Returns the totals of a mark and the sub-agents that it started, without their turns.
     fn mark(&self, mark: &Mark) -> (Sum, Vec<AgentView>) {
         let mut agents = Vec::new();
         let sum = match mark {
@@ -255,7 +260,7 @@ impl<'a> Surveyor<'a> {
         self.spawned.get(&(self.teller.agent, call)).map_or(&[], |agents| agents)
     }
 
-    /// A sub-agent without what it did, and what that came to.
+    /// Returns a sub-agent without its turns, and the totals of its conversation.
     fn agent(&self, agent: usize) -> (AgentView, Sum) {
         let below = Self { teller: self.teller.of_agent(agent), ..*self };
         let sum = below.sum(&below.teller.thread());
@@ -281,7 +286,7 @@ impl<'a> Surveyor<'a> {
             let thread = Thread { leaf: Some(leaf), entries: branch.entries };
             let turns = session.turns_of(&thread);
             let title = turns.iter().map(|turn| self.title(turn)).find(|title| !title.is_empty());
-            // What was started there is told there.
+            // Marks the sub-agents of the branch as visited, so that they are not listed as unattached.
             self.sum(&thread);
             let name = |idx: usize| anchor(session.entries()[idx].at().line_no, 0);
             Some(BranchLayout {
@@ -304,8 +309,9 @@ impl Layout {
         }
     }
 
-    /// The entries of a session that some of its entries cannot be told without: results of calls, the summary that
-    /// follows a compaction, and prompts that waited in the queue. In order, and each once.
+    /// Returns the entries that are needed to build the given ones: tool results, the summary after a
+    /// compaction, and queued prompts. The given entries are included; the result is sorted and has no
+    /// duplicates.
     pub fn needed(session: &Session, entries: &[usize]) -> Vec<usize> {
         let mut needed = entries.to_vec();
         for &idx in entries {
@@ -324,7 +330,7 @@ impl Layout {
         needed
     }
 
-    /// Gives items that were told apart from the rest what only the whole session knows.
+    /// Fills in the fields of separately built items that depend on the whole session.
     pub fn complete(&self, items: &mut [Item]) {
         let first = self.turns.first().and_then(|turn| turn.prompt_line).unwrap_or(0);
         for item in items {
@@ -347,19 +353,21 @@ impl Layout {
         }
     }
 
-    /// How many sub-agents the calls on a line started.
+    /// Returns the number of sub-agents that the calls on a line started.
     pub fn agents_on(&self, line_no: u64) -> usize {
         self.agents_by_line.get(&line_no).copied().unwrap_or(0)
     }
 
-    /// The sub-agents that calls started, each with the name of the call; in no order that matters.
+    /// Returns the sub-agents that calls started, each with the anchor of its call, in unspecified order.
     pub fn agents(&self) -> impl Iterator<Item = (&AgentView, &str)> {
         self.agents.iter().flat_map(|(call, agents)| agents.iter().map(move |agent| (agent, &**call)))
     }
 }
 
-/// Tells the entries on these lines, in this order, of a session that holds them and what they
-/// [need](Layout::needed). What they cost is what was counted for the given log: see [`Spending::log`](crate::Spending::log).
+/// Builds the items of the given lines, in the given order.
+///
+/// The session must contain these lines and the entries that they [need](Layout::needed). Costs are those
+/// recorded for `log`: see [`Spending::log`](crate::Spending::log).
 pub fn items(telling: Telling<'_>, lines: &[u64], log: usize) -> Vec<Item> {
     let met = RefCell::default();
     let spending = telling.spending;

@@ -1,8 +1,9 @@
-//! Plain data for showing: what a person wants to see of a session, without width, colour or markup.
+//! Plain data for display: a session's transcript, outline, file changes, cost and inventory, without
+//! width, colour or markup.
 //!
-//! A [`Telling`] is what a session is told from, as a conversation: [`Telling::transcript`]. [`outline()`] is a line a
-//! turn, [`Spending`] is what it cost, [`changes()`] is what became of the files, [`Inventory`] is what the lines
-//! hold, and [`wire`] is our public JSON.
+//! A [`Telling`] builds the transcript of a session ([`Telling::transcript`]). [`outline()`] summarises
+//! each turn in one line, [`Spending`] contains the cost of the calls, [`changes()`] returns the net change
+//! of each file, [`Inventory`] counts the contents of the lines, and [`wire`] defines our public JSON.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! A session as Markdown, for people and for models: few words around what was said.
+//! Renders a session as Markdown, for people and for models.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -13,10 +13,10 @@ use crate::printed::uncoloured;
 use crate::transcript::{Body, CallView, Item, Transcript, TurnView};
 use crate::visible::visible;
 
-/// The session as Markdown.
+/// Renders a session as Markdown.
 ///
-/// Prompts are quoted below a numbered heading, replies stand as they are, and a tool call is an item of a list
-/// that says what happened. From [`Level::Full`] on, what tools were given and returned follows in fences.
+/// Prompts are quoted below a numbered heading, replies are copied verbatim, and a tool call is a list item
+/// with its result in short. From [`Level::Full`] on, inputs and outputs of tools follow in fenced blocks.
 pub fn markdown(transcript: &Transcript, level: Level) -> String {
     let mut writer = Writer { out: String::new(), level, cwd: transcript.cwd.as_deref(), in_list: false };
     let title = transcript.heading().unwrap_or("Session");
@@ -58,7 +58,7 @@ pub fn markdown(transcript: &Transcript, level: Level) -> String {
     writer.written()
 }
 
-/// Some turns of a session as Markdown, as they stand in the whole.
+/// Renders some turns of a session, exactly as [`markdown`] does.
 pub fn markdown_turns(turns: &[TurnView], cwd: Option<&str>, level: Level) -> String {
     let mut writer = Writer { out: String::new(), level, cwd, in_list: false };
     writer.turns(turns);
@@ -74,7 +74,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// All of it; nothing commands the terminal of whoever prints it.
+    /// Returns the text, with control characters made visible so that it is safe to print.
     fn written(self) -> String {
         match visible(&self.out) {
             Cow::Owned(shown) => shown,
@@ -200,7 +200,7 @@ impl Writer<'_> {
         }
         for agent in &call.agents {
             for item in agent.turns.iter().flat_map(|turn| &turn.items) {
-                // What an agent is asked is the call's own input, and stands there.
+                // The prompt of an agent is already shown as the input of its call.
                 if self.wants(item) && !matches!(item.body, Body::Input { .. }) {
                     self.item(item, depth + 1);
                 }
@@ -208,7 +208,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What a tool was given and what it returned, as far as its line does not say it.
+    /// Writes the input and output of a tool, as far as the list item does not contain them.
     fn whole(&mut self, call: &CallView, depth: usize) {
         match &call.card {
             Card::Diff { hunks, .. } if call.outcome == Outcome::Ok => {
@@ -273,7 +273,7 @@ impl Writer<'_> {
         }
     }
 
-    /// An item of the list of things that happened.
+    /// Writes a list item.
     fn line(&mut self, depth: usize, text: &str) {
         self.in_list = true;
         let _ = writeln!(self.out, "{:indent$}- {text}", "", indent = depth * 2);
@@ -287,7 +287,7 @@ impl Writer<'_> {
         self.out.push('\n');
     }
 
-    /// A fence that nothing inside can close. What is printed in colours comes without them.
+    /// Writes a fenced block that no line of the text can close. Colours are removed.
     fn fence(&mut self, depth: usize, language: &str, text: &str) {
         let text = uncoloured(text);
         let text = text.trim_end().trim_start_matches(['\n', '\r']);
@@ -306,7 +306,7 @@ impl Writer<'_> {
     }
 }
 
-/// What a command of several lines is written in.
+/// Returns the language of a multi-line command.
 fn card_language(tool: &str) -> &'static str {
     match tool {
         "Workflow" => "js",
@@ -315,7 +315,7 @@ fn card_language(tool: &str) -> &'static str {
     }
 }
 
-/// Hunks as lines of a patch.
+/// Formats hunks as the lines of a patch.
 fn patch(hunks: &[Hunk]) -> String {
     let mut out = String::new();
     for hunk in hunks {
@@ -333,7 +333,7 @@ fn patch(hunks: &[Hunk]) -> String {
     out
 }
 
-/// Text as code, with more ticks around it than in it.
+/// Formats text as inline code, with more backticks around it than in it.
 fn code(text: &str) -> String {
     let longest = text.split(|ch| ch != '`').map(str::len).max().unwrap_or(0);
     let ticks = "`".repeat(longest + 1);

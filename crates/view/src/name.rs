@@ -1,8 +1,8 @@
-//! Names in short, as people say them.
+//! Short display names.
 
 use threadline_session::{Input, Outcome};
 
-/// What a text on the user's side is, where it is more than a text that was typed.
+/// Returns the kind of a user text, unless it was simply typed.
 pub fn input_name(input: Input) -> Option<&'static str> {
     Some(match input {
         Input::Prompt
@@ -23,7 +23,7 @@ pub fn input_name(input: Input) -> Option<&'static str> {
     })
 }
 
-/// What came of a call, in a word or two.
+/// Returns the display name of an outcome.
 pub fn outcome_name(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Missing => "no result",
@@ -31,7 +31,7 @@ pub fn outcome_name(outcome: Outcome) -> &'static str {
     }
 }
 
-/// The name of a tool, without the ceremony that MCP puts before it.
+/// Returns the name of a tool without its MCP server prefix.
 pub fn short_tool(name: &str) -> &str {
     match name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
         Some((_, tool)) if !tool.is_empty() => tool,
@@ -39,7 +39,7 @@ pub fn short_tool(name: &str) -> &str {
     }
 }
 
-/// A model's name without what all of them have in common, and without its date: `opus-4-5`.
+/// Returns a model's name without the `claude-` prefix and the date: `opus-4-5`.
 pub fn short_model(model: &str) -> &str {
     let name = model.strip_prefix("claude-").unwrap_or(model);
     match name.rsplit_once('-') {

@@ -1,7 +1,7 @@
-//! Notes: what each line adds to the outline of its turn.
+//! Notes: the contribution of each line to the outline of its turn.
 //!
-//! A layout needs none of the words that are told, only what counts. That is noted a line at a time, and stays noted: when
-//! a session grows, only what is new, and calls that got their results, are looked at.
+//! A layout needs counts and titles, not the text. Notes are computed once per line and kept: when a
+//! session grows, only new lines and calls with a new result are processed.
 
 use std::cell::RefCell;
 
@@ -16,7 +16,7 @@ use crate::teller::{Teller, cut_short};
 use crate::telling::Telling;
 use crate::transcript::{Body, Tokens};
 
-/// What the lines of a session and of its sub-agents add to outlines.
+/// The notes of a session and of its sub-agents.
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
     main: Vec<Note>,
@@ -24,14 +24,15 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// The notes of a family.
+    /// Computes the notes of a family.
     pub fn of(family: &Family) -> Self {
         let mut notes = Self::default();
         notes.follow(family);
         notes
     }
 
-    /// Takes in what was added to a family. Its agents must be those that it had, in the same order, and more.
+    /// Updates the notes after a family has grown. The sub-agents must be the previous ones in the same
+    /// order, optionally followed by new ones.
     pub fn follow(&mut self, family: &Family) {
         self.follow_main(family);
         self.agents.resize_with(family.agents.len(), Vec::new);
@@ -40,75 +41,76 @@ impl Notes {
         }
     }
 
-    /// The same of the session alone, which may be known before its sub-agents are.
+    /// Updates the notes of the main session alone, for use before its sub-agents are loaded.
     pub fn follow_main(&mut self, family: &Family) {
         take_in(&mut self.main, family, None);
     }
 
-    /// Forgets the sub-agents, which are others now or stand in another order.
+    /// Discards the notes of the sub-agents, after their list or order has changed.
     pub fn forget_agents(&mut self) {
         self.agents.clear();
     }
 
-    /// About how much memory they take.
+    /// Returns the approximate memory use in bytes.
     pub fn weight(&self) -> usize {
         let count = self.main.len() + self.agents.iter().map(Vec::len).sum::<usize>();
         count * (size_of::<Note>() + 32)
     }
 
-    /// The notes of one of the sessions, by entry.
+    /// Returns the notes of the main session or of one sub-agent, by entry index.
     pub(crate) fn on(&self, agent: Option<usize>) -> &[Note] {
         agent.map_or(&self.main, |agent| &self.agents[agent])
     }
 }
 
-/// What a line adds to the outline of its turn.
+/// The contribution of one line to the outline of its turn.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Note {
-    /// The title that the line gives to its turn, if no line before gives a better one.
+    /// The title that the line gives to its turn, unless an earlier line gives a better one.
     pub(crate) title: Option<(TitleSource, Box<str>)>,
-    /// What counts, by block.
+    /// The marks on the line, by block index.
     pub(crate) marks: Box<[(u32, Mark)]>,
-    /// What the reply used, as the line has it.
+    /// The token counts of the reply, as logged on this line.
     pub(crate) used: Option<Used>,
 }
 
-/// What a reply used, as one of its lines has it.
+/// The token counts of a reply, as logged on one of its lines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Used {
     pub(crate) tokens: Tokens,
-    /// Whether it says how much was written: a line that does is believed before one that does not.
+    /// Whether the line has an output count; such a line takes precedence over one without.
     tells_output: bool,
 }
 
-/// What a reply used. Lines repeat the figures, and early ones are too low: the largest counts.
+/// Returns the token counts of a reply. Its lines repeat the figures and early ones are too low, so the
+/// largest is used.
 pub(crate) fn used(notes: &[Note], reply: &Reply) -> Option<Tokens> {
     let found = reply.entries.iter().filter_map(|&idx| notes[idx].used);
     found.max_by_key(|used| (used.tells_output, used.tokens.output)).map(|used| used.tokens)
 }
 
-/// Something that counts.
+/// Something on a line that is counted.
 #[derive(Clone, Debug)]
 pub(crate) enum Mark {
-    /// A tool was called.
+    /// A tool call.
     Call(CallNote),
-    /// Something went wrong around the conversation.
+    /// An error outside the tool calls.
     Trouble,
-    /// The conversation was compacted.
+    /// A compaction.
     Compaction,
-    /// Nobody knows what that is.
+    /// A line of an unknown type.
     Unknown,
 }
 
-/// What counts of a call.
+/// The counted facts of a call.
 #[derive(Clone, Debug)]
 pub(crate) struct CallNote {
-    /// Its place in [`Session::tool_calls`].
+    /// Its index in [`Session::tool_calls`].
     pub(crate) call: u32,
-    /// What came of it, and where that stands.
+    /// Its outcome, and the result that the outcome was read from.
     pub(crate) outcome: Outcome,
     result: Option<ResultAt>,
-    /// The lines that came and went, where it changed a file.
+    /// The numbers of added and removed lines, if the call changed a file.
     pub(crate) changed: Option<(usize, usize)>,
 }
 
@@ -141,10 +143,10 @@ impl Note {
             marks.push((block_idx as u32, mark));
         };
         match entry.kind() {
-            // Nothing in these counts.
+            // Nothing in these is counted.
             Kind::Progress | Kind::PrLink | Kind::FrameLink => {}
             Kind::System if session.is_boundary(idx) => marks.push((0, Mark::Compaction)),
-            // Cards are made of those calls alone that have something to count.
+            // Calls are noted without building their cards, except for those that change files.
             Kind::Assistant if session.calls_on(idx).next().is_some() && !entry.flag("isApiErrorMessage") => {
                 let mut calls = Vec::new();
                 let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
@@ -169,7 +171,7 @@ impl Note {
         Self { title, marks: marks.into(), used }
     }
 
-    /// Whether a call on the line got its result since, or turned out to have been stopped.
+    /// Returns whether a call on the line has got its result since, or turned out to have been interrupted.
     fn is_stale(&self, session: &Session) -> bool {
         self.marks.iter().any(|(_, mark)| match mark {
             Mark::Call(call) => {

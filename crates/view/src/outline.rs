@@ -1,4 +1,4 @@
-//! The outline: a line a turn.
+//! The outline: one line per turn.
 
 use std::borrow::Cow;
 
@@ -11,36 +11,36 @@ use crate::figure::plural;
 use crate::transcript::{Attached, Body, Item, Timing, Tokens, TurnView};
 use crate::unmarked::unmarked;
 
-/// One turn in a line.
+/// One turn, summarised in a line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OutlineLine {
-    /// Counted from 1.
+    /// The turn's number, from 1.
     pub number: usize,
-    /// The turn's name in links.
+    /// The turn's anchor.
     pub anchor: String,
-    /// The first line of what was asked.
+    /// The first line of the prompt.
     pub title: String,
-    /// How many tools were called, those of sub-agents among them.
+    /// The number of tool calls, including those of sub-agents.
     pub calls: usize,
-    /// How many of them went wrong.
+    /// The number of errors, including those outside the calls.
     pub errors: usize,
-    /// How many files were changed.
+    /// The number of successful calls that changed a file.
     pub edits: usize,
-    /// Lines that came and went.
+    /// Added and removed lines.
     pub lines: (usize, usize),
-    /// How often the conversation was compacted.
+    /// The number of compactions.
     pub compactions: usize,
-    /// What it used.
+    /// The tokens used.
     pub tokens: Tokens,
-    /// What it cost, with the sub-agents that it started.
+    /// The cost, including sub-agents.
     pub spent: Totals,
-    /// What the time went to.
+    /// The breakdown of the time.
     pub timing: Timing,
     /// Whether the model has not finished.
     pub open: bool,
 }
 
-/// A line for each turn.
+/// Returns the outline of some turns.
 pub fn outline(turns: &[TurnView]) -> Vec<OutlineLine> {
     turns.iter().map(line).collect()
 }
@@ -51,14 +51,14 @@ fn line(turn: &TurnView) -> OutlineLine {
     line.finish(turn)
 }
 
-/// The line of a turn that is being told.
+/// Accumulates the outline line of one turn, item by item.
 #[derive(Clone, Debug, Default)]
 pub struct Outlining {
     title: Option<(TitleSource, String)>,
     counted: Counted,
 }
 
-/// What is counted in a turn.
+/// The counts of a turn.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
     calls: usize,
@@ -69,7 +69,7 @@ struct Counted {
 }
 
 impl Outlining {
-    /// Adds what happened next.
+    /// Adds the next item of the turn.
     pub fn add(&mut self, item: &Item) {
         if let Some((source, title)) = title_of(&item.body)
             && source.replaces(self.title.as_ref().map(|(source, _)| *source))
@@ -79,7 +79,7 @@ impl Outlining {
         self.counted.add(item);
     }
 
-    /// The line of the turn in which all that happened.
+    /// Returns the line of `turn`, which contains the added items.
     pub fn finish(self, turn: &TurnView) -> OutlineLine {
         let Counted { calls, errors, edits, lines, compactions } = self.counted;
         OutlineLine {
@@ -93,25 +93,26 @@ impl Outlining {
     }
 }
 
-/// The part of a turn that its title comes from.
+/// The part of a turn that its title is taken from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TitleSource {
-    /// Words that somebody typed.
+    /// A typed prompt.
     Prompt,
-    /// Images or documents without a word.
+    /// Images or documents without text.
     Files,
-    /// The model's words.
+    /// A reply of the model.
     Reply,
 }
 
 impl TitleSource {
-    /// Whether a title from here takes the place of an earlier one: only words that follow pictures do.
+    /// Returns whether a title from this source replaces an earlier one. Only a prompt that follows images
+    /// does.
     pub(crate) fn replaces(self, earlier: Option<Self>) -> bool {
         earlier.is_none_or(|earlier| earlier == Self::Files && self == Self::Prompt)
     }
 }
 
-/// The title that something in a turn gives to the turn, if it gives one.
+/// Returns the title that an item gives to its turn, if any.
 pub(crate) fn title_of(body: &Body) -> Option<(TitleSource, Cow<'_, str>)> {
     let (source, title) = match body {
         Body::Input { input, text, files, .. } if input.is_typed() || input.opens_turn() => {
@@ -126,7 +127,7 @@ pub(crate) fn title_of(body: &Body) -> Option<(TitleSource, Cow<'_, str>)> {
     (!title.is_empty()).then_some((source, title))
 }
 
-/// `[image]`, `[2 images, 1 document]`; empty without files.
+/// Returns the title for attached files: `[image]`, `[2 images, 1 document]`; empty without files.
 fn files_title(files: &[Attached]) -> String {
     let images = files.iter().filter(|file| file.media_type.starts_with("image/")).count();
     let counts = [(images, "image"), (files.len() - images, "document")];
@@ -138,7 +139,7 @@ fn files_title(files: &[Attached]) -> String {
     if named.is_empty() { String::new() } else { format!("[{}]", named.join(", ")) }
 }
 
-/// What a text is called: its first line, or what the plan is called that Claude Code was told to carry out.
+/// Returns the title of a text: its first line, or the heading of a plan that it asks to implement.
 pub(crate) fn title_in(text: &str) -> &str {
     let text = text.trim_start();
     let plan = text.strip_prefix("Implement the following plan:");
@@ -147,7 +148,7 @@ pub(crate) fn title_in(text: &str) -> &str {
 }
 
 impl OutlineLine {
-    /// The line of a turn in which nothing was counted yet.
+    /// Returns the line of a turn with all counts zero.
     pub(crate) fn blank(turn: &TurnView, title: &str) -> Self {
         Self {
             number: turn.number,

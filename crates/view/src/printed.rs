@@ -1,19 +1,20 @@
-//! What a program printed: text, and the colours it asked a terminal for.
+//! Output of programs: text, and the colours requested from the terminal.
 
-/// A part of what a program printed.
+/// A part of a program's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Printed<'a> {
-    /// Text. Whatever else would command a terminal is still in it, for those who show it to make visible.
+    /// Text. Other control sequences are still in it; the caller must make them visible.
     Text(&'a str),
-    /// The colours of what follows: the numbers of a sequence, set apart by `;` or `:`.
+    /// The colours of the following text: the parameters of a sequence, separated by `;` or `:`.
     Colours(&'a str),
 }
 
-/// Cuts what a program printed into text and colours. Of a link the text stays; that a line is to be wiped first is left
-/// out, since nothing stands on it.
+/// Splits a program's output into text and colours.
+///
+/// Of hyperlinks only the text is kept. Sequences that erase a line are dropped.
 pub fn printed(text: &str) -> impl Iterator<Item = Printed<'_>> {
     let mut rest = text;
-    // What was read as a command, and comes behind the text before it.
+    // The colours of a sequence, emitted after the text that precedes it.
     let mut next = None;
     std::iter::from_fn(move || {
         loop {
@@ -33,7 +34,7 @@ pub fn printed(text: &str) -> impl Iterator<Item = Printed<'_>> {
     })
 }
 
-/// The text alone.
+/// Returns the text without colours.
 pub fn uncoloured(text: &str) -> String {
     let text = printed(text).filter_map(|part| match part {
         Printed::Text(text) => Some(text),
@@ -42,7 +43,7 @@ pub fn uncoloured(text: &str) -> String {
     text.collect()
 }
 
-/// The text before the first command that is known, the numbers of its colours if it sets any, and what follows.
+/// Returns the text before the first known sequence, its colour parameters if it sets any, and the rest.
 fn first_command(text: &str) -> Option<(&str, Option<&str>, &str)> {
     text.match_indices('\u{1b}').find_map(|(at, _)| {
         let (before, escape) = text.split_at(at);
@@ -75,7 +76,7 @@ mod tests {
             uncoloured("see \u{1b}]8;;http://x/\u{1b}\\the \u{1b}[4mloom\u{1b}[0m\u{1b}]8;;\u{7}."),
             "see the loom."
         );
-        // What is not known, or torn, stays.
+        // Unknown or truncated sequences stay.
         for text in [
             "",
             "plain",

@@ -1,72 +1,72 @@
-//! Which sessions of a list are shown, in which order, and which page of them. All of it fits into a link.
+//! The filter, sort order and page of a list of sessions, as encoded in a link.
 
 use threadline_entry::Millis;
 
 use crate::session_card::{Figures, SessionCard};
 
-/// How many sessions stand on a page.
+/// The number of sessions per page.
 pub const PAGE: usize = 100;
 
-/// Which sessions to show, and how.
+/// The filter, sort order and page of a session list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Words of the title, the first prompt or the id.
+    /// Words that must all occur in the title or the first prompt, or begin the id.
     pub words: String,
-    /// The project, whole.
+    /// The exact project.
     pub project: Option<String>,
-    /// The branch, whole.
+    /// The exact branch.
     pub branch: Option<String>,
-    /// A model that answered.
+    /// A model that was used.
     pub model: Option<String>,
     /// A tool that was called.
     pub tool: Option<String>,
-    /// Written to since then.
+    /// Only sessions written to at or after this time.
     pub since: Option<When>,
-    /// Begun before then.
+    /// Only sessions started before this time.
     pub until: Option<When>,
-    /// Only those where something failed.
+    /// Only sessions with errors.
     pub errors: bool,
-    /// Only those that are being written.
+    /// Only sessions that are being written to.
     pub live: bool,
-    /// Which comes first.
+    /// The sort order.
     pub sort: SortBy,
-    /// The page, counted from 0.
+    /// The page, from 0.
     pub page: usize,
 }
 
-/// A moment as a person typed it.
+/// A time as a person typed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct When {
-    /// What was typed.
+    /// The typed text.
     pub text: String,
-    /// What it means.
+    /// The time.
     pub at: Millis,
 }
 
-/// Which session comes first.
+/// A sort order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SortBy {
-    /// The one that was written to last.
+    /// Last active first.
     #[default]
     Modified,
-    /// The one that began last.
+    /// Last started first.
     Created,
-    /// By name, from A on.
+    /// By title, ascending.
     Title,
-    /// The one with the most turns.
+    /// Most turns first.
     Turns,
-    /// The one that used the most tokens.
+    /// Most tokens first.
     Tokens,
-    /// The dearest.
+    /// Highest cost first.
     Cost,
-    /// The one where the most failed.
+    /// Most errors first.
     Errors,
-    /// The longest log.
+    /// Largest log first.
     Size,
 }
 
 impl SortBy {
-    /// Every order.
+    /// Every sort order.
     pub const ALL: [Self; 8] = [
         Self::Modified,
         Self::Created,
@@ -78,7 +78,7 @@ impl SortBy {
         Self::Size,
     ];
 
-    /// The word for it, as links have it.
+    /// Returns the name of the order in links.
     pub fn name(self) -> &'static str {
         match self {
             Self::Modified => "modified",
@@ -97,23 +97,24 @@ impl SortBy {
     }
 }
 
-/// What was chosen, and how much there is of it.
+/// One page of the selected sessions.
 #[derive(Clone, Debug)]
 pub struct Chosen<'c> {
-    /// The sessions of the page, in order.
+    /// The sessions on the page, in order.
     pub cards: Vec<&'c SessionCard>,
-    /// How many sessions there are on all pages.
+    /// The number of sessions on all pages.
     pub total: usize,
-    /// The page, counted from 0; the last one where a later one was asked for.
+    /// The page, from 0; the last one if a later one was requested.
     pub page: usize,
-    /// How many pages there are, one at least.
+    /// The number of pages, at least one.
     pub pages: usize,
 }
 
 impl Selection {
-    /// Reads the parts of a link; `moment` says what a date means as the start or, if asked, the end of a stretch.
+    /// Parses the query parameters of a link.
     ///
-    /// What is not known, or is no moment, is left out: a link of tomorrow still shows something.
+    /// `moment` parses a date as the start of a period or, if its second argument is true, as the end.
+    /// Unknown parameters and invalid dates are ignored, so that links of later versions still work.
     pub fn of<'p>(
         pairs: impl IntoIterator<Item = (&'p str, &'p str)>,
         moment: impl Fn(&str, bool) -> Option<Millis>,
@@ -144,7 +145,7 @@ impl Selection {
         selection
     }
 
-    /// The parts of a link that says the same. What is as always is left out.
+    /// Returns the query parameters of the selection. Default values are omitted.
     pub fn pairs(&self) -> Vec<(&'static str, String)> {
         let mut pairs = Vec::new();
         let mut add = |key, value: Option<&str>| {
@@ -166,18 +167,19 @@ impl Selection {
         pairs
     }
 
-    /// Whether anything is left out of the list.
+    /// Returns whether any filter is set.
     pub fn is_narrowed(&self) -> bool {
         *self != Self { sort: self.sort, page: self.page, ..Self::default() }
     }
 
-    /// Whether it asks for what only a whole reading tells.
+    /// Returns whether the selection depends on figures that require a full read.
     pub fn needs_figures(&self) -> bool {
         let by_figures = matches!(self.sort, SortBy::Turns | SortBy::Tokens | SortBy::Cost | SortBy::Errors);
         self.model.is_some() || self.tool.is_some() || self.errors || by_figures
     }
 
-    /// Whether a session is among those to show. One that was not read yet is not, where that would tell.
+    /// Returns whether a session matches the filters. A session without figures does not match a filter
+    /// that needs them.
     pub fn keeps(&self, card: &SessionCard) -> bool {
         let same = |wanted: &Option<String>, value: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| value == Some(wanted))
@@ -201,7 +203,7 @@ impl Selection {
             && self.has_words(card)
     }
 
-    /// Whether every word stands in the title, the first prompt or the beginning of the id.
+    /// Returns whether each word occurs in the title or the first prompt, or begins the id.
     fn has_words(&self, card: &SessionCard) -> bool {
         let mut words = self.words.split_whitespace().map(str::to_lowercase).peekable();
         if words.peek().is_none() {
@@ -212,7 +214,7 @@ impl Selection {
         words.all(|word| text.contains(&word) || card.id.starts_with(&word))
     }
 
-    /// The page of sessions that it asks for.
+    /// Returns the selected page of the sessions that match.
     pub fn choose<'c>(&self, cards: &'c [SessionCard]) -> Chosen<'c> {
         let mut kept: Vec<&SessionCard> = cards.iter().filter(|card| self.keeps(card)).collect();
         let by = |value: fn(&Figures) -> u128| {
@@ -241,27 +243,27 @@ impl Selection {
     }
 }
 
-/// What there is to choose from, each with how many sessions have it.
+/// The available filter values, each with its number of sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choices {
-    /// Projects, the one that was worked on last first.
+    /// Projects, last active first.
     pub projects: Vec<(String, usize)>,
-    /// Branches, the most frequent first; those of the chosen project if one is chosen.
+    /// Branches, most frequent first; only those of the selected project if there is one.
     pub branches: Vec<(String, usize)>,
-    /// Models, the most frequent first.
+    /// Models, most frequent first.
     pub models: Vec<(String, usize)>,
-    /// Tools, the most frequent first.
+    /// Tools, most frequent first.
     pub tools: Vec<(String, usize)>,
-    /// How many sessions are being written.
+    /// The number of sessions that are being written to.
     pub live: usize,
-    /// How many sessions something failed in.
+    /// The number of sessions with errors.
     pub errors: usize,
-    /// How many sessions were not read yet.
+    /// The number of sessions that were not fully read yet.
     pub unread: usize,
 }
 
 impl Choices {
-    /// What these sessions, the last modified first, offer to a selection.
+    /// Collects the filter values of sessions, which must be sorted by last activity, latest first.
     pub fn of(cards: &[SessionCard], selection: &Selection) -> Self {
         let mut choices = Self::default();
         let mut projects = Counter::default();
@@ -290,7 +292,7 @@ impl Choices {
     }
 }
 
-/// Names with how often each was met.
+/// Counts names, in order of first occurrence.
 #[derive(Default)]
 struct Counter<'a> {
     places: std::collections::HashMap<&'a str, usize>,

@@ -1,4 +1,4 @@
-//! A session in a list: what its head and tail tell at once, and what is known once all of it was read.
+//! A session in a list: facts from the head and tail of its log, and figures from a full read.
 
 use threadline_entry::{Entry, Kind, Millis};
 use threadline_session::{Input, Outcome, Session};
@@ -7,65 +7,65 @@ use threadline_usage::Totals;
 /// A session in a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionCard {
-    /// Its id.
+    /// The session's id.
     pub id: String,
-    /// Where it ran, else the name of its project's folder.
+    /// The working directory, else the name of the project folder.
     pub project: String,
-    /// What it is called.
+    /// The title.
     pub title: String,
-    /// What was typed first.
+    /// The first prompt.
     pub first_prompt: Option<String>,
-    /// The branch it ended on.
+    /// The Git branch of the last line that names one.
     pub branch: Option<String>,
     /// The label that a person gave it.
     pub tag: Option<String>,
-    /// The version of Claude Code that wrote last.
+    /// The version of Claude Code that wrote the last line.
     pub version: Option<String>,
-    /// When it began.
+    /// The time of the first entry.
     pub created: Option<Millis>,
-    /// When it was last written to.
+    /// The time of the last write.
     pub modified: Millis,
-    /// How long its log is, in bytes.
+    /// The size of the log in bytes.
     pub size: u64,
-    /// How many sub-agents have logs of their own.
+    /// The number of sub-agents with separate logs.
     pub agents: usize,
-    /// Whether it is being written right now.
+    /// Whether it is being written to right now.
     pub live: bool,
-    /// What only a whole reading tells; `None` until that was done.
+    /// The figures from a full read; `None` until the logs were read.
     pub figures: Option<Figures>,
 }
 
-/// What is known of a session once all of its logs were read.
+/// The figures of a session that require reading all of its logs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// What its lines tell, those of its sub-agents included.
+    /// Turns and errors, including those of its sub-agents.
     pub tally: Tally,
-    /// What its calls used and cost, each call counted with the session that it belongs to.
+    /// Usage and cost of its calls. A call that several logs contain belongs to one session only.
     pub totals: Totals,
-    /// The models that answered, the one that cost the most first.
+    /// The models used, highest cost first.
     pub models: Vec<String>,
-    /// The tools that were called and how often, the most frequent first.
+    /// The tools called and how often, most frequent first.
     pub tools: Vec<(String, u64)>,
 }
 
-/// What the lines of a log tell when all of them were read.
+/// Counts of a fully read log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Turns of the conversation; of a log that was only skimmed, prompts in any branch of it.
+    /// Turns of the conversation. For a log that was only skimmed, prompts in any branch.
     pub turns: u64,
-    /// Calls of tools and of models that failed.
+    /// Failed tool calls and API errors.
     pub errors: u64,
 }
 
 impl Tally {
-    /// What a session tells.
+    /// Counts a loaded session.
     pub fn of(session: &Session) -> Self {
         let failed = session.tool_calls().iter().filter(|call| call.outcome(session) == Outcome::Error);
         let refused = session.entries().iter().filter(|entry| is_api_error(entry));
         Self { turns: session.turns().len() as u64, errors: (failed.count() + refused.count()) as u64 }
     }
 
-    /// Takes one more line of a log that is too long to be kept in memory.
+    /// Adds one line of a log that is too large to load.
     pub fn skim(&mut self, entry: &Entry) {
         self.errors += u64::from(is_api_error(entry));
         if entry.kind() != Kind::User {
@@ -80,7 +80,7 @@ impl Tally {
         }
     }
 
-    /// Adds what went wrong in a sub-agent. Its turns are no turns of the conversation.
+    /// Adds the errors of a sub-agent. Its turns are not turns of the conversation.
     pub fn add_agent(&mut self, agent: Self) {
         self.errors += agent.errors;
     }

@@ -1,4 +1,4 @@
-//! Commands for people to copy, quoted so that a shell reads every word as it is.
+//! Commands for people to copy, quoted for a shell.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -7,9 +7,10 @@ use crate::visible::visible;
 
 /// Quotes text as one word of a POSIX shell.
 ///
-/// Text that a shell reads as it is stays as it is. Control characters, which a shell's line editor would
-/// obey when the command is pasted, are written as `$'\x1b'`, which bash, zsh, ksh and busybox read.
-/// PowerShell reads the plain and the single-quoted form as well, except for text with a single quote in it.
+/// Text without special characters is returned unchanged. Control characters, which a shell's line editor
+/// would execute when the command is pasted, are written as `$'\x1b'`, which bash, zsh, ksh and busybox
+/// support. PowerShell reads the plain and the single-quoted form as well, except for text with a single
+/// quote in it.
 pub fn shell_word(text: &str) -> Cow<'_, str> {
     let is_plain = |ch: char| ch.is_ascii_alphanumeric() || "/._-+:@%,=".contains(ch);
     if !text.is_empty() && text.chars().all(is_plain) {
@@ -32,11 +33,11 @@ pub fn shell_word(text: &str) -> Cow<'_, str> {
     Cow::Owned(word)
 }
 
-/// The command that resumes a session of Claude Code in its working directory.
+/// Returns the command that resumes a Claude Code session in its working directory.
 pub fn resume_command(id: &str, cwd: Option<&str>) -> String {
     let resume = format!("claude --resume {}", shell_word(id));
     match cwd {
-        // A name that begins with a dash would be read as an option.
+        // A name that begins with a dash would be parsed as an option.
         Some(cwd) if cwd.starts_with('-') => format!("cd {} && {resume}", shell_word(&format!("./{cwd}"))),
         Some(cwd) => format!("cd {} && {resume}", shell_word(cwd)),
         None => resume,
@@ -74,7 +75,7 @@ mod tests {
     #[test]
     #[cfg(unix)]
     fn a_shell_reads_back_what_was_quoted() {
-        // `$'…'` needs a shell that knows it; the rest any `sh` must read.
+        // `$'…'` needs a shell that supports it; any `sh` must read the rest.
         for (shell, texts) in [
             ("sh", &["it's", "$(x)`y`\"\\ *", "~", "a;b&c|d", "naïve"][..]),
             ("bash", &["a\nb'c\\", "\u{1b}[2J\u{7f}", "\u{9b}\u{202e}é"]),

@@ -1,27 +1,27 @@
-//! Spending: what the calls of a session cost, and where they stand.
+//! Spending: the cost of a session's calls, by line.
 
 use rustc_hash::FxHashMap;
 use threadline_session::{Agent, Family, Session};
 use threadline_usage::{Book, Ledger, Scan, Source, Totals, Wants};
 
-/// What the calls of a session and its sub-agents cost, each counted once.
+/// The cost of the calls of a session and its sub-agents, each call counted once.
 ///
-/// The figures are those of `usage`, made by the same ledger. A session is looked at by itself: what a fork copied
-/// from another session is in its log, and so is counted.
+/// The figures are computed by the ledger of `usage`. The session is considered in isolation: calls that a
+/// fork copied from another session are in its log and are counted.
 #[derive(Clone, Debug, Default)]
 pub struct Spending {
-    /// By log (the session's own is the first, those of agents follow) and line.
+    /// By log index (0 for the session itself, then the agents in order) and line number.
     lines: FxHashMap<(usize, u64), Totals>,
     total: Totals,
 }
 
 impl Spending {
-    /// Adds up what the entries of a family tell of.
+    /// Adds up the calls of a family.
     pub fn of(family: &Family, book: &Book) -> Self {
         Self::of_logs(&family.main, family.logged(), book)
     }
 
-    /// The same of a session and the sub-agents that have logs, before they are a family.
+    /// Adds up the calls of a session and of its sub-agents with logs, before they are joined to a family.
     pub fn of_logs(main: &Session, agents: &[Agent], book: &Book) -> Self {
         let id = main.id().unwrap_or_default();
         let source = Source::session("", &id);
@@ -43,22 +43,22 @@ impl Spending {
         spending
     }
 
-    /// What all of it cost.
+    /// Returns the total cost.
     pub fn total(&self) -> &Totals {
         &self.total
     }
 
-    /// What the calls cost whose first line this is, in the log of an agent or of the session itself.
+    /// Returns the cost of the calls that begin on a line of the session or of a sub-agent.
     pub(crate) fn on(&self, family: &Family, agent: Option<usize>, line_no: u64) -> Option<&Totals> {
         self.at(Self::log(family, agent), line_no)
     }
 
-    /// The log that the lines of an agent, or of the session itself, stand in.
+    /// Returns the index of the log that contains the lines of a sub-agent, or of the session itself.
     pub fn log(family: &Family, agent: Option<usize>) -> usize {
         agent.filter(|agent| family.has_log(*agent)).map_or(0, |agent| agent + 1)
     }
 
-    /// What the calls cost whose first line this is.
+    /// Returns the cost of the calls that begin on a line of a log.
     pub(crate) fn at(&self, log: usize, line_no: u64) -> Option<&Totals> {
         self.lines.get(&(log, line_no))
     }

@@ -1,4 +1,4 @@
-//! Tells what happened in one session of a family, entry by entry.
+//! Builds the items of one session of a family, entry by entry.
 
 mod attachment;
 mod call;
@@ -24,30 +24,30 @@ use crate::name::short_model;
 use crate::telling::Telling;
 use crate::transcript::{AgentView, Body, Item, anchor};
 
-/// Sub-agents start sub-agents; nobody reads further down than this.
+/// The maximum nesting depth of sub-agents; deeper ones are not built.
 const DEPTH: usize = 100;
 
-/// So much is told of a block that nothing is known about, in bytes; all of it stands in the log.
+/// The number of bytes shown of a block of unknown type; the log has all of it.
 const UNTOLD: usize = 300;
 
-/// What Claude Code puts in the model's mouth where nothing was asked.
+/// The reply that Claude Code inserts for the model if no response was requested.
 const FILLER: &str = "No response requested.";
 
-/// What the editor tells the model after everything it says.
+/// The sentence that ends every context message of the editor.
 const RELATED: &str = "This may or may not be related to the current task.";
 
-/// Tells what happened in one session of a family.
+/// Builds the items of one session of a family.
 #[derive(Clone, Copy)]
 pub(crate) struct Teller<'f> {
     pub(crate) telling: Telling<'f>,
     pub(crate) agent: Option<usize>,
     pub(crate) depth: usize,
-    /// The agents that were told of.
+    /// The agents that were already built.
     pub(crate) met: &'f RefCell<FxHashSet<usize>>,
 }
 
 impl<'f> Teller<'f> {
-    /// One that tells of no sub-agents.
+    /// Creates a writer that does not descend into sub-agents.
     pub(crate) fn childless(
         telling: Telling<'f>,
         agent: Option<usize>,
@@ -56,12 +56,12 @@ impl<'f> Teller<'f> {
         Self { telling, agent, depth: DEPTH, met }
     }
 
-    /// Whether it tells of sub-agents.
+    /// Returns whether it descends into sub-agents.
     pub(crate) fn goes_deeper(&self) -> bool {
         self.depth < DEPTH
     }
 
-    /// Tells what a sub-agent did.
+    /// Returns the writer of a sub-agent, and marks the sub-agent as visited.
     pub(crate) fn of_agent(&self, agent: usize) -> Self {
         self.met.borrow_mut().insert(agent);
         Self { agent: Some(agent), depth: self.depth + 1, ..*self }
@@ -71,13 +71,14 @@ impl<'f> Teller<'f> {
         self.telling.family.session(self.agent)
     }
 
-    /// What the calls cost that begin on this line.
+    /// Returns the cost of the calls that begin on this line.
     fn spent_on(&self, entry: &Entry) -> Option<&'f Totals> {
         let spending = self.telling.spending.filter(|_| entry.kind() == Kind::Assistant)?;
         spending.on(self.telling.family, self.agent, entry.at().line_no)
     }
 
-    /// The agents that nothing told of: first those that nobody started, then what is left.
+    /// Returns the sub-agents that were not visited, in order. Those without a parent call are built first,
+    /// since building one visits the sub-agents below it.
     pub(crate) fn strays(&self, tell: &dyn Fn(usize) -> AgentView) -> Vec<AgentView> {
         let agents = &self.telling.family.agents;
         let mut order: Vec<usize> = (0..agents.len()).collect();
@@ -93,14 +94,14 @@ impl<'f> Teller<'f> {
         found.into_iter().map(|(_, told)| told).collect()
     }
 
-    /// The active conversation, with the lines around it that are worth telling.
+    /// Returns the active conversation, including lines outside the tree that are shown.
     pub(crate) fn thread(&self) -> Thread {
         let mut thread = self.session().thread();
         self.add_beside(&mut thread);
         thread
     }
 
-    /// Adds the lines around a conversation that are worth telling.
+    /// Adds the lines outside the tree that are shown to a conversation.
     pub(crate) fn add_beside(&self, thread: &mut Thread) {
         let session = self.session();
         let beside =
@@ -109,7 +110,7 @@ impl<'f> Teller<'f> {
         thread.entries.sort_unstable();
     }
 
-    /// What one line tells. What its call cost is told by the first item.
+    /// Returns the items of one line. The first one carries the cost of the calls that begin on the line.
     pub(crate) fn items(&self, entry_idx: usize, compactions: &[Compaction]) -> Vec<Item> {
         let session = self.session();
         let entry = &session.entries()[entry_idx];
@@ -127,7 +128,7 @@ impl<'f> Teller<'f> {
         items
     }
 
-    /// What one line tells, by block.
+    /// Returns the contents of one line, by block index.
     pub(crate) fn bodies(&self, entry_idx: usize, compactions: &[Compaction]) -> Vec<(usize, Body)> {
         let session = self.session();
         let entry = &session.entries()[entry_idx];
@@ -140,11 +141,11 @@ impl<'f> Teller<'f> {
                 }
                 if entry.flag("isApiErrorMessage") {
                     let text = content.map(|content| content.text()).unwrap_or_default();
-                    // It begins with what the label says.
+                    // The text repeats the label.
                     let text = text.trim().trim_start_matches("API Error:").trim().to_owned();
                     return one(Some(Body::Trouble { label: "API error".to_owned(), text }));
                 }
-                // Foreign writers put a reply's text where its blocks should be.
+                // Third-party writers store a reply's text as a plain string.
                 if let Some(text) = content.and_then(|content| content.as_str()) {
                     return one(Some(Body::Text(text.into_owned())));
                 }
@@ -185,7 +186,7 @@ impl<'f> Teller<'f> {
         }
     }
 
-    /// How many lines of the conversation a compaction left out, given its boundary.
+    /// Returns the number of lines that a compaction removed from the conversation, given its boundary.
     pub(crate) fn dropped(&self, boundary: usize) -> usize {
         let session = self.session();
         match session.compaction(boundary).map(|compaction| compacted(session, &compaction)) {
@@ -194,7 +195,7 @@ impl<'f> Teller<'f> {
         }
     }
 
-    /// A block of a reply.
+    /// Returns the content of a block of a reply.
     pub(crate) fn said(&self, entry_idx: usize, block: Block<'f>) -> Option<Body> {
         let session = self.session();
         Some(match &*block.kind()? {
@@ -221,7 +222,7 @@ impl<'f> Teller<'f> {
                 let text = format!("{} → {}", model(block.from()), model(block.to()));
                 Body::Trouble { label: "model switched".to_owned(), text }
             }
-            // The API searched the web by itself.
+            // A web search by the API itself.
             "server_tool_use" => {
                 let asked =
                     block.input().and_then(|input| input.get("query").or_else(|| input.get("url"))?.as_str());
@@ -252,7 +253,7 @@ impl<'f> Teller<'f> {
         AgentView { turns, ..told }
     }
 
-    /// The agent whose session this is, without what it did, and without its own sub-agents.
+    /// Returns the agent with its own cost, without its turns and without the cost of its sub-agents.
     pub(crate) fn agent_alone(&self, idx: usize) -> AgentView {
         let agent: &Agent = &self.telling.family.agents[idx];
         let mut spent = Totals::default();
@@ -269,7 +270,8 @@ impl<'f> Teller<'f> {
         }
     }
 
-    /// A user line. Results are told with their calls, and summaries with their compaction.
+    /// Returns the content of a user line. Tool results are shown with their calls, and summaries with
+    /// their compaction.
     fn asked(&self, entry_idx: usize) -> Option<Body> {
         let session = self.session();
         let entry = &session.entries()[entry_idx];
@@ -295,7 +297,7 @@ impl<'f> Teller<'f> {
             text.push_str(&part);
         }
         if input == Input::ToolResult {
-            // Text beside a result is the person's.
+            // Text next to a tool result was typed by the person.
             return (!text.is_empty()).then_some(Body::Input {
                 input: Input::Prompt,
                 text,
@@ -305,7 +307,7 @@ impl<'f> Teller<'f> {
         }
         let files: Vec<_> = files.collect();
         if input.is_from_editor() && text.is_empty() && files.is_empty() {
-            // Nobody typed anything, and the prompt is on a line of its own.
+            // The line contains only the editor's context; the prompt is on another line.
             return Some(Body::Event { label: "editor".to_owned(), text: context.join("\n") });
         }
         if input == Input::HookStop {
@@ -318,7 +320,7 @@ impl<'f> Teller<'f> {
         if is_caution {
             return Some(Body::Event { label: "note".to_owned(), text });
         }
-        // Commands that print nothing print that.
+        // Commands without output log one of these placeholders.
         let printed = matches!(input, Input::CommandOutput | Input::BashOutput);
         if printed && matches!(text.trim(), "" | "(no content)" | "(No output)") {
             return None;
@@ -327,7 +329,7 @@ impl<'f> Teller<'f> {
     }
 }
 
-/// Why an answer ends before its end, if it does.
+/// Returns the reason why a reply was cut off, if it was.
 pub(crate) fn cut_short(entry: &Entry) -> Option<Body> {
     let why = match &*entry.message()?.stop_reason()? {
         "max_tokens" => "the answer came to its greatest length",
@@ -338,7 +340,7 @@ pub(crate) fn cut_short(entry: &Entry) -> Option<Body> {
     Some(Body::Trouble { label: "cut short".to_owned(), text: why.to_owned() })
 }
 
-/// Whether a line outside the tree is worth telling.
+/// Returns whether a line outside the tree is shown.
 fn is_told(session: &Session, idx: usize) -> bool {
     let entry = &session.entries()[idx];
     match entry.kind() {

@@ -1,4 +1,4 @@
-//! What a conversation is told from, and how: whole, turn by turn, or part by part.
+//! Builds transcripts: a whole conversation at once, turn by turn, or part by part.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -13,40 +13,42 @@ use crate::spending::Spending;
 use crate::teller::{Teller, untagged};
 use crate::transcript::{BranchView, Item, Transcript, TurnView, anchor};
 
-/// Reads output that was kept in a file of its own, given the path that the log names.
+/// Reads output that Claude Code saved to a separate file, given the path in the log.
+///
+/// Returns `None` if the file cannot be read.
 pub type Kept<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What a conversation is told from.
+/// The inputs of a transcript, with methods that build it.
 #[derive(Clone, Copy)]
 pub struct Telling<'a> {
     /// The session and its sub-agents.
     pub family: &'a Family,
-    /// How to read output that was kept in a file of its own.
+    /// Reads output that was saved to a separate file.
     pub kept: Kept<'a>,
-    /// What its calls cost, if that is to be told.
+    /// The cost of the calls; without it, every `spent` field stays empty.
     pub spending: Option<&'a Spending>,
 }
 
-/// The conversation of a session, without what it cost. See [`Telling::transcript`].
+/// Returns the transcript of a session, without costs. See [`Telling::transcript`].
 pub fn transcript(family: &Family, kept: Kept<'_>) -> Transcript {
     Telling { family, kept, spending: None }.transcript()
 }
 
-/// A part of a conversation.
+/// A part of a conversation, as [`Telling::each_part`] emits it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// Things that happened, one after the other, in the turn that comes next.
+    /// Consecutive items of the turn that is emitted next.
     Items(Vec<Item>),
-    /// The turn that they happened in, without them.
+    /// The turn that contains the preceding items; its own `items` are empty.
     Turn(Box<TurnView>),
 }
 
-/// What happened in a turn, until it is whole.
+/// Collects the items of a turn until the turn itself arrives.
 #[derive(Default)]
 pub(crate) struct Gathered(Vec<Item>);
 
 impl Gathered {
-    /// Adds the next part; the turn that it ends comes back with all that happened in it.
+    /// Adds the next part. Returns the completed turn, with its items, when `part` ends one.
     pub(crate) fn add(&mut self, part: Told) -> Option<TurnView> {
         match part {
             Told::Items(items) => {
@@ -59,19 +61,19 @@ impl Gathered {
 }
 
 impl<'a> Telling<'a> {
-    /// A telling that reads no files and names no cost.
+    /// Creates a builder that reads no files and reports no cost.
     pub fn new(family: &'a Family) -> Self {
         Self { family, kept: &|_| None, spending: None }
     }
 
-    /// The conversation of a session and, inside the calls that started them, those of its sub-agents.
+    /// Returns the transcript of the session, with each sub-agent nested in the call that started it.
     pub fn transcript(self) -> Transcript {
         let (mut turns, mut gathered) = (Vec::new(), Gathered::default());
         let told = self.each_part(&mut |part| turns.extend(gathered.add(part)));
         Transcript { turns, ..told }
     }
 
-    /// What there is to say of the session before a turn is told.
+    /// Returns the facts about the session and its total cost, without any turns.
     pub fn head(self) -> Transcript {
         let session = &self.family.main;
         Transcript {
@@ -80,8 +82,10 @@ impl<'a> Telling<'a> {
         }
     }
 
-    /// Tells a conversation part by part, so that a large one need not be in memory twice, and the first parts can be drawn
-    /// while the others are told. What else there is to say of the session comes back.
+    /// Emits a conversation part by part, so that a large one is not in memory twice and the first parts
+    /// can be rendered while the rest are built.
+    ///
+    /// Returns the transcript without its turns.
     pub fn each_part(self, sink: &mut dyn FnMut(Told)) -> Transcript {
         let told = self.some_parts(&|_, _| true, &mut |_, part| {
             sink(part);
@@ -90,7 +94,8 @@ impl<'a> Telling<'a> {
         Transcript { findings: findings(&self.family.main), ..told }
     }
 
-    /// The number of the turn that a line of the log stands in, if it is part of the conversation.
+    /// Returns the number of the turn that contains a line of the log, or `None` if the line is not part of
+    /// the active conversation.
     pub fn turn_on(self, line_no: u64) -> Option<usize> {
         let session = &self.family.main;
         let met = RefCell::default();
@@ -100,9 +105,11 @@ impl<'a> Telling<'a> {
         turns.iter().find(|turn| turn.entries.iter().any(&is_there)).map(|turn| turn.number)
     }
 
-    /// Tells the turns that `wanted` says yes to, given a turn's number and how many there are, until `sink` breaks off;
-    /// then nothing else is told either. What is wrong with the session takes longest to find, and is left to
-    /// [`findings`].
+    /// Emits the turns that `wanted` accepts, given a turn's number and the number of turns, until `sink`
+    /// breaks.
+    ///
+    /// After a break, branches and unattached sub-agents are not built either. The findings, which take the
+    /// longest to compute, are left empty: call [`findings`].
     pub fn some_turns(
         self,
         wanted: &dyn Fn(usize, usize) -> bool,
@@ -146,7 +153,8 @@ impl<'a> Telling<'a> {
     }
 }
 
-/// What there is to say of a session besides what happened in it.
+/// Returns the facts about a session that do not depend on its turns: id, title, first prompt, directory,
+/// branch and version.
 pub(crate) fn facts(session: &Session) -> Transcript {
     let last = |key: &str| {
         let found = session.entries().iter().rev().find_map(|entry| entry.get(key)?.as_str());
@@ -168,7 +176,8 @@ pub(crate) fn facts(session: &Session) -> Transcript {
     let thread = session.thread().entries;
     let said = |wanted: &dyn Fn(Input) -> bool| typed(&thread, wanted);
     let began = command_first(session, &thread).and_then(|idx| typed(&[idx], &command));
-    // A session of commands alone is called after the first one, that of a teammate after what it was asked.
+    // A session with only commands is named after the first one; a teammate's session after its first
+    // message.
     let said = began.or_else(|| said(&prompt)).or_else(|| said(&command)).or_else(|| said(&message));
     Transcript {
         id: session.id().map(Cow::into_owned),
@@ -181,7 +190,8 @@ pub(crate) fn facts(session: &Session) -> Transcript {
     }
 }
 
-/// The command that a conversation begins with, if the model was asked something by it before anybody typed a prompt.
+/// Returns the slash command that a conversation begins with, if it has arguments and the model replied to
+/// it before any prompt was typed.
 fn command_first(session: &Session, thread: &[usize]) -> Option<usize> {
     let has_words = |idx: usize| {
         let text = || session.entries()[idx].message()?.content()?.as_str();
@@ -191,7 +201,7 @@ fn command_first(session: &Session, thread: &[usize]) -> Option<usize> {
     for &idx in thread {
         match session.input(idx) {
             Some(Input::SlashCommand) => command = Some(idx).filter(|&idx| has_words(idx)),
-            // Claude Code did it by itself.
+            // Claude Code handled the command locally.
             Some(Input::CommandOutput) => command = None,
             Some(input) if input.opens_turn() && input != Input::BashInput => return None,
             _ => {}
@@ -204,7 +214,8 @@ fn command_first(session: &Session, thread: &[usize]) -> Option<usize> {
     None
 }
 
-/// What is wrong with a log. Secrets in it are no fault of it, and looking for them takes longer than all of this.
+/// Returns the problems of a log, without notes. Secrets are not searched for: they are no defect of the
+/// log, and the search would take longer than everything else.
 pub fn findings(session: &Session) -> Vec<Finding> {
     let mut findings = session.faults();
     findings.retain(|finding| finding.severity > Severity::Note);

@@ -1,4 +1,4 @@
-//! A session as a conversation: turns, and in each turn what was asked, said and done.
+//! The transcript: a session as a conversation of turns, each with its prompt, replies and tool calls.
 
 use std::borrow::Cow;
 use std::ops::AddAssign;
@@ -16,36 +16,36 @@ use crate::indented::indented;
 pub struct Transcript {
     /// The session's id.
     pub id: Option<String>,
-    /// Its title, if it has one.
+    /// The session's title, if it has one.
     pub title: Option<String>,
-    /// The first line of the first prompt, which stands for a title where there is none.
+    /// The first line of the first prompt, which is used if there is no title.
     pub first_prompt: Option<String>,
-    /// Where it ran.
+    /// The working directory.
     pub cwd: Option<String>,
-    /// The branch it ended on.
+    /// The Git branch of the last line that names one.
     pub git_branch: Option<String>,
-    /// The version that wrote its last line.
+    /// The version of Claude Code that wrote the last line.
     pub version: Option<String>,
-    /// When the conversation began and when it ended.
+    /// The start of the first turn and the end of the last one.
     pub span: Option<(Millis, Millis)>,
-    /// How many turns the conversation has, told or not.
+    /// The number of turns in the conversation, including those that are not in `turns`.
     pub n_turns: usize,
-    /// The conversation, turn by turn.
+    /// The turns that were built, in order.
     pub turns: Vec<TurnView>,
-    /// How many branches the conversation left, told or not.
+    /// The number of abandoned branches, including those that are not in `branches`.
     pub n_branches: usize,
-    /// What the conversation left behind: rewinds and retries.
+    /// Abandoned branches: rewinds and retries.
     pub branches: Vec<BranchView>,
-    /// Sub-agents that no call of the conversation started.
+    /// Sub-agents that were not started by a call of the conversation.
     pub agents: Vec<AgentView>,
-    /// What is wrong with the session.
+    /// The problems of the log.
     pub findings: Vec<Finding>,
-    /// What all of it cost. Here and below: no calls, if nobody asked what they cost.
+    /// The total cost. Here and below, `spent` is empty if no [`Spending`](crate::Spending) was given.
     pub spent: Totals,
 }
 
 impl Transcript {
-    /// What to call the session: its title, else how it begins, else its id.
+    /// Returns the name of the session: its title, else its first prompt, else its id.
     pub fn heading(&self) -> Option<&str> {
         let said =
             |text: &Option<String>| text.as_deref().map(str::trim).filter(|text| !text.is_empty()).is_some();
@@ -53,17 +53,20 @@ impl Transcript {
     }
 }
 
-/// A path that the conversation left.
+/// A branch that the conversation abandoned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BranchView {
-    /// The anchor of the line it left at; `None` if it never met the conversation.
+    /// The anchor of the line where it forked off; `None` if it has no line in common with the
+    /// conversation.
     pub fork: Option<String>,
-    /// What happened on it.
+    /// The turns on it.
     pub turns: Vec<TurnView>,
 }
 
 impl BranchView {
-    /// Whether it ended before the conversation began, given when that was: a conversation before the context was cleared.
+    /// Returns whether the branch ended before the conversation started, given the conversation's span.
+    ///
+    /// Such a branch is an earlier conversation, from before the context was cleared.
     pub fn is_before(&self, conversation: Option<(Millis, Millis)>) -> bool {
         let ended = self.turns.iter().filter_map(|turn| turn.span).map(|(_, end)| end).max();
         self.fork.is_none() && ended.zip(conversation).is_some_and(|(end, (start, _))| end <= start)
@@ -73,40 +76,40 @@ impl BranchView {
 /// One turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnView {
-    /// Counted from 1.
+    /// The turn's number, from 1.
     pub number: usize,
-    /// Its name in links: the anchor of the line that opens it.
+    /// The anchor of the line that opens the turn.
     pub anchor: String,
-    /// When it began and when it ended.
+    /// The times of its start and end.
     pub span: Option<(Millis, Millis)>,
-    /// What the time went to.
+    /// The breakdown of its time.
     pub timing: Timing,
-    /// The models that answered, in order.
+    /// The models that replied, in order of first use.
     pub models: Vec<String>,
-    /// What it used.
+    /// The tokens used by its replies.
     pub tokens: Tokens,
-    /// What it cost, with the sub-agents that it started.
+    /// Its cost, including the sub-agents that it started.
     pub spent: Totals,
-    /// What those sub-agents cost.
+    /// The cost of those sub-agents.
     pub spent_by_agents: Totals,
     /// Whether the model has not finished.
     pub open: bool,
-    /// How it continues the turn before.
+    /// How the turn continues the previous one.
     pub round: Round,
-    /// What happened.
+    /// Its items, in order.
     pub items: Vec<Item>,
 }
 
-/// What the time of a turn went to, in milliseconds.
+/// The breakdown of a turn's time, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Timing {
-    /// Tools ran.
+    /// Time in which tools ran.
     pub tools: Millis,
-    /// The person was asked something by a tool, and answered.
+    /// Time in which a tool was waiting for the person's answer.
     pub answering: Millis,
-    /// The model was at work, or nothing is known of.
+    /// The rest of the turn: the model was working, or the log does not explain the time.
     pub model: Millis,
-    /// Nobody asked anything, before the turn.
+    /// Idle time between the end of the previous turn and the start of this one.
     pub waiting: Millis,
 }
 
@@ -120,23 +123,23 @@ pub struct Tokens {
     pub cache_write: u64,
 }
 
-/// One thing that happened.
+/// One item of a transcript: a prompt, a reply, a tool call or an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Its name in links, which stays the same while the session grows.
+    /// The anchor of the item, which does not change while the session grows.
     pub anchor: String,
-    /// The line it stands on.
+    /// The number of the line that contains it.
     pub line_no: u64,
-    /// When.
+    /// The timestamp of that line.
     pub at: Option<Millis>,
-    /// What the reply cost that begins here.
+    /// The cost of the calls that begin on this line; set on the first item of a line only.
     pub spent: Option<Box<Totals>>,
-    /// What.
+    /// The content.
     pub body: Body,
 }
 
 impl Item {
-    /// Whether something went wrong there.
+    /// Returns whether the item, or an item of a sub-agent inside it, is an error.
     pub fn is_bad(&self) -> bool {
         match &self.body {
             Body::Call(call) => {
@@ -150,74 +153,74 @@ impl Item {
     }
 }
 
-/// What happened.
+/// The content of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// The user's side: a prompt, or text that was put in the user's mouth.
+    /// A message of the user role: a prompt, or text that Claude Code inserted.
     Input {
-        /// What kind of text it is.
+        /// The kind of text.
         input: Input,
         /// The text, without the tags around it.
         text: String,
         /// Images and documents that came with it.
         files: Vec<Attached>,
-        /// What the editor added: the lines selected, the file open.
+        /// Context that the editor added: the selected lines, the open file.
         context: Vec<String>,
     },
-    /// The model said something, in Markdown.
+    /// Text of the model, in Markdown.
     Text(String),
-    /// The model thought; empty where the log keeps the signature alone.
+    /// Thinking of the model; empty if the log contains only the signature.
     Thinking(String),
-    /// The model called a tool.
+    /// A tool call.
     Call(Box<CallView>),
-    /// The conversation was compacted.
+    /// A compaction of the conversation.
     Compaction {
         /// `auto` or `manual`.
         trigger: Option<String>,
-        /// Tokens before, where the log tells.
+        /// The tokens before the compaction, if logged.
         before: Option<u64>,
-        /// Tokens after, where the log tells.
+        /// The tokens after the compaction, if logged.
         after: Option<u64>,
-        /// How many lines of the conversation it left out.
+        /// The number of user and assistant lines that it removed from the conversation.
         dropped: usize,
-        /// What stands for the conversation from here on.
+        /// The summary that replaces them.
         summary: Option<String>,
     },
-    /// Something worth opening came of the session: a pull request, an artifact.
+    /// A link to a result of the session: a pull request or an artifact.
     Link {
-        /// What it is.
+        /// The title of the link.
         label: String,
-        /// Where it is.
+        /// The address.
         url: String,
     },
-    /// Something went wrong around the conversation: an API error, a refusal.
+    /// An error outside the tool calls: an API error, a refusal.
     Trouble {
-        /// What, in a word.
+        /// The kind of error, in a few words.
         label: String,
-        /// More about it.
+        /// Details.
         text: String,
     },
-    /// Something happened around the conversation: a hook, an attachment.
+    /// An event outside the conversation: a hook, an attachment.
     Event {
-        /// What, in a word.
+        /// The kind of event, in a few words.
         label: String,
-        /// More about it; may be empty.
+        /// Details; may be empty.
         text: String,
     },
-    /// A line that we do not know, or that is no entry at all.
+    /// A line of an unknown type, or one that is not an entry.
     Unknown {
         /// Its type, if it has one.
         kind: Option<String>,
-        /// The line as it stands.
+        /// The raw line.
         raw: String,
     },
 }
 
-/// The label of what a person gave along with a prompt.
+/// The label of a file or folder that a person attached to a prompt.
 pub(crate) const ATTACHED: &str = "attached";
 
 impl Body {
-    /// Whether it is a file or folder that a person gave along with a prompt.
+    /// Returns whether this is a file or folder that a person attached to a prompt.
     pub fn is_attachment(&self) -> bool {
         matches!(self, Self::Event { label, .. } if label == ATTACHED)
     }
@@ -226,59 +229,61 @@ impl Body {
 /// An image or document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attached {
-    /// Its type, such as `image/png`.
+    /// The media type, such as `image/png`.
     pub media_type: String,
-    /// Its bytes in base 64.
+    /// The bytes in base64, or the URL if the log contains only that.
     pub data: String,
 }
 
-/// A tool call and what came of it.
+/// A tool call with its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallView {
     /// The call's id.
     pub id: String,
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
-    /// What it was about, in one line: the command, the path, the pattern.
+    /// The subject in one line: the command, the path, the pattern.
     pub subject: String,
-    /// What happened, in a few words: `63 lines`, `+12 −3`, `exit 101`.
+    /// The result in a few words: `63 lines`, `+12 −3`, `exit 101`.
     pub gist: String,
-    /// The whole of it.
+    /// The whole call as structured data.
     pub card: Card,
-    /// The input as it stands in the log.
+    /// The raw JSON of the input.
     pub input: String,
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
-    /// How long it took.
+    /// The duration in milliseconds.
     pub duration: Option<Millis>,
-    /// What the model was told.
+    /// The result text that was sent to the model.
     pub result: String,
-    /// Images that the model was shown.
+    /// Images that were sent to the model.
     pub files: Vec<Attached>,
-    /// The sub-agents that it started.
+    /// The sub-agents that the call started.
     pub agents: Vec<AgentView>,
 }
 
-/// What stands before the words of a person who refused a call.
+/// The text that precedes the person's own words in a denied call.
 const SAID: &str = "the user said:\n";
 
-/// How Claude Code says that the person would rather talk about a question.
+/// The beginning of the message with which Claude Code reports that the person wants to discuss a question
+/// first.
 pub(crate) const CLARIFY: &str = "The user wants to clarify these questions.";
 
 impl CallView {
-    /// Whether something went wrong with it.
+    /// Returns whether the call counts as an error. Declined questions and plans do not.
     pub fn is_bad(&self) -> bool {
         went_wrong(&self.name, self.outcome)
     }
 
-    /// What the person said to refuse it.
+    /// Returns the reason that the person gave for denying the call.
     pub fn objection(&self) -> Option<&str> {
         let denied = self.outcome == Outcome::Denied;
         let said = self.result.split_once(SAID).filter(|_| denied).map(|(_, said)| said.trim());
         said.filter(|said| !said.starts_with(CLARIFY))
     }
 
-    /// Whether what a sub-agent answered stands at the end of what is known of its work.
+    /// Returns whether the answer of a sub-agent need not be repeated, because the last text of its
+    /// transcript contains it or it arrives later.
     pub fn answer_is_told(&self) -> bool {
         let Card::Agent { answer, background, .. } = &self.card else { return false };
         fn last(agent: &AgentView) -> Option<&str> {
@@ -289,13 +294,13 @@ impl CallView {
             });
             texts.next()
         }
-        // One in the background answers later, in a prompt of its own.
+        // A sub-agent in the background answers later, in a separate prompt.
         self.agents.iter().any(|agent| *background || last(agent).is_some_and(|last| answer.contains(last)))
     }
 
-    /// What the model was told, set for people.
+    /// Returns the result text, formatted for reading.
     pub fn shown_result(&self) -> Cow<'_, str> {
-        // What other cards hold has a form of its own.
+        // Only generic cards are reformatted; the others have their own presentation.
         if matches!(self.card, Card::Fields(_)) {
             indented(&self.result)
         } else {
@@ -303,35 +308,35 @@ impl CallView {
         }
     }
 
-    /// What the model was told, where something went wrong and that says more than the outcome does.
+    /// Returns the result text of a failed call, if it contains more than the outcome.
     pub fn complaint(&self) -> Option<&str> {
         let text = self.result.trim();
-        // How a command ended is said already.
+        // The exit code is part of the card.
         let told = text.strip_prefix("Exit code ").filter(|_| matches!(self.card, Card::Command(_)));
         let text = told.map_or(text, |rest| rest.split_once('\n').map_or("", |(_, rest)| rest));
         Some(text).filter(|text| self.outcome != Outcome::Ok && !is_refusal(text) && !text.is_empty())
     }
 }
 
-/// A sub-agent and what it did.
+/// A sub-agent and its conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentView {
-    /// Its id.
+    /// The agent's id.
     pub id: String,
-    /// What it was told to be.
+    /// The agent type.
     pub agent_type: Option<String>,
-    /// What it was asked to do, in a few words.
+    /// The task, in a few words.
     pub description: Option<String>,
-    /// What it was started for.
+    /// The purpose that it was started for.
     pub kind: AgentKind,
-    /// What it cost, with the sub-agents that it started itself.
+    /// Its cost, including its own sub-agents.
     pub spent: Totals,
-    /// What it did.
+    /// Its turns.
     pub turns: Vec<TurnView>,
 }
 
 impl AgentView {
-    /// What to call it: what it was asked to do, else what it was started for, told to be, or its id.
+    /// Returns a display name: the description, else the purpose, the agent type or the id.
     pub fn name(&self) -> &str {
         let started_for = match self.kind {
             AgentKind::Compaction => Some("sums up the conversation"),
@@ -362,13 +367,13 @@ impl Tokens {
         }
     }
 
-    /// All that the model was given to read.
+    /// Returns the number of input tokens, cached ones included.
     pub fn context(self) -> u64 {
         self.input + self.cache_read + self.cache_write
     }
 }
 
-/// The name of the `block_idx`th block of a line. Logs only grow, so a line keeps its name.
+/// Returns the anchor of the `block_idx`th block of a line. Logs only grow, so an anchor never changes.
 pub fn anchor(line_no: u64, block_idx: usize) -> String {
     if block_idx == 0 { format!("m{line_no}") } else { format!("m{line_no}.{}", block_idx + 1) }
 }

@@ -1,10 +1,10 @@
-//! Markdown in a line of its own, such as a title: its words without their marks.
+//! Removes Markdown from a single line, such as a title.
 
 use std::borrow::Cow;
 
-/// The words of a line without what marks headings, quotes, strong words and code.
+/// Returns a line without the marks of headings, quotes, bold text and code.
 ///
-/// `a ** b` and `a**b` mark nothing and stay.
+/// `a ** b` and `a**b` are not marks and stay.
 pub fn unmarked(line: &str) -> Cow<'_, str> {
     let line = line.trim_start();
     let bare = line.trim_start_matches(['#', '>']);

@@ -1,40 +1,40 @@
-//! What the usage page shows: sums by day, model and project, shares of the cache, and five-hour windows.
+//! The data of the usage page: sums by day, model and project, cache shares, and five-hour windows.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use threadline_entry::Millis;
 use threadline_usage::{Book, By, Call, Calls, GroupKey, Groups, Totals, Window, windows};
 
-/// What the usage page shows.
+/// The data of the usage page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageBoard {
-    /// The sum of everything.
+    /// The sum of all calls.
     pub total: Totals,
-    /// Days with calls, the earliest first; what is undated is in none of them.
+    /// Days with calls, in order; undated calls are in none of them.
     pub days: Vec<DayUse>,
-    /// What has no moment.
+    /// The sum of the calls without a timestamp.
     pub undated: Totals,
-    /// Models, the dearest first.
+    /// Models, highest cost first.
     pub models: Vec<(String, Totals)>,
-    /// Projects, the dearest first.
+    /// Projects, highest cost first.
     pub projects: Vec<(String, Totals)>,
-    /// Five-hour windows, the earliest first.
+    /// Five-hour windows, in order.
     pub windows: Vec<Window>,
 }
 
-/// What was used on a day.
+/// The usage of one day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DayUse {
     /// The day.
     pub day: Date,
     /// The sum.
     pub totals: Totals,
-    /// By model, in the order of [`UsageBoard::models`]: its place there, and its sum.
+    /// Sums by model, as indices into [`UsageBoard::models`], in that order.
     pub models: Vec<(usize, Totals)>,
 }
 
 impl DayUse {
-    /// What was given to models on that day, in tokens: read from the cache, written to it, and beside it.
+    /// Returns the input tokens of the day: read from the cache, written to it, and uncached.
     pub fn context(&self) -> [u64; 3] {
         let tokens = self.totals.tokens;
         [tokens.cache_read, tokens.cache_write(), tokens.input]
@@ -42,9 +42,9 @@ impl DayUse {
 }
 
 impl UsageBoard {
-    /// The board of the calls that `keep` says yes to.
+    /// Adds up the calls that `keep` accepts.
     ///
-    /// `resets` are the ends of five-hour windows that logs name.
+    /// `resets` are the ends of five-hour windows that the logs contain.
     pub fn of(
         calls: &Calls,
         book: &Book,
@@ -77,7 +77,7 @@ impl UsageBoard {
     }
 }
 
-/// What the calls of a group have in common, as one text.
+/// Returns the value that the calls of a group have in common, as text.
 fn name(key: GroupKey) -> String {
     match key {
         GroupKey::Day(name)

@@ -1,11 +1,13 @@
-//! Makes other people's text safe to print: what would command the terminal is shown instead.
+//! Makes untrusted text safe to print: control characters are shown instead of executed.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The text with control and direction characters shown; newlines and tabs stay.
+/// Returns the text with control and direction characters made visible; newlines and tabs stay.
+///
+/// A carriage return before a newline is removed.
 pub fn visible(text: &str) -> Cow<'_, str> {
-    // Nearly all text is plain, and bytes are compared many at a time.
+    // Nearly all text is plain ASCII, which can be checked many bytes at a time.
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
     if text.bytes().all(is_plain) || !text.chars().any(is_hidden) {
         return Cow::Borrowed(text);
@@ -14,7 +16,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     let mut chars = text.chars().peekable();
     while let Some(ch) = chars.next() {
         match ch {
-            // A carriage return before a newline is how some systems end lines.
+            // Windows line ending.
             '\r' if chars.peek() == Some(&'\n') => {}
             '\0'..='\u{1f}' if is_hidden(ch) => {
                 out.push('^');
@@ -30,10 +32,10 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether [`visible`] shows a character by its name instead of writing it.
+/// Returns whether [`visible`] writes a character as an escape.
 ///
-/// These are controls, characters that change the direction of text, line separators, and characters that
-/// carry hidden text.
+/// These are control characters, characters that change the direction of text, line separators, and
+/// characters that can carry hidden text.
 pub fn is_hidden(ch: char) -> bool {
     match ch {
         '\n' | '\t' => false,
@@ -55,7 +57,7 @@ mod tests {
         assert_eq!(visible("a\rb\r\nc\0"), "a^Mb\nc^@");
         assert_eq!(visible("\u{9b}31m \u{7f} \u{202e}evil"), "<U+009B>31m ^? <U+202E>evil");
         assert_eq!(visible("a\u{2028}b\u{e0041}\u{e007f}"), "a<U+2028>b<U+E0041><U+E007F>");
-        // What joins emoji and letters stays.
+        // Joiners of emoji and letters stay.
         assert_eq!(visible("👩\u{200d}🚀 ❤\u{fe0f} \u{feff}"), "👩\u{200d}🚀 ❤\u{fe0f} \u{feff}");
     }
 }

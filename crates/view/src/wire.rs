@@ -1,4 +1,4 @@
-//! Our public JSON. Documented in `docs/json.md`; it changes on purpose, and says so by its schema.
+//! Our public JSON, documented in `docs/json.md`. Incompatible changes increment [`SCHEMA`].
 
 mod card;
 mod inventory;
@@ -17,10 +17,10 @@ pub use show::{
 };
 pub use usage::{FiguresObject, GroupObject, KeyObject, RecordObject, WindowObject, exact};
 
-/// The version of the shapes below.
+/// The version of the types below.
 pub const SCHEMA: u32 = 1;
 
-/// A moment as text.
+/// Formats a time as RFC 3339 with milliseconds.
 pub fn moment(millis: Millis) -> String {
     jiff::Timestamp::from_millisecond(millis).map(|moment| format!("{moment:.3}")).unwrap_or_default()
 }
@@ -97,7 +97,7 @@ pub struct FindingObject<'a> {
 }
 
 impl<'a> FindingObject<'a> {
-    /// A finding in the file at `path`.
+    /// Converts a finding in the file at `path`.
     pub fn new(finding: &'a Finding, path: &'a str) -> Self {
         Self {
             code: finding.code.id(),
@@ -112,7 +112,7 @@ impl<'a> FindingObject<'a> {
     }
 }
 
-/// The plan of an edit, or what it did.
+/// The plan of an edit, or its result.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
 pub struct EditObject<'a> {
@@ -130,10 +130,10 @@ pub struct EditObject<'a> {
     pub findings: Vec<FindingObject<'a>>,
 }
 
-/// The answer of `replay`: `{"schema":1,"session":…,"claude_code":"2.1.325","messages":[…]}`.
+/// Returns the output of `replay`: `{"schema":1,"session":…,"claude_code":"2.1.325","messages":[…]}`.
 ///
-/// `version` is the one whose rules were used. Blocks are written as they stand in the log, byte for byte, so this
-/// is text and no value.
+/// `version` is the version whose rules were applied. Blocks are copied byte for byte from the log, so this
+/// returns text instead of a serialisable value.
 pub fn replay(session: Option<&str>, version: ClientVersion, messages: &[ReplayMessage<'_>]) -> String {
     let session = serde_json::json!(session);
     let mut out =

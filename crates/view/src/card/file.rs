@@ -1,4 +1,4 @@
-//! Files that were read, written and changed.
+//! Cards of tools that read, write and edit files.
 
 use std::borrow::Cow;
 
@@ -17,13 +17,13 @@ impl Call<'_> {
         let file = self.of::<ReadResult<'_>>().and_then(|result| result.file());
         let (text, first) = match file.and_then(|file| file.content()) {
             Some(content) => (content.into_owned(), None),
-            // An error is no part of the file.
+            // The error message is not part of the file.
             None if self.failed => (String::new(), None),
             None => unnumbered(self.text),
         };
         let counted = text.lines().count() as u64;
         let lines = file.and_then(|file| file.num_lines()).filter(|_| text.is_empty()).unwrap_or(counted);
-        // Claude Code takes the end of the last line for one more.
+        // Claude Code counts a final newline as one more line.
         let total_lines = file.and_then(|file| file.total_lines());
         let total_lines =
             total_lines.map(|total| if text.ends_with('\n') && total == lines + 1 { lines } else { total });
@@ -69,7 +69,7 @@ impl Call<'_> {
         let patch = patch.or_else(|| several.and_then(|result| result.structured_patch()));
         let found = match patch.filter(|patch| !patch.is_empty()) {
             Some(patch) => noted(patch),
-            // Without a result there is only what was asked for, at no known place.
+            // Without a result only the proposed edit is known, not its position.
             None => {
                 let edits = self.input.and_then(|input| input.get("edits"));
                 let asked = edits.map_or_else(
@@ -92,7 +92,7 @@ impl Call<'_> {
         let hunks = if removed { Vec::new() } else { hunks("", &source) };
         let mut told = self.diff(path, false, hunks, false);
         if !self.failed {
-            // What the cell held before is not in the log.
+            // The log does not contain the previous text of the cell.
             let cell = match self.string("cell_id") {
                 id if id.is_empty() => "cell".to_owned(),
                 id => format!("cell {id}"),
@@ -118,7 +118,8 @@ impl Call<'_> {
     }
 }
 
-/// The text of a file, as the model was told it with a number before each line, without the numbers; and the first one.
+/// Strips the line numbers from the text of a file as it was sent to the model, and returns the first
+/// number.
 fn unnumbered(text: &str) -> (String, Option<u64>) {
     let split = |line: &str| -> Option<(u64, usize)> {
         let digits = line.trim_start_matches(' ');
@@ -128,13 +129,13 @@ fn unnumbered(text: &str) -> (String, Option<u64>) {
     };
     let (mut out, mut first) = (String::with_capacity(text.len()), None);
     for line in text.lines() {
-        // What follows the file, such as a reminder, has no numbers.
+        // Text after the file, such as a reminder, has no numbers.
         let Some((number, start)) = split(line) else { break };
         first.get_or_insert(number);
         out.push_str(&line[start..]);
         out.push('\n');
     }
-    // The end of the last line has a number, too.
+    // The empty string after a final newline is numbered, too.
     if out.ends_with("\n\n") {
         out.pop();
     }
@@ -145,7 +146,7 @@ fn noted(patch: List<'_, PatchHunk<'_>>) -> Vec<Hunk> {
     patch.iter().map(Hunk::noted).collect()
 }
 
-/// The hunks of an edit that was asked for; where it would have been is not known.
+/// Returns the hunks of a proposed edit, with unknown positions.
 fn proposed(edit: Json<'_>) -> Vec<Hunk> {
     let text = |key: &str| edit.get(key).and_then(Json::as_str).unwrap_or_default();
     let mut found = hunks(&text("old_string"), &text("new_string"));

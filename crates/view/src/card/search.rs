@@ -1,4 +1,4 @@
-//! What was looked for: files, lines, tools, pages.
+//! Cards of tools that search: files, lines, symbols, tools and the web.
 
 use std::borrow::Cow;
 
@@ -55,26 +55,26 @@ impl Call<'_> {
         Told { card: Card::Matches { pattern, place, files, lines }, subject, gist }
     }
 
-    /// The files that the model was told of, or else the lines.
+    /// Returns the files listed in the result text, or else its lines.
     fn found_in_text(&self) -> (Vec<&str>, &str) {
         let text = self.text.trim();
         if text.starts_with("No files found") || text.starts_with("No matches found") {
             return (Vec::new(), "");
         }
-        // How many there are stands above them, and that there are more below.
+        // The first line contains the count, and a line in brackets mentions truncation.
         let counted =
             text.starts_with("Found ") && text.lines().next().is_some_and(|line| line.contains(" file"));
         let lists = self.name == "Glob" || counted;
         let files = text.lines().skip(usize::from(counted)).filter(|line| !line.starts_with('('));
         match (self.failed, lists) {
-            // An error is nothing that was found.
+            // The error message is not a match.
             (true, _) => (Vec::new(), ""),
             (false, true) => (files.collect(), ""),
             (false, false) => (Vec::new(), self.text),
         }
     }
 
-    /// A language server was asked.
+    /// Returns the card of a language server request.
     pub(super) fn symbols(&self) -> Told {
         let result = self.of::<LspResult<'_>>();
         let (operation, path) = (self.string("operation"), self.string("filePath"));
@@ -120,7 +120,7 @@ impl Call<'_> {
         });
         let text = match result.and_then(|result| result.result()) {
             Some(text) => text.into_owned(),
-            // An error is no part of the page.
+            // The error message is not part of the page.
             None if self.failed => String::new(),
             None => self.text.to_owned(),
         };
@@ -146,7 +146,7 @@ impl Call<'_> {
             links.extend(result.get("content").into_iter().flat_map(Json::items).map(link));
         }
         if links.is_empty() && texts.is_empty() && !self.failed {
-            // The model is told the same in lines, some of which list what was found.
+            // The result text contains the same data in lines, some of which list the links.
             for line in self.text.lines().filter(|line| !line.starts_with("Web search results for query: ")) {
                 match line.strip_prefix("Links: ").and_then(Json::parse) {
                     Some(listed) => links.extend(listed.items().map(link)),

@@ -1,4 +1,4 @@
-//! Commands, and what runs in the background.
+//! Cards of commands and of background tasks.
 
 use std::borrow::Cow;
 
@@ -31,7 +31,7 @@ impl Call<'_> {
                 card.output = result.stdout().unwrap_or_default().into_owned();
                 card.errors = result.stderr().unwrap_or_default().into_owned();
                 card.background = result.background_task_id().map(Cow::into_owned);
-                // A code that is no failure has words of its own: `No matches found`.
+                // An exit code that is not a failure has an explanation: `No matches found`.
                 state = result.return_code_interpretation().map_or(state, Cow::into_owned);
                 if result.interrupted() == Some(true) {
                     state = "interrupted".to_owned();
@@ -62,7 +62,7 @@ impl Call<'_> {
         Told { card: Card::Command(card), subject, gist }
     }
 
-    /// What was asked of a command in the background, as the model was told it.
+    /// Returns the card of a poll of a background command, from the result text.
     fn polled(&self) -> Told {
         let part = |name: &str| tag(self.text, name).unwrap_or_default();
         let output = if self.text.contains("<status>") { part("stdout") } else { self.text };
@@ -78,7 +78,7 @@ impl Call<'_> {
         Told { card: Card::Command(card), subject: id, gist }
     }
 
-    /// What the model was told of the output. How the command ended is said apart.
+    /// Returns the output in the result text. The exit code is shown separately.
     fn printed(&self) -> &str {
         let text = self.text;
         match exit_code(text) {
@@ -88,7 +88,7 @@ impl Call<'_> {
         }
     }
 
-    /// A command without the `cd` to where it is run anyway.
+    /// Returns a command without a leading `cd` to the directory that it runs in anyway.
     fn here<'c>(&self, command: &'c str) -> &'c str {
         let plain =
             |path: &str| path.trim_matches(['"', '\'']).trim_end_matches(['/', '\\']).replace('\\', "/");
@@ -99,7 +99,7 @@ impl Call<'_> {
         }
     }
 
-    /// A task in the background was ended.
+    /// Returns the card of a call that stopped a background task.
     pub(super) fn stop(&self) -> Told {
         let result = self.of::<StopResult<'_>>();
         let card = CommandCard {
@@ -120,7 +120,7 @@ impl Call<'_> {
         Told { card: Card::Command(card), subject, gist }
     }
 
-    /// Agents at work by a script.
+    /// Returns the card of a workflow: agents that are run by a script.
     pub(super) fn workflow(&self) -> Told {
         let script = self.string("script");
         if script.is_empty() {
@@ -144,7 +144,7 @@ impl Call<'_> {
         told
     }
 
-    /// The id of the task in the background that a call is about.
+    /// Returns the id of the background task that a call refers to.
     fn task_id(&self) -> String {
         const KEYS: &[&str] = &["task_id", "shell_id", "bash_id", "agentId"];
         KEYS.iter().map(|key| self.string(key)).find(|id| !id.is_empty()).unwrap_or_default()
@@ -177,13 +177,13 @@ impl Call<'_> {
     }
 }
 
-/// What a message ends with in brackets: the command that was stopped.
+/// Returns the text in brackets at the end of a message: the command that was stopped.
 fn in_brackets(message: &str) -> Option<String> {
     let (_, rest) = message.trim().strip_suffix(')')?.split_once(" (")?;
     Some(rest.to_owned())
 }
 
-/// How a command in the background is doing.
+/// Returns the state of a background command, with its exit code if it failed.
 fn ended(status: &str, exit_code: Option<i64>) -> String {
     match exit_code {
         Some(code) if code != 0 => format!("{status}, exit {code}"),
@@ -191,7 +191,7 @@ fn ended(status: &str, exit_code: Option<i64>) -> String {
     }
 }
 
-/// How a command ended, as the text for the model begins.
+/// Parses the exit code at the beginning of the result text.
 fn exit_code(text: &str) -> Option<i64> {
     let rest = text.trim_start().trim_start_matches("Error: ").strip_prefix("Exit code ")?;
     let digits = rest.find(|ch: char| !ch.is_ascii_digit() && ch != '-').unwrap_or(rest.len());

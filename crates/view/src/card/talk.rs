@@ -1,4 +1,4 @@
-//! What was said to other agents and to the person: briefs, messages, plans, questions.
+//! Cards of tools that talk to other agents and to the person: tasks, messages, plans, questions.
 
 use std::borrow::Cow;
 
@@ -36,7 +36,8 @@ impl Call<'_> {
             prompt: self.string("prompt"),
             answer: match answer {
                 Some(answer) => answer,
-                // What went wrong is told apart, and of one that was started there is nothing to tell but that.
+                // Errors are shown separately, and the result of a background agent only confirms its
+                // start.
                 None if self.failed || background => String::new(),
                 None => self.text.to_owned(),
             },
@@ -51,7 +52,7 @@ impl Call<'_> {
         let subject = first_line(plan.trim_start_matches(['#', ' ', '\n'])).to_owned();
         let gist = match (self.name, self.failed) {
             ("EnterPlanMode", _) => String::new(),
-            // Nobody has answered yet.
+            // There is no answer yet.
             (_, true) if self.text.is_empty() => String::new(),
             (_, true) => "kept planning".to_owned(),
             _ => "approved".to_owned(),
@@ -82,7 +83,7 @@ impl Call<'_> {
                     });
                 let answer = answer.or_else(|| self.answer_in_text(&text));
                 let notes = notes.and_then(|notes| notes.get(&text)?.get("notes")?.as_str());
-                // What somebody wrote instead of choosing is noted twice.
+                // An answer in the person's own words is logged twice.
                 let notes = notes.map(Cow::into_owned).filter(|notes| Some(notes) != answer.as_ref());
                 Question { options: options.filter_map(choice).collect(), answer, notes, text }
             })
@@ -96,7 +97,7 @@ impl Call<'_> {
         Told { card: Card::Questions(questions), subject, gist }
     }
 
-    /// What was answered to a question, as the model was told it: `"Which colour?"="Blue", …`.
+    /// Returns the answer to a question from the result text: `"Which colour?"="Blue", …`.
     fn answer_in_text(&self, question: &str) -> Option<String> {
         let (_, rest) = self.text.split_once(&format!("\"{question}\"=\""))?;
         let ends = ["\", \"", "\". ", "\" selected preview", "\" user notes"];

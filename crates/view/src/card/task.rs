@@ -1,4 +1,4 @@
-//! Lists of things to do, and what changed in them.
+//! Cards of to-do lists, with the changes made to them.
 
 use std::borrow::Cow;
 
@@ -84,7 +84,8 @@ impl Call<'_> {
         Told { card: Card::Todos(todos), subject, gist }
     }
 
-    /// The tasks that the model was told of: `#1 [in_progress] Weave the cloth`, or the one that was created.
+    /// Returns the tasks listed in the result text (`#1 [in_progress] Weave the cloth`), or the created
+    /// one.
     fn tasks_in_text(&self) -> Vec<Todo> {
         let todo = |text: String, status: &str, detail: String| Todo {
             text,
@@ -106,7 +107,7 @@ impl Call<'_> {
         }
     }
 
-    /// A task was changed. What it is called stands where it was created.
+    /// Returns the card of a changed task. Its name is known only to the call that created it.
     fn task_update(&self) -> Told {
         let result = self.of::<TaskUpdateResult<'_>>();
         let change = result.and_then(|result| result.status_change());
@@ -143,7 +144,7 @@ impl Call<'_> {
         Told { card: Card::Todos(todos), subject: text, gist }
     }
 
-    /// The numbers of tasks that a list of the input names.
+    /// Returns the task numbers in a list of the input.
     fn tasks_in(&self, key: &str) -> String {
         let list = self.input.and_then(|input| input.get(key));
         let ids = list.into_iter().flat_map(Json::items).filter_map(|id| Some(format!("#{}", id.as_str()?)));

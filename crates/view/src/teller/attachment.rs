@@ -1,4 +1,4 @@
-//! What an `attachment` line says: files that were given, hooks, and what Claude Code told the model on its own.
+//! `attachment` lines: attached files, hooks, and context that Claude Code added by itself.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::card::text_of;
 use crate::figure::{bytes, plural};
 use crate::transcript::{ATTACHED, Body};
 
-/// An `attachment` line.
+/// Returns the content of an `attachment` line.
 pub(super) fn attached(session: &Session, entry_idx: usize) -> Option<Body> {
     let entry = &session.entries()[entry_idx];
     let line: AttachmentLine<'_> = entry.lens()?;
@@ -41,7 +41,7 @@ pub(super) fn attached(session: &Session, entry_idx: usize) -> Option<Body> {
         "agent_listing_delta" => ("agents", delta(body.added_types(), body.removed_types())),
         "skill_listing" => ("skills", plural(body.skill_count().unwrap_or(0), "skill")),
         "task_reminder" | "todo_reminder" => match body.item_count().unwrap_or(0) {
-            // The model is reminded that it might make a list.
+            // A reminder with no tasks only suggests making a list.
             0 => return None,
             tasks => ("reminder", plural(tasks, "task")),
         },
@@ -83,7 +83,7 @@ pub(super) fn attached(session: &Session, entry_idx: usize) -> Option<Body> {
             let names = files.filter_map(|file| file.path()).collect::<Vec<_>>();
             ("memory", names.join(", "))
         }
-        // These say how the model is to sign, or nothing at all.
+        // These contain only the signature settings, or nothing.
         "session_context" | "remote_session_change" => return None,
         other => {
             let text = if path.is_empty() { any_text(line, body) } else { path };
@@ -93,7 +93,8 @@ pub(super) fn attached(session: &Session, entry_idx: usize) -> Option<Body> {
     Some(Body::Event { label: label.to_owned(), text })
 }
 
-/// The text of an attachment of a type without a place of its own: the text that the model gets, else its own fields.
+/// Returns the text of an attachment of any other type: its text fields, else the text that was sent to the
+/// model, else all of its fields.
 fn any_text(line: AttachmentLine<'_>, body: AttachmentBody<'_>) -> String {
     let own = body.text().or_else(|| body.message()).map(Cow::into_owned);
     let own = own.or_else(|| body.content().map(text_of)).filter(|text| !text.is_empty());
@@ -114,7 +115,7 @@ fn any_text(line: AttachmentLine<'_>, body: AttachmentBody<'_>) -> String {
     })
 }
 
-/// What a hook did.
+/// Returns the event of a hook.
 fn hook(body: AttachmentBody<'_>, kind: &str) -> Option<Body> {
     let name = body.hook_name().or_else(|| body.hook_event())?;
     let blocked = body.blocking_error().and_then(|error| {
@@ -131,7 +132,7 @@ fn hook(body: AttachmentBody<'_>, kind: &str) -> Option<Body> {
             let text = join([name.into_owned(), errors]);
             match kind {
                 "hook_blocking_error" => Body::Trouble { label: "hook stopped it".to_owned(), text },
-                // The conversation goes on as if it had not run.
+                // The conversation continued as if the hook had not run.
                 _ => Body::Event { label: "hook failed".to_owned(), text },
             }
         }
@@ -148,7 +149,7 @@ fn hook(body: AttachmentBody<'_>, kind: &str) -> Option<Body> {
     })
 }
 
-/// The parts that say something, the first one the topic of the others.
+/// Joins a topic and its details, skipping empty parts.
 fn join(parts: [String; 2]) -> String {
     let [topic, rest] = parts;
     let rest = rest.trim();
@@ -159,13 +160,13 @@ fn join(parts: [String; 2]) -> String {
     }
 }
 
-/// How much of a file was given.
+/// Returns the number of lines of an attached file.
 fn lines_of(content: Option<Json<'_>>) -> String {
     let lines = content.and_then(|content| content.get("file")?.get("numLines")?.as_u64());
     lines.map(|lines| plural(lines, "line")).unwrap_or_default()
 }
 
-/// What came, and how much went.
+/// Returns the added names and the number of removed ones.
 fn delta(added: Option<Json<'_>>, removed: Option<Json<'_>>) -> String {
     let gone = removed.map_or(0, |removed| removed.items().count());
     let added = names(added);
@@ -176,7 +177,7 @@ fn delta(added: Option<Json<'_>>, removed: Option<Json<'_>>) -> String {
     }
 }
 
-/// Names in a row, the first few of them.
+/// Joins the first few names of a list.
 fn names(list: Option<Json<'_>>) -> String {
     const FEW: usize = 8;
     let all: Vec<_> =

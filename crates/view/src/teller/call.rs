@@ -1,4 +1,4 @@
-//! Tells what a call did, and what it is about.
+//! Tool calls: the card, the subject and the sub-agents of a call.
 
 use threadline_entry::Entry;
 use threadline_entry::lens::{AgentResult, Block, Content, Lens, TaskResult};
@@ -44,7 +44,7 @@ impl<'f> Teller<'f> {
             let spawned = self.telling.family.spawned_by(self.agent, &call.id);
             let mut agents: Vec<AgentView> = spawned.map(|agent| self.agent(agent)).collect();
             name_agents(&mut agents, &told.card);
-            // One that has answered is done, even where nothing but its progress is in the log.
+            // A sub-agent that has answered is finished, even if the log contains only its progress lines.
             if matches!(told.card, Card::Agent { background: false, .. }) && outcome != Outcome::Missing {
                 agents
                     .iter_mut()
@@ -70,7 +70,8 @@ impl<'f> Teller<'f> {
         }
     }
 
-    /// What a call is about that names it by an id alone: a task that it changes, an agent that it writes to.
+    /// Returns the topic of a call whose input contains only an id: the task that it updates, or the agent
+    /// that it writes to.
     pub(crate) fn topic(&self, call: &ToolCall) -> Option<String> {
         let input = |key: &str| call.block(self.session())?.input()?.get(key)?.as_str();
         match &*call.name {
@@ -80,7 +81,7 @@ impl<'f> Teller<'f> {
         }
     }
 
-    /// The number and the name of a task, as the last call before this one created it.
+    /// Returns the number and name of a task, from the last preceding call that created it.
     fn task_name(&self, call: &ToolCall, id: &str) -> Option<String> {
         let session = self.session();
         let calls = session.tool_calls();
@@ -92,7 +93,7 @@ impl<'f> Teller<'f> {
         })
     }
 
-    /// What an agent was asked to do, in a few words: as it is known itself, or as the call says that started it.
+    /// Returns the description of an agent: its own, or that of the call that started it.
     fn agent_name(&self, id: &str) -> Option<String> {
         let said = |text: String| Some(text).filter(|text| !text.is_empty());
         let known = self.telling.family.agents.iter().find(|agent| agent.id == id);
@@ -109,7 +110,7 @@ impl<'f> Teller<'f> {
     }
 }
 
-/// What an MCP server gave as resources, where it gave no text.
+/// Returns the resources in the result of an MCP tool, for results without text.
 fn resources(content: Option<Content<'_>>) -> String {
     let told = |block: Block<'_>| {
         let json = block.object().json();
@@ -122,22 +123,22 @@ fn resources(content: Option<Content<'_>>) -> String {
     given.filter_map(told).collect::<Vec<_>>().join("\n")
 }
 
-/// A path without the working directory that it lies in.
+/// Returns a path relative to the working directory, if it is inside it.
 pub(crate) fn below(path: &str, cwd: &str) -> Option<String> {
     let inside = path.strip_prefix(cwd).filter(|_| !cwd.is_empty())?.strip_prefix(['/', '\\'])?;
     (!inside.is_empty()).then(|| inside.to_owned())
 }
 
-/// Where the whole of a result is kept, of which the model was told the beginning.
+/// Returns the path of the file with the whole result, if the model got only its beginning.
 fn kept_elsewhere(text: &str) -> Option<&str> {
     let (_, rest) = text.strip_prefix("<persisted-output>")?.split_once("saved to: ")?;
     Some(rest.lines().next()?.trim())
 }
 
-/// A path longer than this is told by its end.
+/// Longer paths are shortened to their end.
 const LONG_PATH: usize = 56;
 
-/// The end of a long path: the name of a file says more than where the disk begins.
+/// Shortens a long path to its end, which contains the file name.
 fn end_of_path(path: String) -> String {
     if path.len() <= LONG_PATH {
         return path;
@@ -148,7 +149,7 @@ fn end_of_path(path: String) -> String {
     end.map_or_else(|| path.clone(), |end| format!("…{end}"))
 }
 
-/// Calls what a call is about by its name.
+/// Replaces the subject of a call, and the names of its tasks, with the topic.
 pub(crate) fn name_topic(subject: &mut String, card: &mut Card, topic: &str) {
     topic.clone_into(subject);
     if let Card::Todos(todos) = card {
@@ -156,7 +157,7 @@ pub(crate) fn name_topic(subject: &mut String, card: &mut Card, topic: &str) {
     }
 }
 
-/// Sub-agents that nothing else names are called what the call calls them.
+/// Fills in missing types and descriptions of sub-agents from the card of their call.
 pub(crate) fn name_agents(agents: &mut [AgentView], card: &Card) {
     let Card::Agent { agent_type, description, .. } = card else { return };
     let named = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());

@@ -1,4 +1,4 @@
-//! What a single line says: prompts without their tags, compactions, `system` and `progress` lines.
+//! The contents of single lines: prompts without tags, compactions, `system` and `progress` lines.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::figure::{duration, plural, short_count};
 use crate::name::short_model;
 use crate::transcript::{Attached, Body};
 
-/// The image or document that a block holds.
+/// Returns the image or document in a block.
 pub(super) fn file_of(block: Block<'_>) -> Option<Attached> {
     if !block.is("image") && !block.is("document") {
         return None;
@@ -25,7 +25,7 @@ pub(super) fn file_of(block: Block<'_>) -> Option<Attached> {
     Some(Attached { media_type, data: source.data().or_else(|| source.url())?.into_owned() })
 }
 
-/// The text of a machine's line without the tags around it.
+/// Returns a user text without the tags that Claude Code puts around it.
 pub(crate) fn untagged(input: Input, text: String) -> String {
     let inner = |name: &str| tag(&text, name);
     let both = |one: &str, other: &str| {
@@ -56,7 +56,7 @@ pub(crate) fn untagged(input: Input, text: String) -> String {
     told.unwrap_or(text)
 }
 
-/// A compaction: what it was about, and what it dropped.
+/// Returns the content of a compaction.
 pub(super) fn compacted(session: &Session, compaction: &Compaction) -> Body {
     let metadata = compaction.metadata(session);
     let summary = compaction.summary.and_then(|idx| session.entries()[idx].message()?.content());
@@ -72,7 +72,7 @@ pub(super) fn compacted(session: &Session, compaction: &Compaction) -> Body {
     }
 }
 
-/// A `system` line other than a compaction.
+/// Returns the content of a `system` line other than a compaction.
 pub(super) fn event(entry: &Entry) -> Option<Body> {
     let system: System<'_> = entry.lens()?;
     let subtype = system.subtype()?;
@@ -127,11 +127,11 @@ pub(super) fn event(entry: &Entry) -> Option<Body> {
     })
 }
 
-/// Why a request failed, and whether it is tried again.
+/// Returns the reason why a request failed, and when it is retried.
 fn api_error(line: ApiError<'_>) -> String {
     let error = line.error();
     let text = |json: Option<Json<'_>>| json.and_then(|json| json.as_str()).map(Cow::into_owned);
-    // The API's own error stands in the error of the client, which may stand in another.
+    // The API's error is nested in the error of the client, sometimes twice.
     let inner = error.and_then(|error| error.get("error")).and_then(|body| body.get("error").or(Some(body)));
     let said = text(inner.and_then(|inner| inner.get("message")));
     let said = said.or_else(|| text(error.and_then(|error| error.get("message"))));
@@ -148,7 +148,7 @@ fn api_error(line: ApiError<'_>) -> String {
     parts.join(", ")
 }
 
-/// A line of the queue: a prompt that steered the turn, or one that was taken back before anybody answered it.
+/// Returns the content of a queue line: a prompt that steered the turn, or one that was withdrawn.
 pub(super) fn queued(session: &Session, entry_idx: usize) -> Option<Body> {
     if let Some(text) = session.steering(entry_idx) {
         let (input, text) = (Input::QueuedPrompt, text.into_owned());
@@ -160,7 +160,8 @@ pub(super) fn queued(session: &Session, entry_idx: usize) -> Option<Body> {
     (!text.trim().is_empty()).then(|| Body::Event { label, text: text.into_owned() })
 }
 
-/// A `progress` line: a hook that runs. What calls say on their way is told with them, or with what came of them.
+/// Returns the content of a `progress` line, such as a running hook. The progress of tool calls is not
+/// shown: their results contain it.
 pub(super) fn progress(entry: &Entry) -> Option<Body> {
     const OF_CALLS: &[&str] = &[
         "agent_progress",
@@ -180,7 +181,7 @@ pub(super) fn progress(entry: &Entry) -> Option<Body> {
     let said = |text: Option<Cow<'_, str>>| text.unwrap_or_default().trim().to_owned();
     if kind == "hook_progress" {
         let (name, command) = (said(body.hook_name()), said(body.command()));
-        // What Claude Code runs within itself has no command.
+        // Hooks inside Claude Code have no command.
         let within = command.is_empty() || command == "callback";
         let text = if within { name } else { format!("{name}: {command}") };
         return Some(Body::Event { label: "hook".to_owned(), text });

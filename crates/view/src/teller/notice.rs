@@ -1,9 +1,9 @@
-//! What others say in the place of a prompt: tasks that ended, and teammates.
+//! Notifications in place of a prompt: finished tasks, and messages of teammates.
 
 use crate::card::tag;
 use crate::figure::{duration, plural, short_count};
 
-/// The notices and messages that a text is made of, without their tags; `None` if it is made of something else.
+/// Returns the notices and messages in a text without their tags, or `None` if it contains none.
 pub(super) fn notices(text: &str) -> Option<String> {
     let mut told: Vec<String> = Vec::new();
     let mut rest = text;
@@ -20,22 +20,22 @@ pub(super) fn notices(text: &str) -> Option<String> {
     Some(told.join("\n\n"))
 }
 
-/// What stands before the first notice or message, that itself, and what follows it.
+/// Returns the text before the first notice or message, the block itself, and the text after it.
 fn next_block(text: &str) -> Option<(&str, &str, &str)> {
     let names = ["task-notification", "agent-notification", "teammate-message"];
     let starts = names.into_iter().filter_map(|name| Some((text.find(&format!("<{name}"))?, name)));
     let (start, name) = starts.min()?;
     let close = format!("</{name}>");
-    // One that was cut short goes to the end.
+    // A truncated block extends to the end.
     let end = text[start..].find(&close).map_or(text.len(), |at| start + at + close.len());
     Some((&text[..start], &text[start..end], &text[end..]))
 }
 
-/// A task ended: how, what it took, and what it has to say.
+/// Returns the outcome of a finished task, its figures and its result.
 fn notice(block: &str) -> Option<String> {
     let ended = || Some(format!("Task {} {}", tag(block, "task-id")?, tag(block, "status")?));
     let mut told = tag(block, "summary").map(unescaped).or_else(ended)?;
-    // What it has to say may hold anything, tags too.
+    // The result may contain any text, including tags.
     let result = block.find("<result>").zip(block.rfind("</result>")).filter(|(start, end)| start < end);
     let about = result.map_or(block, |(_, end)| &block[end..]);
     let number = |name: &str| tag(about, name)?.parse::<u64>().ok();
@@ -57,7 +57,7 @@ fn notice(block: &str) -> Option<String> {
     Some(told)
 }
 
-/// Who says what, after a few words of what it is about.
+/// Returns a teammate's message: sender, summary if there is one, and text.
 fn message(block: &str) -> String {
     let (head, body) = block.split_once('>').unwrap_or((block, ""));
     let attribute =
@@ -70,9 +70,9 @@ fn message(block: &str) -> String {
     }
 }
 
-/// Text as it was before it was put between tags, in versions that take care of what is inside.
+/// Undoes the escaping of `<`, `>`, `"` and `&` that some versions apply inside tags.
 fn unescaped(text: &str) -> String {
-    // Where something opens a tag, nobody took care.
+    // Text with an unescaped `<` was written by a version that does not escape.
     if text.contains('<') || !text.contains('&') {
         return text.to_owned();
     }

@@ -1,4 +1,4 @@
-//! Tells turns: what each came to, and what happened in it.
+//! Turns: their totals and their items.
 
 use threadline_entry::Millis;
 use threadline_session::{Compaction, Reply, Session, Thread, Turn};
@@ -9,7 +9,7 @@ use crate::card::asks_person;
 use crate::telling::{Gathered, Told};
 use crate::transcript::{Body, Item, Timing, Tokens, TurnView, anchor};
 
-/// So many things are told together.
+/// The number of items after which a part is emitted.
 const TOLD_TOGETHER: usize = 32;
 
 impl Teller<'_> {
@@ -20,7 +20,7 @@ impl Teller<'_> {
         turns
     }
 
-    /// Tells the turns that `wanted` says yes to, given a turn's number and how many there are.
+    /// Emits the turns that `wanted` accepts, given a turn's number and the number of turns.
     pub(crate) fn each_part_of(
         &self,
         turns: &[Turn],
@@ -70,7 +70,8 @@ impl Teller<'_> {
         told
     }
 
-    /// A turn without what happened in it, and without its sub-agents, given what replies used.
+    /// Returns a turn without its items and without the cost of its sub-agents. `used` returns the tokens
+    /// of a reply.
     pub(crate) fn head(
         &self,
         turn: &Turn,
@@ -110,7 +111,8 @@ impl Teller<'_> {
     }
 }
 
-/// Turns a command that was run before the first prompt into an event: the prompt comes first in its turn.
+/// Turns a command that was run before the first prompt into an event, so that the prompt is the first
+/// input of its turn.
 pub(crate) fn name_earlier_command(item: &mut Item) {
     if let Body::Input { input, text, .. } = &mut item.body
         && (input.is_command_line() || input.is_command_output())
@@ -120,7 +122,7 @@ pub(crate) fn name_earlier_command(item: &mut Item) {
     }
 }
 
-/// Tools that ran side by side take their time once.
+/// Computes the breakdown of a turn's time. Overlapping tool calls are counted once.
 fn timing(session: &Session, turn: &Turn, span: Option<(Millis, Millis)>, before: Option<Millis>) -> Timing {
     let calls = turn.tool_calls(session).into_iter().map(|call| &session.tool_calls()[call]);
     let mut ran: Vec<(Millis, Millis, bool)> = calls

@@ -1,4 +1,4 @@
-//! What lists hold, in our JSON: sessions with their figures, and finds.
+//! JSON of lists: sessions with their figures, and search matches.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::usage::exact;
 use super::{TokensObject, moment};
 use crate::session_card::SessionCard;
 
-/// One session of the viewer's home.
+/// One session of the viewer's home page.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
 pub struct CardObject<'a> {
@@ -69,7 +69,7 @@ impl<'a> From<&'a SessionCard> for CardObject<'a> {
     }
 }
 
-/// A find of `search`.
+/// A match of `search`.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
 pub struct HitObject<'a> {

@@ -1,4 +1,4 @@
-//! What the lines hold, in our JSON.
+//! JSON of the inventory.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::SCHEMA;
 use crate::inventory::{Counts, Drift, Inventory};
 
-/// The answer of `inspect`.
+/// The output of `inspect`.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
 pub struct InventoryObject<'a> {
@@ -37,7 +37,7 @@ pub struct InventoryObject<'a> {
     pub unknown: UnknownObject<'a>,
 }
 
-/// What no lens knows.
+/// Types and keys that no lens defines.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
 pub struct UnknownObject<'a> {
@@ -45,7 +45,7 @@ pub struct UnknownObject<'a> {
     pub keys: BTreeMap<&'a str, DriftObject<'a>>,
 }
 
-/// How often something unknown was met, and in which versions.
+/// The number of occurrences of an unknown name, and the versions that wrote it.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
 pub struct DriftObject<'a> {

@@ -1,4 +1,4 @@
-//! A conversation in our JSON: the lines of `show`.
+//! JSON of conversations: the lines of `show`.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -8,7 +8,7 @@ use threadline_usage::Totals;
 use super::{SCHEMA, moment};
 use crate::transcript::{AgentView, Body, CallView, Item, Timing, Tokens, Transcript, TurnView};
 
-/// One line of `show`: the session, a turn, or something that happened in one.
+/// One line of `show`: the session, a branch, a sub-agent, a turn or an item.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
@@ -75,7 +75,7 @@ pub struct TokensObject {
     pub cache_write: u64,
 }
 
-/// What calls cost.
+/// The cost of some calls.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
 pub struct SpentObject<'a> {
@@ -86,7 +86,7 @@ pub struct SpentObject<'a> {
 }
 
 impl<'a> SpentObject<'a> {
-    /// What was spent, if anything was.
+    /// Converts totals; `None` if there were no calls.
     pub fn of(totals: &'a Totals) -> Option<Self> {
         (totals.calls > 0).then(|| Self {
             calls: totals.calls,
@@ -97,7 +97,7 @@ impl<'a> SpentObject<'a> {
     }
 }
 
-/// What the time of a turn went to.
+/// The breakdown of a turn's time.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
 pub struct TimingObject {
@@ -118,7 +118,7 @@ impl From<Timing> for TimingObject {
     }
 }
 
-/// What an item holds, by its `kind`.
+/// The content of an item, by its `kind`.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
@@ -164,8 +164,8 @@ pub enum BodyObject<'a> {
     },
 }
 
-/// Calls `sink` with every line of `show --json`: the conversation with sub-agents behind the call that started them,
-/// then sub-agents that no call started, then the branches that it left.
+/// Calls `sink` with every line of `show --json`: the conversation, with each sub-agent after the call that
+/// started it, then sub-agents without a call, then the abandoned branches.
 pub fn show<'a>(transcript: &'a Transcript, sink: &mut dyn FnMut(ShowObject<'a>)) {
     sink(show_session(transcript, transcript.turns.len(), transcript.branches.len()));
     show_turns(&transcript.turns, None, sink);
@@ -178,7 +178,7 @@ pub fn show<'a>(transcript: &'a Transcript, sink: &mut dyn FnMut(ShowObject<'a>)
     }
 }
 
-/// The first line of `show --json`, given how many turns and branches there are.
+/// Returns the first line of `show --json`, given the numbers of turns and branches.
 pub fn show_session(transcript: &Transcript, turns: usize, branches: usize) -> ShowObject<'_> {
     ShowObject::Session {
         schema: SCHEMA,
@@ -193,7 +193,7 @@ pub fn show_session(transcript: &Transcript, turns: usize, branches: usize) -> S
     }
 }
 
-/// Calls `sink` with the lines of `show --json` that tell some turns, of the session or of a sub-agent.
+/// Calls `sink` with the lines of some turns, of the session or of a sub-agent.
 pub fn show_turns<'a>(turns: &'a [TurnView], agent: Option<&'a str>, sink: &mut dyn FnMut(ShowObject<'a>)) {
     for turn in turns {
         sink(ShowObject::Turn {
@@ -221,7 +221,7 @@ pub fn show_turns<'a>(turns: &'a [TurnView], agent: Option<&'a str>, sink: &mut 
     }
 }
 
-/// Calls `sink` with the lines of `show --json` that tell a sub-agent.
+/// Calls `sink` with the lines of a sub-agent.
 pub fn show_agent<'a>(
     agent: &'a AgentView,
     parent: Option<&'a str>,

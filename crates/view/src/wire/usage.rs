@@ -1,4 +1,5 @@
-//! Usage in our JSON: groups of calls, five-hour windows, and records with what became of them.
+//! JSON of usage: groups of calls, five-hour windows, and records with the reason for counting or rejecting
+//! them.
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -8,7 +9,7 @@ use threadline_usage::{By, Explained, Group, GroupKey, Money, Totals, Verdict, W
 
 use super::moment;
 
-/// A group of calls, as JSON.
+/// A group of calls.
 #[derive(Clone, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
 pub struct GroupObject<'a> {
@@ -26,7 +27,7 @@ pub struct GroupObject<'a> {
     pub last_at: Option<String>,
 }
 
-/// What the calls of a group have in common, as JSON.
+/// The key of a group: exactly the fields of its grouping are set.
 #[derive(Clone, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
 pub struct KeyObject<'a> {
@@ -71,7 +72,7 @@ impl<'a> From<&'a GroupKey> for KeyObject<'a> {
     }
 }
 
-/// A sum, as JSON.
+/// A sum of calls.
 #[derive(Clone, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
 pub struct FiguresObject<'a> {
@@ -102,7 +103,7 @@ impl<'a> From<&'a Totals> for FiguresObject<'a> {
     }
 }
 
-/// A five-hour window, as JSON.
+/// A five-hour window.
 #[derive(Clone, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
 pub struct WindowObject<'a> {
@@ -119,7 +120,7 @@ pub struct WindowObject<'a> {
     pub projected_cost_usd: Option<Box<RawValue>>,
 }
 
-/// A record with what became of it, as JSON.
+/// A record, with the reason if it was not counted.
 #[derive(Clone, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
 pub struct RecordObject<'a> {
@@ -141,13 +142,13 @@ pub struct RecordObject<'a> {
     pub cost_usd: Option<Box<RawValue>>,
 }
 
-/// An amount as a JSON number with all its digits.
+/// Returns an amount as a JSON number with all its digits.
 pub fn exact(amount: Money) -> Option<Box<RawValue>> {
     RawValue::from_string(amount.to_string()).ok()
 }
 
 impl<'a> GroupObject<'a> {
-    /// A group; `inherited` tells how many calls of others each session holds.
+    /// Converts a group; `inherited` contains the number of calls that each session copied from others.
     pub fn new(group: &'a Group, by: By, inherited: &FxHashMap<&str, u64>) -> Self {
         let mut object = Self {
             key: KeyObject::from(&group.key),
@@ -165,7 +166,7 @@ impl<'a> GroupObject<'a> {
 }
 
 impl<'a> WindowObject<'a> {
-    /// A window as seen at `now`.
+    /// Converts a window as of `now`.
     pub fn new(window: &'a Window, now: Millis) -> Self {
         let active = window.is_active(now);
         let projected = window.projected(now).filter(|_| active);

@@ -1,10 +1,10 @@
-//! A card for every tool: input and result in, what a person sees out.
+//! Cards: renders the call of every tool from its input and result.
 
 use threadline_session::{Family, Session};
 use threadline_testkit::log;
 use threadline_view::{Body, Card, Change, transcript};
 
-/// A call of `tool`, told in a line, and its card below.
+/// Renders a call of `tool`: its line, then its card.
 fn card(tool: &str, input: &str, result: &str) -> String {
     let notation =
         format!("u1 user \"go\"\na1 <- u1 reply m1 tool t1 {tool} {input}\nr1 <- a1 result t1 {result}\n");
@@ -192,7 +192,7 @@ fn anything_else_gets_a_decent_card() {
     "#);
 }
 
-/// The line of a call, without its card.
+/// Renders the line of a call, without its card.
 fn told(tool: &str, input: &str, result: &str) -> String {
     card(tool, input, result).lines().next().unwrap_or_default().to_owned()
 }

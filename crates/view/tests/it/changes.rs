@@ -1,4 +1,4 @@
-//! What became of files.
+//! Net changes of files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,8 @@ fn family(bytes: &[u8]) -> Family {
     Family::new(Session::from_bytes(bytes), Vec::new())
 }
 
-/// Applies the patch to the files as they were, with git, and gives them as they are then; `None` without git.
+/// Applies the patch to the original files with git, and returns the resulting texts; `None` if git is
+/// missing.
 fn applied(files: &[FileChange], root: Option<&str>) -> Option<BTreeMap<String, String>> {
     if Command::new("git").arg("--version").output().is_err() {
         threadline_testkit::skipped("there is no git");
@@ -35,7 +36,7 @@ fn applied(files: &[FileChange], root: Option<&str>) -> Option<BTreeMap<String, 
     let git = |args: &[&str]| {
         let mut command = Command::new("git");
         command.args(args).current_dir(dir.path());
-        // Neither the person's settings nor the repository in whose hook the tests run.
+        // Ignore the user's settings, and the repository if the tests run in a Git hook.
         command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
         for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
             command.env_remove(name);
@@ -113,7 +114,8 @@ fn real_edits_lead_to_the_files_that_the_next_edit_found() {
         kept += changed.iter().map(|file| file.edits - 1).sum::<usize>();
         check_with_git(&changed, &path);
     }
-    // Formatters and commands change files between edits now and then; our own arithmetic does not.
+    // Formatters and commands sometimes change files between edits. A higher rate would mean that we
+    // compute them wrongly.
     assert!(lost * 10 <= kept, "{lost} of {kept} edits found another file than the one before them left");
     println!(
         "{files} files, {kept} edits of a file that was edited before, {lost} of them after something else changed it"
@@ -121,7 +123,7 @@ fn real_edits_lead_to_the_files_that_the_next_edit_found() {
 }
 
 fn check_with_git(changed: &[FileChange], log: &Path) {
-    // Of the others, git would need a text that the log does not have.
+    // For the others, git would need a text that the log does not contain.
     let texts: Vec<FileChange> = changed.iter().filter(|file| file.before != file.after).cloned().collect();
     if !texts.is_empty()
         && let Some(applied) = applied(&texts, None)
@@ -130,7 +132,7 @@ fn check_with_git(changed: &[FileChange], log: &Path) {
     }
 }
 
-/// A session of shell commands, each with the `bashEditDiff` that its result has.
+/// Returns the changes of a session of shell commands, each with the given `bashEditDiff` in its result.
 fn commands(first: &str, diffs: &[&str]) -> Vec<FileChange> {
     let mut notation = format!("u1 user \"go\"\n{first}\n");
     for (i, diff) in diffs.iter().enumerate() {
@@ -144,12 +146,12 @@ fn commands(first: &str, diffs: &[&str]) -> Vec<FileChange> {
 const READ: &str = r#"a0 reply m0 tool t0 Read {"file_path":"/w/a.txt"}
 r0 <- a0 result t0 "…" {"type":"text","file":{"filePath":"/w/a.txt","content":"hello\nsecond\n","numLines":3,"startLine":1,"totalLines":3}}"#;
 const BYE: &str = r#"{"files":[{"filePath":"/w/a.txt","hunks":[{"oldStart":1,"oldLines":2,"newStart":1,"newLines":2,"lines":["-hello","+bye"," second"]}]}],"moreFiles":0,"changedFiles":["/w/a.txt"]}"#;
-/// The same against the last commit, and one line more.
+/// The diff against the last commit: the changes of `BYE` and one more line.
 const BYE_X: &str = r#"{"files":[{"filePath":"/w/a.txt","hunks":[{"oldStart":1,"oldLines":2,"newStart":1,"newLines":3,"lines":["-hello","+bye"," second","+x"]}]}],"moreFiles":0,"changedFiles":["/w/a.txt"]}"#;
 
 #[test]
 fn changes_of_shell_commands_are_in_the_patch() {
-    // The text is known from a read; the second diff starts from the last commit.
+    // The text is known from a read; the second diff is relative to the last commit.
     insta::assert_snapshot!(patch(&commands(READ, &[BYE, BYE_X]), Some("/w")), @r"
     diff --git a/a.txt b/a.txt
     --- a/a.txt

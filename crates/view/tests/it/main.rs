@@ -1,4 +1,4 @@
-//! View data from small logs, and from real ones.
+//! Tests of view data, from small logs and from real ones.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -1,4 +1,4 @@
-//! Every tool and every kind of entry, as Markdown and as our JSON.
+//! Renders every tool and every kind of entry as Markdown and as our JSON.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ fn every_tool_and_every_kind_of_entry() {
     }
 }
 
-/// The name of everything that is told, and what it is.
+/// Returns the anchor of every item, with its kind.
 fn names(told: &Transcript) -> BTreeMap<(String, String), &'static str> {
     fn add(agent: &str, turns: &[TurnView], names: &mut BTreeMap<(String, String), &'static str>) {
         for item in turns.iter().flat_map(|turn| &turn.items) {
@@ -32,7 +32,7 @@ fn names(told: &Transcript) -> BTreeMap<(String, String), &'static str> {
                 Body::Input { input, .. } if input.is_command_line() || input.is_command_output() => {
                     "command"
                 }
-                // A command before the first prompt is an event of that prompt's turn once it is there.
+                // A command before the first prompt becomes an event as soon as that prompt is logged.
                 Body::Event { label, .. } if label.ends_with(" before") => "command",
                 Body::Input { input, .. } => input.name(),
                 Body::Text(_) => "text",

@@ -1,4 +1,4 @@
-//! What a session cost, and where: by reply, turn, sub-agent, branch.
+//! The cost of a session, by reply, turn, sub-agent and branch.
 
 use threadline_session::Family;
 use threadline_testkit::log;
@@ -16,7 +16,7 @@ fn words(spent: &Totals) -> String {
     format!("{} calls, {}", spent.calls, spent.short_cost())
 }
 
-/// One hundred thousand tokens out, of a model that takes 25 dollars for a million.
+/// One hundred thousand output tokens of a model that costs 25 dollars per million.
 const USED: &str = r#"usage={"input_tokens":0,"output_tokens":100000}"#;
 
 #[test]

@@ -1,4 +1,4 @@
-//! A transcript: what each kind of line tells.
+//! Transcripts: the items of each kind of line.
 
 use threadline_session::{Family, Session};
 use threadline_testkit::log;
@@ -8,7 +8,7 @@ fn of(notation: &str) -> Transcript {
     transcript(&Family::new(Session::from_bytes(&log(notation)), Vec::new()), &|_| None)
 }
 
-/// Every item in a line.
+/// Renders every item in one line.
 fn told(transcript: &Transcript) -> String {
     let mut out = String::new();
     for turn in &transcript.turns {
