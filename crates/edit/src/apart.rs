@@ -1,5 +1,5 @@
-//! Sub-agents that stand inside a session's own log, as 1.0.x wrote them: beside a new session they get logs of their own, as later
-//! versions write them.
+//! Extracts sub-agents that are stored inside the session's log, as written by 1.0.x, into separate logs,
+//! as written by later versions.
 
 use std::path::Path;
 
@@ -7,9 +7,11 @@ use crate::draft::{Draft, SideFile};
 use crate::fresh::Fresh;
 use crate::splice::{self, Splice, quote, set};
 
-/// Gives the sub-agents that stand inside the log logs of their own, in `folder`. Lines that go are left out.
+/// Moves the sub-agents inside the log to separate logs in `folder`. Lines that are to be removed are
+/// skipped.
 ///
-/// To be called once everything else is said, for what the lines hold then is what comes to stand there.
+/// Call it after all other changes to the draft, because it copies the lines as they are drafted at that
+/// time.
 pub fn set_agents_apart(draft: &mut Draft<'_>, folder: &Path, fresh: &Fresh) {
     let session = draft.session;
     for lines in session.inline_agents() {

@@ -1,9 +1,9 @@
-//! Arranging: in which order the lines of the result stand, and what each continues.
+//! Arranges the lines of the result: their order and their parents.
 //!
-//! Claude Code writes parallel results as a fork, and its versions read that back differently: some lose one of
-//! them. A result that every version reads alike has one straight chain: each line of the conversation continues
-//! the one before it in the file, the lines of a reply stand together with their results behind them, and time
-//! never stands still.
+//! Claude Code writes parallel tool results as a fork, and its versions read such a fork differently: some
+//! lose one of the results. To be read alike by every version, a result contains one chain: the parent of
+//! each line of the conversation is the preceding one in the file, the lines of a reply are adjacent and
+//! followed by the results of its calls, and timestamps strictly increase.
 
 use std::borrow::Cow;
 
@@ -23,48 +23,48 @@ use conversation::{conversation, first_written, group_replies};
 pub(crate) struct Placed {
     pub(crate) from: From,
     pub(crate) link: Link,
-    /// When it is said to have been made, where that changes.
+    /// The new timestamp, if it changes.
     pub(crate) time: Option<Millis>,
-    /// Whether it gets a uuid that it did not have.
+    /// Whether it gets a new uuid.
     pub(crate) renamed: bool,
-    /// Whether it is a part of the conversation that a resume goes on with.
+    /// Whether it is part of the conversation that a resume continues.
     pub(crate) chained: bool,
 }
 
-/// Where a line of the result comes from.
+/// The origin of a line of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum From {
-    /// A line of the log.
+    /// The index of an entry of the log.
     Source(u32),
-    /// One of the lines that come.
+    /// The index of an added line.
     Added(u32),
 }
 
-/// What a line of the result continues.
+/// The parent of a line of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Link {
-    /// What it did.
+    /// Unchanged.
     Keep,
-    /// Nothing.
+    /// None.
     Root,
-    /// The line at this place of the result.
+    /// The line of the result with this index.
     To(u32),
 }
 
-/// How the lines are to be arranged.
+/// The order of the lines of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// As they stand; only what hung on a line that goes is hung elsewhere.
+    /// The original order; only lines whose parent is removed get a new parent.
     AsTheyStand,
-    /// The conversation in a straight chain; branches that it left stay.
+    /// The conversation as one chain, with abandoned branches.
     Straight,
-    /// The conversation in a straight chain, and nothing else of the tree.
+    /// The conversation as one chain, without other lines of the tree.
     ConversationOnly,
 }
 
 pub(crate) const GONE: u32 = u32::MAX;
 
-/// The lines of the result, and where each line of the log has come to stand ([`GONE`] if nowhere).
+/// The lines of the result, and the index in the result of each entry of the log ([`GONE`] if removed).
 pub(crate) struct Arranged {
     pub(crate) lines: Vec<Placed>,
     pub(crate) place: Vec<u32>,
@@ -99,26 +99,26 @@ pub(crate) fn arrange(draft: &mut Draft<'_>, order: Order, now: Millis) -> Arran
     arranged
 }
 
-/// The lines of the conversation in the order in which they stand in a result.
+/// Returns the entries of the conversation in the order of a result.
 pub(crate) fn chain(session: &Session) -> Vec<usize> {
     group_replies(session, conversation(session)).0
 }
 
-/// The reply whose calls a line answers.
+/// Returns the reply that contains the calls answered by an entry.
 pub(crate) fn answered_reply(session: &Session, idx: usize) -> Option<usize> {
     let blocks = session.entries()[idx].message().into_iter().flat_map(|message| message.blocks());
     let mut results = blocks.filter(|block| block.is("tool_result"));
     results.find_map(|block| session.tool_call(&block.tool_use_id()?)).map(|call| call.reply)
 }
 
-/// What a line of the log is to the conversation.
+/// The relation of an entry to the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
-    /// In the chain.
+    /// It is in the chain.
     Chain,
-    /// Beside the chain: it hangs on a line of it and nothing hangs on it.
+    /// It is a leaf attached to a line of the chain.
     Beside,
-    /// No part of it.
+    /// It is not part of the conversation.
     Other,
 }
 
@@ -129,9 +129,9 @@ fn roles(session: &Session, chain: &[usize]) -> Vec<Part> {
     }
     for &idx in &session.thread().entries {
         let entry = &session.entries()[idx];
-        // The output of a command is a message of the user's, whatever the line is called.
+        // The output of a local command is sent as a user message, although it is a `system` line.
         let speaks = matches!(entry.kind(), Kind::User | Kind::Assistant) || mend::is_local_command(entry);
-        // A compaction that the person went back behind is a branch.
+        // A compaction that was rewound is a branch.
         if !speaks && !session.is_sidechain(idx) && !session.is_boundary(idx) {
             parts[idx] = Part::Beside;
         }
@@ -142,7 +142,7 @@ fn roles(session: &Session, chain: &[usize]) -> Vec<Part> {
     parts
 }
 
-/// Takes out what has no place in the result.
+/// Removes lines that the result must not contain.
 fn leave_out(draft: &mut Draft<'_>, parts: &[Part], chain: &[usize], order: Order) {
     if order == Order::AsTheyStand {
         return;
@@ -160,7 +160,8 @@ fn leave_out(draft: &mut Draft<'_>, parts: &[Part], chain: &[usize], order: Orde
         }
         let entry = &session.entries()[idx];
         let is_tree = is_tree(entry);
-        // Of two lines of one uuid Claude Code reads the last, and the tree has the first.
+        // Of two lines with the same uuid, Claude Code reads the last one and the tree contains the first
+        // one.
         let is_copy = || !session.in_tree(idx) || entry.uuid().is_some_and(|uuid| names.contains(&uuid));
         let why = if is_tree && is_copy() {
             Some("a copy of another line")
@@ -188,7 +189,8 @@ fn leave_out(draft: &mut Draft<'_>, parts: &[Part], chain: &[usize], order: Orde
     }
 }
 
-/// Takes out compactions of branches in which nothing is said any more: they would be taken for some of the conversation.
+/// Removes compactions of branches without remaining messages: Claude Code would apply them to the
+/// conversation.
 fn leave_idle_compactions(draft: &mut Draft<'_>, parts: &[Part]) {
     let session = draft.session;
     let left =
@@ -217,7 +219,8 @@ fn leave_idle_compactions(draft: &mut Draft<'_>, parts: &[Part]) {
     }
 }
 
-/// Why a line beside the conversation cannot stay: hung elsewhere, some versions would take it for a part of it.
+/// Returns the reason why a line of a branch must be removed: with another parent, some versions would read
+/// it as part of the conversation.
 fn strays(session: &Session, parts: &[Part], replies: &FxHashSet<usize>, idx: usize) -> Option<&'static str> {
     let reply = session.reply_of(idx).or_else(|| answered_reply(session, idx));
     if reply.is_some_and(|reply| replies.contains(&reply)) {
@@ -232,16 +235,16 @@ fn strays(session: &Session, parts: &[Part], replies: &FxHashSet<usize>, idx: us
     (parts[above] != Part::Chain).then_some("hangs on a line that is not there")
 }
 
-/// Takes out branches that would stand behind the conversation's last line: whoever looks for the newest line, or the
-/// last, would take them for the conversation.
+/// Removes branches after the last line of the conversation. Versions that resume from the newest or the
+/// last line would resume such a branch instead.
 fn leave_behind(draft: &mut Draft<'_>, parts: &[Part], sequence: &[usize]) {
     let session = draft.session;
-    // Newer versions do not see progress: for them the conversation ends before it.
+    // Newer versions ignore progress lines: for them the conversation ends before.
     let is_end = |&idx: &usize| {
         parts[idx] == Part::Chain && !draft.goes(idx) && session.entries()[idx].kind() != Kind::Progress
     };
     let Some(end) = sequence.iter().rposition(is_end) else { return };
-    // A line beside the conversation hangs on one of it, so it cannot come before all of them.
+    // A leaf is attached to a line of the conversation, so it cannot precede all of them.
     let start = sequence.iter().position(is_end).unwrap_or(end);
     let before = sequence[..start].iter().filter(|&&idx| parts[idx] == Part::Beside);
     for idx in before.copied().collect::<Vec<_>>() {
@@ -258,7 +261,7 @@ fn leave_behind(draft: &mut Draft<'_>, parts: &[Part], sequence: &[usize]) {
     }
 }
 
-/// Whether a line is, by its fields, a line of the tree.
+/// Returns whether an entry is, by its fields, part of the tree.
 pub(crate) fn is_tree(entry: &Entry) -> bool {
     match entry.kind() {
         Kind::User | Kind::Assistant | Kind::System | Kind::Progress | Kind::Attachment => true,
@@ -267,7 +270,8 @@ pub(crate) fn is_tree(entry: &Entry) -> bool {
     }
 }
 
-/// The lines in the order of the result: the chain, and behind each line of it those that followed it in the log.
+/// Returns the entries in the order of the result: each line of the chain, then the lines that followed it
+/// in the log.
 fn sequence(
     draft: &mut Draft<'_>,
     parts: &[Part],
@@ -282,7 +286,8 @@ fn sequence(
     let mut followers: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
     let mut sequence = Vec::with_capacity(parts.len());
     let end = chain.last().copied();
-    // Written again at the end of the conversation, a line is where somebody went back to: what is between is a branch.
+    // If a line was written again at the end of the conversation, the person rewound to it: the lines
+    // between the two copies are a branch.
     let elsewhere: FxHashSet<usize> = copies.values().copied().filter(|&line| Some(line) != end).collect();
     let mut rank = vec![0; parts.len()];
     for (at, &idx) in chain.iter().enumerate() {
@@ -290,20 +295,20 @@ fn sequence(
     }
     let mut last: Option<usize> = None;
     let mut is_put: Vec<bool> = parts.iter().map(|&part| part == Part::Chain).collect();
-    // The line of the chain that each of the others hangs on, by itself or by what is above it.
+    // The line of the chain that each other line descends from.
     let mut fork: Vec<Option<usize>> = (0..parts.len()).map(|idx| is_put[idx].then_some(idx)).collect();
     for idx in 0..parts.len() {
         let is_here = parts[idx] == Part::Chain && !elsewhere.contains(&idx);
         let copy = copies.get(&idx).copied().filter(|line| elsewhere.contains(line));
         last = is_here.then_some(idx).or(copy).or(last);
-        // What it hangs on may be written only later: it comes first.
+        // Ancestors may be written later than their descendants; they come first.
         let mut lines: Vec<usize> = session.ancestors(idx).take_while(|&above| !is_put[above]).collect();
         lines.reverse();
         for line in lines {
             is_put[line] = true;
             let above = session.ancestors(line).nth(1);
             fork[line] = above.and_then(|above| copies.get(&above).copied().or(fork[above]));
-            // A branch that would stand behind the end could not stay.
+            // A branch after the end of the conversation would have to be removed.
             let may_follow = |fork: usize| parts[line] == Part::Beside || Some(fork) != end;
             let is_later =
                 |&fork: &usize| may_follow(fork) && last.is_none_or(|last| rank[fork] > rank[last]);
@@ -323,7 +328,7 @@ fn sequence(
     sequence
 }
 
-/// Lines that the chain has as they were written again, by where they were written first.
+/// Lines of the chain that were written more than once, by the index of their first copy.
 type Copies = FxHashMap<usize, usize>;
 
 fn copies(session: &Session, parts: &[Part], chain: &[usize]) -> Copies {
@@ -331,7 +336,7 @@ fn copies(session: &Session, parts: &[Part], chain: &[usize]) -> Copies {
     firsts.filter(|&(first, _)| parts[first] != Part::Chain).collect()
 }
 
-/// A branch that left the conversation above a compaction that comes does not stand below it.
+/// Moves branches that fork off above a new compaction boundary to a place above it.
 fn part_branches(
     draft: &mut Draft<'_>,
     parts: &[Part],
@@ -368,7 +373,7 @@ fn part_branches(
     }
 }
 
-/// Puts the lines in their places.
+/// Builds the list of lines, without links.
 fn place(draft: &Draft<'_>, parts: &[Part], sequence: Vec<usize>, order: Order) -> Arranged {
     let n = parts.len();
     let mut added_behind: FxHashMap<Option<usize>, Vec<u32>> = FxHashMap::default();
@@ -394,8 +399,9 @@ fn place(draft: &Draft<'_>, parts: &[Part], sequence: Vec<usize>, order: Order) 
     }
     if order != Order::AsTheyStand {
         show_in_picker(draft, &mut arranged);
-        // What stands behind the conversation's last line would be taken for its end: so it is. Progress is no end to
-        // newer versions, which do not see it.
+        // Versions that resume from the last line would take leaves after the end of the conversation as
+        // its end, so they are made part of it. Newer versions ignore progress lines, so these are not an
+        // end.
         let is_end = |line: &Placed| line.chained && entry_of(draft, line.from).kind() != Kind::Progress;
         let end = arranged.lines.iter().rposition(is_end).map_or(0, |end| end + 1);
         for line in &mut arranged.lines[end..] {
@@ -409,7 +415,8 @@ fn place(draft: &Draft<'_>, parts: &[Part], sequence: Vec<usize>, order: Order) 
     arranged
 }
 
-/// A `pr-link` that stands first hides the session: it goes behind the first line of the conversation.
+/// Moves `pr-link` lines at the start after the first line of the conversation. Claude Code does not list
+/// sessions that begin with one.
 fn show_in_picker(draft: &Draft<'_>, arranged: &mut Arranged) {
     let lines = &mut arranged.lines;
     let links = lines.iter().take_while(|line| entry_of(draft, line.from).kind() == Kind::PrLink).count();
@@ -422,7 +429,7 @@ fn show_in_picker(draft: &Draft<'_>, arranged: &mut Arranged) {
     }
 }
 
-/// Hangs each line where it belongs, and lets time go on.
+/// Sets the parents, and increases timestamps where necessary.
 fn link(draft: &Draft<'_>, arranged: &mut Arranged, copies: &Copies, order: Order, now: Millis) {
     let session = draft.session;
     let mut seen: FxHashSet<Box<str>> = FxHashSet::default();
@@ -462,7 +469,7 @@ fn link(draft: &Draft<'_>, arranged: &mut Arranged, copies: &Copies, order: Orde
             arranged.lines[at].renamed = !known && (line.chained || entry.uuid().is_some());
         }
     }
-    // Older versions go on from the newest line, wherever it stands.
+    // Older versions resume from the line with the newest timestamp.
     if let (Some(last), Some(clock), Some(newest)) = (before, clock, newest)
         && newest >= clock
     {
@@ -470,7 +477,7 @@ fn link(draft: &Draft<'_>, arranged: &mut Arranged, copies: &Copies, order: Orde
     }
 }
 
-/// What a line that is not in the chain hangs on.
+/// Returns the parent of a line that is not in the chain.
 fn beside(
     draft: &Draft<'_>,
     arranged: &Arranged,
@@ -486,7 +493,7 @@ fn beside(
     let idx = idx as usize;
     let earlier = |place: u32| place != GONE && (place as usize) < at;
     let Some(parent) = session.ancestors(idx).nth(1) else {
-        // A root, or one whose parent was never written.
+        // A root, or a line with a missing parent.
         let is_root = session.entries()[idx].parent_uuid().is_none();
         return match order {
             Order::AsTheyStand => Link::Keep,
@@ -519,7 +526,7 @@ pub(crate) fn entry_of<'d>(draft: &'d Draft<'_>, from: From) -> &'d Entry {
     }
 }
 
-/// Whether a line marks a compaction.
+/// Returns whether an entry is a compaction boundary.
 pub(crate) fn is_boundary(entry: &Entry) -> bool {
     entry.kind() == Kind::System && entry.get("subtype").is_some_and(|json| json.is_str("compact_boundary"))
 }

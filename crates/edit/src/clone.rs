@@ -1,4 +1,4 @@
-//! Cloning: the conversation as a session of its own.
+//! Clones the conversation into a new session.
 
 use threadline_entry::Kind;
 use threadline_session::Session;
@@ -7,21 +7,21 @@ use crate::arrange;
 use crate::draft::Draft;
 use crate::label::title_line;
 
-/// Where a clone ends.
+/// The end of a clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// With the turn of this number.
+    /// The end of the turn with this number.
     Turn(usize),
-    /// With the line that has this uuid; a reply comes whole, and with the results of its calls.
+    /// The line with this uuid. If it belongs to a reply, the whole reply with its results.
     Uuid(String),
 }
 
-/// Why a session cannot be cut.
+/// The reason why a session cannot be cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CutError {
-    /// It has not so many turns.
+    /// There is no such turn.
     NoTurn {
-        /// How many it has.
+        /// The number of turns.
         turns: usize,
     },
     /// The line is not in the conversation.
@@ -39,9 +39,14 @@ impl std::fmt::Display for CutError {
 
 impl std::error::Error for CutError {}
 
-/// A copy of the conversation, or of its beginning, under a title.
+/// Drafts a copy of the conversation, or of its beginning, with a title.
 ///
-/// Without a title it gets that of the session, or how the session begins, with a mark that it is a fork.
+/// Without `title`, the title is that of the session, or the beginning of its first prompt, with the suffix
+/// ` (fork)`.
+///
+/// # Errors
+///
+/// Returns an error if `to` is not in the conversation.
 pub fn clone(draft: &mut Draft<'_>, to: Option<&Cut>, title: Option<&str>) -> Result<(), CutError> {
     if let Some(cut) = to {
         cut_behind(draft, cut)?;
@@ -49,13 +54,13 @@ pub fn clone(draft: &mut Draft<'_>, to: Option<&Cut>, title: Option<&str>) -> Re
     let session = draft.session;
     let title = title.map(str::to_owned).or_else(|| Some(format!("{} (fork)", heading(session)?)));
     if let Some(title) = title {
-        // The id is that of the new session once it has one.
+        // The id of the new session is filled in later.
         draft.append(&title_line("", &title), "the title");
     }
     Ok(())
 }
 
-/// What the session is called, or how it begins.
+/// Returns the title of the session, else the beginning of its first prompt.
 fn heading(session: &Session) -> Option<String> {
     let first = || {
         let idx = session.turns().into_iter().find_map(|turn| turn.prompt)?;
@@ -66,7 +71,7 @@ fn heading(session: &Session) -> Option<String> {
     session.title().map(Into::into).or_else(first)
 }
 
-/// Takes out everything behind the cut.
+/// Removes everything after the cut.
 fn cut_behind(draft: &mut Draft<'_>, cut: &Cut) -> Result<(), CutError> {
     let session = draft.session;
     let chain = arrange::chain(session);
@@ -91,7 +96,7 @@ fn cut_behind(draft: &mut Draft<'_>, cut: &Cut) -> Result<(), CutError> {
     for &idx in &chain[end + 1..] {
         draft.remove(idx, "after the cut");
     }
-    // Files as they were at a prompt that is kept may be noted later.
+    // File snapshots for a prompt that is kept may be logged later.
     let is_of_kept = |idx: usize| {
         let of = session.entries()[idx].get("messageId").and_then(|json| session.find(&json.as_str()?));
         of.is_some_and(|of| kept[of])
@@ -104,7 +109,7 @@ fn cut_behind(draft: &mut Draft<'_>, cut: &Cut) -> Result<(), CutError> {
     Ok(())
 }
 
-/// The place of the last line of the reply that a line is a part of or answers.
+/// Returns the position of the last line of the reply that a line belongs to or answers.
 fn end_of_reply(session: &Session, chain: &[usize], at: usize) -> usize {
     let reply = |idx: usize| session.reply_of(idx).or_else(|| arrange::answered_reply(session, idx));
     let Some(own) = reply(chain[at]) else { return at };
@@ -119,7 +124,7 @@ fn end_of_reply(session: &Session, chain: &[usize], at: usize) -> usize {
     end
 }
 
-/// Takes out what belongs to the session alone and would be false in another.
+/// Removes lines that apply to one session only.
 pub(crate) fn leave_out(draft: &mut Draft<'_>) {
     let session = draft.session;
     for (idx, entry) in session.entries().iter().enumerate() {

@@ -1,8 +1,8 @@
-//! Compressing: older turns are told in short, behind a boundary as Claude Code itself sets one.
+//! Compresses a session: summarises older turns above a native compact boundary.
 //!
-//! [`Compression::choose`] decides which stretches are told and how much of each; [`Compression::summary`] tells them;
-//! [`Compression::apply`] puts a summary in their place. The three are apart so that a summary may come from elsewhere:
-//! from a person, or from a model.
+//! [`Compression::choose`] selects the turns to summarise and the level of detail, [`Compression::summary`]
+//! writes the summary, and [`Compression::apply`] inserts it. The steps are separate so that the summary
+//! can also be written by a person or a model.
 
 mod extract;
 mod fact;
@@ -25,38 +25,39 @@ use crate::splice::{Splice, quote};
 use crate::tokens::tokens;
 use crate::usage::WHY;
 
-/// How to compress.
+/// Options of a compression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compress {
-    /// How much is told of which stretch, the oldest first; what lies behind the last band stays as it is.
+    /// The level of detail of each part of the conversation, oldest first. Turns after the last band are
+    /// kept.
     pub bands: Vec<Band>,
-    /// How many tokens a resume may send; then the bands are chosen to fit.
+    /// The maximum number of tokens that a resume should send. If set, it replaces the bands.
     pub budget: Option<u64>,
-    /// Where the whole conversation can be read.
+    /// The path of the full conversation, which the summary mentions.
     pub original: Option<String>,
 }
 
-/// A stretch of the conversation, from the end of the band before.
+/// A part of the conversation, from the end of the previous band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Band {
-    /// How much of it is told.
+    /// The level of detail.
     pub level: Level,
-    /// Where it ends, in percent of the turns.
+    /// The end, in percent of the stretches. A short turn is one stretch, a long one several.
     pub until: u8,
 }
 
-/// The bands unless something else is asked for.
+/// The default bands.
 pub const BANDS: [Band; 2] =
     [Band { level: Level::Short, until: 50 }, Band { level: Level::Long, until: 80 }];
 
-/// Why a session cannot be compressed.
+/// The reason why a session cannot be compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompressError {
-    /// Claude Code would not resume it.
+    /// Claude Code would not resume the session.
     NoConversation,
     /// There is nothing before the last exchange.
     TooShort,
-    /// It would be no shorter.
+    /// The result would not be shorter.
     NoGain,
 }
 
@@ -72,21 +73,21 @@ impl std::fmt::Display for CompressError {
 
 impl std::error::Error for CompressError {}
 
-/// A stretch of the conversation that is told or kept as a whole.
+/// A part of a turn that is summarised or kept as a whole.
 #[derive(Clone, Debug)]
 struct Stretch<'s> {
-    /// The turn, and whether it begins with it.
+    /// The number of the turn, and whether this is its first part.
     turn: usize,
     begins: bool,
     lines: Vec<usize>,
     telling: Telling<'s>,
-    /// Tokens as it stands.
+    /// The number of tokens of the original lines.
     whole: u64,
-    /// How much of it is told; `None` if it is kept.
+    /// The level of detail; `None` if it is kept.
     level: Option<Level>,
 }
 
-/// What is told, and what is kept.
+/// The selection of turns to summarise and to keep.
 #[derive(Clone, Debug)]
 pub struct Compression<'s> {
     session: &'s Session,
@@ -96,11 +97,16 @@ pub struct Compression<'s> {
     original: Option<String>,
 }
 
-/// A turn with more replies than this is told in several stretches.
+/// The number of replies after which a turn is split.
 const REPLIES: usize = 8;
 
 impl<'s> Compression<'s> {
-    /// Decides what is told and what is kept.
+    /// Selects the turns to summarise and to keep.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no conversation, if it is too short, or if the summary would not be
+    /// shorter.
     pub fn choose(session: &'s Session, options: &Compress) -> Result<Self, CompressError> {
         let lines = session.resumed_lines().ok_or(CompressError::NoConversation)?;
         let leaf = lines.last().copied();
@@ -146,7 +152,7 @@ impl<'s> Compression<'s> {
         self.close_gaps();
     }
 
-    /// What is told comes before what is kept, whatever the bands say.
+    /// Makes the summarised stretches contiguous: those before the last summarised one cannot be kept.
     fn close_gaps(&mut self) {
         let end =
             self.stretches.iter().rposition(|stretch| stretch.level.is_some()).map_or(0, |last| last + 1);
@@ -155,7 +161,8 @@ impl<'s> Compression<'s> {
         }
     }
 
-    /// Keeps and tells as much as fits: the newest whole, what comes before at length, the oldest in short.
+    /// Selects levels of detail for a token budget: keeps the newest stretches, then raises the level of
+    /// the others, newest first.
     fn fit(&mut self, budget: u64) {
         let cost = |this: &Self, i: usize, level: Level| {
             this.tell(&this.stretches[i], &this.stretches[i].telling, level).len() as u64 / 4
@@ -203,7 +210,7 @@ impl<'s> Compression<'s> {
         self.stretches.iter().filter(|stretch| stretch.level.is_none())
     }
 
-    /// How many turns are told, in whole or in part, and how many stay.
+    /// Returns the numbers of turns that are summarised, at least in part, and kept.
     pub fn turns(&self) -> (usize, usize) {
         let count = |numbers: &mut dyn Iterator<Item = usize>| {
             let mut last = 0;
@@ -215,16 +222,16 @@ impl<'s> Compression<'s> {
         )
     }
 
-    /// About how many tokens what is kept comes to.
+    /// Estimates the number of tokens that are kept.
     pub fn kept_tokens(&self) -> u64 {
         self.kept().map(|stretch| stretch.whole).sum()
     }
 
-    /// What was told, in words.
+    /// Returns the summary.
     pub fn summary(&self) -> String {
         let mut out = self.summary_head();
         let told: Vec<&Stretch<'_>> = self.told().collect();
-        // Stretches of one turn that are told alike are told as one.
+        // Stretches of one turn with the same level are summarised together.
         for group in told.chunk_by(|a, b| a.turn == b.turn && a.level == b.level) {
             let level = group[0].level.unwrap_or(Level::Bare);
             let lines: Vec<usize> = group.iter().flat_map(|stretch| stretch.lines.iter().copied()).collect();
@@ -265,7 +272,7 @@ impl<'s> Compression<'s> {
         format!("<turn number=\"{}\"{goes_on}>\n{told}</turn>\n", stretch.turn)
     }
 
-    /// How things stood in the end: which files were changed, and what was left to do.
+    /// Writes the final state: changed files and open tasks.
     fn write_state(&self, out: &mut String) {
         let mut files: Vec<(String, usize)> = Vec::new();
         let mut todos = Vec::new();
@@ -299,8 +306,8 @@ impl<'s> Compression<'s> {
         out.push_str("</state>\n");
     }
 
-    /// Puts a summary in the place of what is told. With `leave`, the lines that are told stay above the boundary, as
-    /// they do when Claude Code compacts; else they go.
+    /// Replaces the summarised lines with a boundary and a summary. If `leave`, the lines stay above the
+    /// boundary, as in a compaction by Claude Code; otherwise they are removed.
     pub fn apply(&self, draft: &mut Draft<'s>, summary: &str, leave: bool) {
         let session = self.session;
         let entries = session.entries();
@@ -341,7 +348,7 @@ impl<'s> Compression<'s> {
         self.forget_fullness(draft);
     }
 
-    /// Claude Code takes the last reply's figures for how full the context is: they are of another request now.
+    /// Resets the input token counts of the last reply, which Claude Code takes as the size of the context.
     fn forget_fullness(&self, draft: &mut Draft<'s>) {
         let session = self.session;
         let lines = self.kept().flat_map(|stretch| &stretch.lines).copied();
@@ -360,13 +367,12 @@ impl<'s> Compression<'s> {
     }
 }
 
-/// The stretches of a turn: it is told or kept as a whole, unless it is long. Each begins with a reply, and holds the
-/// results of its calls.
+/// Splits a long turn into stretches. Each starts at a reply and contains the results of its calls.
 fn split(session: &Session, lines: Vec<usize>) -> Vec<Vec<usize>> {
     let mut out: Vec<Vec<usize>> = vec![Vec::new()];
     let mut replies = 0;
     let mut last = None;
-    // Calls that were made and not yet answered.
+    // Calls without a result so far.
     let mut open: FxHashSet<String> = FxHashSet::default();
     for idx in lines {
         let reply = session.reply_of(idx);
@@ -393,7 +399,7 @@ fn split(session: &Session, lines: Vec<usize>) -> Vec<Vec<usize>> {
     out
 }
 
-/// What lines that we write have in common with the line that they stand before.
+/// The fields that added lines copy from the lines around them.
 struct Envelope {
     members: String,
     time: i64,

@@ -1,4 +1,4 @@
-//! Drafts: what an operation wants done to each line of a session, before the rest is made to fit.
+//! Drafts: the changes that an operation requests for each line of a session.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -11,115 +11,115 @@ use threadline_session::Session;
 use crate::plan::{Digest, Plan, Shape};
 use crate::splice::{self, Splice};
 
-/// What is to become of the lines of a session: they stay, go or change, and new ones come.
+/// The requested changes to a session: lines to remove, change or add.
 ///
-/// An operation says what it wants and no more. [`Draft::plan`] then makes the rest fit: parents, times, ids, and
-/// references to lines that are gone.
+/// An operation records only the changes that it wants. [`Draft::plan`] then adjusts parents, timestamps,
+/// ids, and references to removed lines.
 #[derive(Debug)]
 pub struct Draft<'s> {
     pub(crate) session: &'s Session,
     pub(crate) fates: Vec<Fate>,
     pub(crate) added: Vec<Added>,
     pub(crate) reasons: Vec<Cow<'static, str>>,
-    /// Lines that were gone before the session was read, by their numbers, and why.
+    /// Lines that were removed before the session was built, by line number, with the reason.
     pub(crate) gone_before: Vec<(u64, u16)>,
     pub(crate) side: Vec<SideFile>,
     pub(crate) findings: Vec<Finding>,
-    /// Whether nobody ever asks anything, so that the first message is the model's whatever is done.
+    /// Whether the conversation contains no user message, so that it starts with the assistant in any case.
     pub(crate) nobody_asks: bool,
-    /// Text to look for in every line, and what to put in its place: folders that have another name in the result.
+    /// Path prefixes to replace in every line, with their replacements.
     pub(crate) moved_paths: Vec<(String, String)>,
-    /// Whether sub-agents that stand inside the log get logs of their own.
+    /// Whether sub-agents inside the log are moved to separate logs.
     pub(crate) agents_apart: bool,
-    /// What is done to the content of files beside the log, in words.
+    /// Descriptions of the changes to the content of side files.
     pub(crate) beside: Vec<String>,
 }
 
-/// What is to become of a line.
+/// The requested change of one line.
 #[derive(Debug, Default)]
 pub(crate) struct Fate {
     pub(crate) goes: bool,
     pub(crate) why: Vec<u16>,
     pub(crate) body: Body,
-    /// Whether the tokens that it says it used count what is gone.
+    /// Whether its token counts include removed content.
     pub(crate) stale: bool,
-    /// Blocks of its message that go.
+    /// The indices of the blocks to remove from its message.
     pub(crate) out: BTreeSet<u32>,
-    /// How many blocks its message has, once somebody asked.
+    /// The number of blocks in its message; computed on first use.
     pub(crate) n_blocks: Option<usize>,
 }
 
-/// What a line says.
+/// The content of a line.
 #[derive(Debug, Default)]
 pub(crate) enum Body {
-    /// What it said.
+    /// Unchanged.
     #[default]
     Same,
-    /// The same with small changes.
+    /// The original with splices applied.
     Spliced(Vec<Splice>),
-    /// Something else.
+    /// A different line.
     Made(Box<Entry>),
 }
 
-/// A line that comes.
+/// A new line.
 #[derive(Debug)]
 pub(crate) struct Added {
-    /// The line that it follows; `None` for the start of the log.
+    /// The index of the entry that it follows; `None` for the start of the log.
     pub(crate) after: Option<usize>,
     pub(crate) entry: Entry,
     pub(crate) why: u16,
 }
 
-/// A file beside the log, and what is to become of it.
+/// A planned operation on a side file: a file that belongs to the session but is not its log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SideFile {
-    /// A copy of a file as it is.
+    /// Copies a file unchanged.
     Copy {
-        /// The file.
+        /// The source.
         from: PathBuf,
-        /// The copy.
+        /// The target.
         to: PathBuf,
     },
-    /// A copy of a log, or of a file of JSON, whose ids are those of the new session.
+    /// Copies a log or a JSON file, with the ids of the new session.
     CopyLog {
-        /// The log.
+        /// The source.
         from: PathBuf,
-        /// The copy.
+        /// The target.
         to: PathBuf,
     },
-    /// A log that is made, or a file of JSON, whose ids are those of the new session.
+    /// Creates a log or a JSON file, with the ids of the new session.
     MakeLog {
-        /// The log.
+        /// The file.
         path: PathBuf,
-        /// What it will hold, but for the ids.
+        /// Its content, before the ids are replaced.
         content: Vec<u8>,
     },
-    /// A file with other content than it had.
+    /// Replaces the content of a file.
     Change {
         /// The file.
         path: PathBuf,
-        /// What was read of it.
+        /// The digest of the current content.
         read: Digest,
-        /// What it will hold.
+        /// The new content.
         content: Vec<u8>,
     },
-    /// A file that goes and comes elsewhere.
+    /// Moves a file.
     Move {
-        /// The file.
+        /// The source.
         from: PathBuf,
-        /// Where it comes.
+        /// The target.
         to: PathBuf,
-        /// What was read of it and what it will hold there; `None` if it stays the same.
+        /// The digest of the current content and the new content; `None` if the content does not change.
         content: Option<(Digest, Vec<u8>)>,
     },
-    /// A file that comes.
+    /// Creates a file.
     Create {
         /// The file.
         path: PathBuf,
-        /// What it will hold.
+        /// Its content.
         content: Vec<u8>,
     },
-    /// A file that goes.
+    /// Removes a file.
     Remove {
         /// The file.
         path: PathBuf,
@@ -127,7 +127,7 @@ pub enum SideFile {
 }
 
 impl<'s> Draft<'s> {
-    /// A draft that changes nothing.
+    /// Creates a draft that changes nothing.
     pub fn new(session: &'s Session) -> Self {
         Self {
             session,
@@ -144,12 +144,12 @@ impl<'s> Draft<'s> {
         }
     }
 
-    /// The session.
+    /// Returns the session.
     pub fn session(&self) -> &'s Session {
         self.session
     }
 
-    /// Takes a line out. `why` is said in the plan: a few words, lower case.
+    /// Removes a line. `why` is shown in the plan: a few words, lower case.
     pub fn remove(&mut self, entry_idx: usize, why: impl Into<Cow<'static, str>>) {
         let why = self.reason(why);
         let fate = &mut self.fates[entry_idx];
@@ -157,9 +157,9 @@ impl<'s> Draft<'s> {
         fate.why.push(why);
     }
 
-    /// Takes a block out of a message; the line goes with the last of them.
+    /// Removes a block from a message. When all blocks are removed, so is the line.
     ///
-    /// Blocks are counted as the lenses do, as the line stands in the log.
+    /// `block_idx` is the index among the blocks of the original line, as the lenses count them.
     pub fn remove_block(&mut self, entry_idx: usize, block_idx: usize, why: impl Into<Cow<'static, str>>) {
         let why = self.reason(why);
         let message = self.session.entries()[entry_idx].message();
@@ -173,7 +173,7 @@ impl<'s> Draft<'s> {
         fate.goes |= fate.out.len() >= n_blocks;
     }
 
-    /// The blocks of a line's message that stay, with their numbers.
+    /// Returns the remaining blocks of a line's message, with their original indices.
     pub fn blocks(&self, entry_idx: usize) -> impl Iterator<Item = (usize, Block<'s>)> + '_ {
         let fate = &self.fates[entry_idx];
         let message = self.session.entries()[entry_idx].message().filter(|_| !fate.goes);
@@ -181,7 +181,7 @@ impl<'s> Draft<'s> {
         blocks.filter(|(block_idx, _)| !fate.out.contains(&(*block_idx as u32)))
     }
 
-    /// Changes a stretch of a line. Splices are measured on the line as it stands in the log.
+    /// Replaces a range of a line. The range refers to the original line.
     pub fn splice(&mut self, entry_idx: usize, splice: Splice, why: impl Into<Cow<'static, str>>) {
         let why = self.reason(why);
         let fate = &mut self.fates[entry_idx];
@@ -194,7 +194,7 @@ impl<'s> Draft<'s> {
         }
     }
 
-    /// Puts another line in the place of a line, given without a newline.
+    /// Replaces a whole line with `text`, which has no newline.
     pub fn rewrite(&mut self, entry_idx: usize, text: &str, why: impl Into<Cow<'static, str>>) {
         let why = self.reason(why);
         let fate = &mut self.fates[entry_idx];
@@ -204,9 +204,11 @@ impl<'s> Draft<'s> {
         fate.body = Body::Made(Box::new(Entry::parse(text.as_bytes()).0));
     }
 
-    /// Adds a line behind `after`, or at the start of the log. Several behind one line keep their order.
+    /// Adds a line after entry `after`, or at the start of the log. Several lines after one entry keep
+    /// their order.
     ///
-    /// A line of the conversation needs a uuid; its parent is that of its place, unless it is a boundary.
+    /// A line of the conversation needs a uuid. Its parent is set to the preceding line of the
+    /// conversation; a compaction boundary becomes a root.
     pub fn insert(&mut self, after: Option<usize>, text: &str, why: impl Into<Cow<'static, str>>) {
         let why = self.reason(why);
         self.added.push(Added { after, entry: Entry::parse(text.as_bytes()).0, why });
@@ -218,7 +220,7 @@ impl<'s> Draft<'s> {
         self.insert(last, text, why);
     }
 
-    /// Says why a line is not as it stands in the file, though it is as the session has it.
+    /// Records the reason why a line of the session differs from the line in the file.
     pub(crate) fn note(&mut self, entry_idx: usize, why: impl Into<Cow<'static, str>>) {
         let why = self.reason(why);
         let fate = &mut self.fates[entry_idx];
@@ -227,30 +229,30 @@ impl<'s> Draft<'s> {
         }
     }
 
-    /// Says why a line of the file is not in the session.
+    /// Records the reason why a line of the file is not in the session.
     pub(crate) fn note_gone(&mut self, line_no: u64, why: impl Into<Cow<'static, str>>) {
         let why = self.reason(why);
         self.gone_before.push((line_no, why));
     }
 
-    /// Whether the line is to go.
+    /// Returns whether the line is to be removed.
     pub fn goes(&self, entry_idx: usize) -> bool {
         self.fates[entry_idx].goes
     }
 
-    /// Whether anything is to be done to the line.
+    /// Returns whether the line is to be removed or changed.
     pub fn is_touched(&self, entry_idx: usize) -> bool {
         let fate = &self.fates[entry_idx];
         fate.goes || !fate.out.is_empty() || !matches!(fate.body, Body::Same)
     }
 
-    /// About how many tokens a resume sends of the session as it is.
+    /// Estimates the number of tokens that a resume of the original session sends.
     pub fn tokens(&self) -> u64 {
         let sent = self.session.resumed_lines().unwrap_or_default();
         sent.into_iter().map(|idx| crate::tokens::tokens(&self.session.entries()[idx])).sum()
     }
 
-    /// Whether nothing is to be done to any line.
+    /// Returns whether the draft changes nothing.
     pub fn is_untouched(&self) -> bool {
         self.added.is_empty()
             && self.side.is_empty()
@@ -258,7 +260,7 @@ impl<'s> Draft<'s> {
             && (0..self.fates.len()).all(|idx| !self.is_touched(idx) && self.fates[idx].why.is_empty())
     }
 
-    /// The line as it will stand, but for its links, times and ids.
+    /// Returns the line with the requested changes, before links, timestamps and ids are set.
     pub fn entry(&self, entry_idx: usize) -> Cow<'_, Entry> {
         let fate = &self.fates[entry_idx];
         let source = &self.session.entries()[entry_idx];
@@ -283,37 +285,37 @@ impl<'s> Draft<'s> {
         Cow::Owned(Entry::parse(text.as_bytes()).0)
     }
 
-    /// Says what is to become of a file beside the log.
+    /// Adds an operation on a side file.
     pub fn side(&mut self, file: SideFile) {
         self.side.push(file);
     }
 
-    /// What is to become of the files beside the log, so far.
+    /// Returns the operations on side files so far.
     pub fn sides(&self) -> &[SideFile] {
         &self.side
     }
 
-    /// The same, to be changed.
+    /// Returns the operations on side files, for modification.
     pub fn sides_mut(&mut self) -> &mut Vec<SideFile> {
         &mut self.side
     }
 
-    /// Says in a few words what is done to the content of a file beside the log.
+    /// Adds a short description of a change to the content of a side file.
     pub fn note_beside(&mut self, what: String) {
         self.beside.push(what);
     }
 
-    /// Tells something odd that the person should know of.
+    /// Adds a finding to show to the user.
     pub fn finding(&mut self, finding: Finding) {
         self.findings.push(finding);
     }
 
-    /// Has paths that begin with `from` begin with `to` instead, wherever they stand in a text.
+    /// Replaces the path prefix `from` with `to` wherever it occurs in the lines.
     pub fn move_path(&mut self, from: String, to: String) {
         self.moved_paths.push((from, to));
     }
 
-    /// Makes everything fit, and checks what comes out.
+    /// Builds the plan: adjusts links, timestamps, ids and references, and checks the result.
     pub fn plan(self, shape: Shape) -> Plan<'s> {
         Plan::new(self, shape)
     }
@@ -325,7 +327,7 @@ impl<'s> Draft<'s> {
             self.reasons.push(why);
             self.reasons.len() - 1
         });
-        // More reasons than there are numbers share the last one.
+        // If there are more reasons than numbers, the excess ones share the last number.
         at.min(usize::from(u16::MAX)) as u16
     }
 }

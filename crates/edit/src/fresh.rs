@@ -1,21 +1,21 @@
-//! Fresh ids and the time, which a plan is given and does not make.
+//! New ids and the current time, which are inputs of a plan.
 
 use sha2::{Digest, Sha256};
 use threadline_entry::Millis;
 
-/// What a plan may not make by itself: a seed that nothing else has, and the present moment.
+/// The inputs of a plan that vary: a unique seed and the current time.
 ///
-/// Every id that a plan needs is made out of the seed, so the same seed gives the same plan.
+/// All new ids are derived from the seed, so the same seed produces the same plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fresh {
-    /// Best a random uuid; the id of a new session serves well.
+    /// A unique text, preferably a random uuid; the id of a new session can be used.
     pub seed: String,
-    /// When the plan is made.
+    /// The current time.
     pub now: Millis,
 }
 
 impl Fresh {
-    /// The uuid that this seed gives to a name. The same name has the same uuid in every file of a plan.
+    /// Derives a uuid from the seed and a name. A name has the same uuid in every file of a plan.
     pub fn uuid(&self, name: &str) -> String {
         let digest = Sha256::new().chain_update(&self.seed).chain_update([0]).chain_update(name).finalize();
         let mut bytes = [0; 16];
@@ -35,7 +35,7 @@ impl Fresh {
     }
 }
 
-/// A moment as Claude Code writes it.
+/// Formats a timestamp in the format of Claude Code.
 pub fn moment(millis: Millis) -> String {
     jiff::Timestamp::from_millisecond(millis).map(|moment| format!("{moment:.3}")).unwrap_or_default()
 }

@@ -1,9 +1,9 @@
-//! Labels that a person gives to a session: its title and its tag.
+//! Labels of a session: its title and its tag.
 
 use crate::draft::Draft;
 use crate::splice::quote;
 
-/// The line that gives a session a title.
+/// Returns the line that sets the title of a session.
 pub fn title_line(session_id: &str, title: &str) -> String {
     format!(
         "{{\"type\":\"custom-title\",\"customTitle\":{},\"sessionId\":{}}}",
@@ -12,18 +12,18 @@ pub fn title_line(session_id: &str, title: &str) -> String {
     )
 }
 
-/// The line that gives a session a tag.
+/// Returns the line that sets the tag of a session.
 pub fn tag_line(session_id: &str, tag: &str) -> String {
     format!("{{\"type\":\"tag\",\"tag\":{},\"sessionId\":{}}}", quote(tag), quote(session_id))
 }
 
-/// Gives the session a title. The last one in the log counts.
+/// Sets the title of the session. The last title in the log is used.
 pub fn title(draft: &mut Draft<'_>, title: &str) {
     let id = draft.session.id().unwrap_or_default().into_owned();
     draft.append(&title_line(&id, title), "the title");
 }
 
-/// Gives the session a tag. The last one in the log counts.
+/// Sets the tag of the session. The last tag in the log is used.
 pub fn tag(draft: &mut Draft<'_>, tag: &str) {
     let id = draft.session.id().unwrap_or_default().into_owned();
     draft.append(&tag_line(&id, tag), "the tag");

@@ -1,10 +1,11 @@
-//! Changes to sessions as plans.
+//! Plans of changes to sessions.
 //!
-//! An operation writes a [`Draft`]: which lines go, change or come. [`Draft::plan`] makes the rest fit (one straight
-//! chain, times that go on, ids and references) and gives a [`Plan`], which can be shown, counted and thrown away.
-//! Nothing here writes: [`Plan::reader`] gives the bytes of the result to whoever does.
+//! An operation fills a [`Draft`], which records the lines to remove, change or add. [`Draft::plan`]
+//! adjusts parents, timestamps, ids and references, and returns a [`Plan`] that can be shown, counted and
+//! discarded. Nothing in this crate writes files: [`Plan::reader`] returns the bytes of the result.
 //!
-//! An edit changes what it names: every line that it does not touch comes out byte for byte as it was.
+//! An edit changes only the lines that its plan lists: every other line is copied byte for byte. (In a new
+//! session the ids and links of all lines change.)
 
 #![warn(missing_docs)]
 

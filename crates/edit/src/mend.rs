@@ -1,6 +1,6 @@
-//! Mending: takes out of a conversation what the API would refuse, so that a session with faults can be edited too.
+//! Removes content that the API would reject, so that sessions with defects can be edited too.
 //!
-//! Claude Code leaves the same things out when it resumes, each version in its own way; a result has none of them.
+//! Claude Code skips the same content on resume, but each version in a different way.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{Block, Lens};
@@ -25,7 +25,7 @@ pub(crate) fn mend(draft: &mut Draft<'_>, chain: &[usize]) {
     cut_back(draft, chain);
 }
 
-/// The reply at whose results the conversation ends: it has yet to go on.
+/// Returns the reply whose tool results end the conversation, so that the model has yet to continue it.
 pub(crate) fn waiting_reply(draft: &Draft<'_>, chain: &[usize]) -> Option<usize> {
     let session = draft.session;
     let mut answered: Vec<usize> = Vec::new();
@@ -39,7 +39,7 @@ pub(crate) fn waiting_reply(draft: &Draft<'_>, chain: &[usize]) -> Option<usize>
                 if text || draft.blocks(idx).any(|(_, block)| !block.is("tool_result")) {
                     return None;
                 }
-                // A result without a call will go.
+                // A result without a call is removed later.
                 answered.extend(answered_reply(session, idx));
             }
             Kind::System if is_local_command(entry) => return None,
@@ -49,7 +49,8 @@ pub(crate) fn waiting_reply(draft: &Draft<'_>, chain: &[usize]) -> Option<usize>
     None
 }
 
-/// A reply that waits to go on needs all that it thought. One that has lost it goes, with its results: the conversation ends before it.
+/// Removes a pending reply that has lost its thinking, with its results. The API requires the thinking
+/// blocks of a reply that is continued after tool results.
 fn cut_back(draft: &mut Draft<'_>, chain: &[usize]) {
     let session = draft.session;
     while let Some(reply) = waiting_reply(draft, chain) {
@@ -70,10 +71,10 @@ fn cut_back(draft: &mut Draft<'_>, chain: &[usize]) {
     }
 }
 
-/// Why a conversation ends earlier.
+/// The reason for lines removed by `cut_back`.
 const CUT_BACK: &str = "of a reply that could not go on without what it thought";
 
-/// One stretch between compactions.
+/// Mends the lines between two compaction boundaries.
 fn mend_stretch(draft: &mut Draft<'_>, lines: &[usize]) {
     drop_unasked(draft, lines);
     let mut calls: FxHashMap<String, (usize, usize, bool)> = FxHashMap::default();
@@ -117,13 +118,13 @@ fn mend_stretch(draft: &mut Draft<'_>, lines: &[usize]) {
     drop_thoughts(draft, lines, &touched);
 }
 
-/// A line that a request would have a message of.
+/// Returns whether an entry is sent as a message.
 fn is_message(draft: &Draft<'_>, idx: usize) -> bool {
     let entry = &draft.session.entries()[idx];
     matches!(entry.kind(), Kind::User | Kind::Assistant) && !entry.flag("isApiErrorMessage")
 }
 
-/// What the model said before anybody asked, and results of calls that are not here: the head of a log that was cut.
+/// Removes replies and orphan results before the first user message, as in a log with a missing head.
 fn drop_unasked(draft: &mut Draft<'_>, lines: &[usize]) {
     let session = draft.session;
     let asks = |draft: &Draft<'_>, idx: usize| {
@@ -136,7 +137,7 @@ fn drop_unasked(draft: &mut Draft<'_>, lines: &[usize]) {
                     && (content().is_some_and(|content| content.as_str().is_some())
                         || draft.blocks(idx).any(|(_, block)| !block.is("tool_result"))))
     };
-    // Where nobody ever asks, nothing would be left.
+    // Without any user message, nothing would remain.
     let Some(first) = lines.iter().position(|&idx| asks(draft, idx)) else {
         draft.nobody_asks = true;
         return;
@@ -148,12 +149,12 @@ fn drop_unasked(draft: &mut Draft<'_>, lines: &[usize]) {
     }
 }
 
-/// The output of a command, which is a message of the user's.
+/// Returns whether an entry is the output of a local command, which is sent as a user message.
 pub(crate) fn is_local_command(entry: &Entry) -> bool {
     entry.kind() == Kind::System && entry.get("subtype").is_some_and(|json| json.is_str("local_command"))
 }
 
-/// Messages and texts without content.
+/// Removes messages and text blocks without content.
 pub(crate) fn drop_empty(draft: &mut Draft<'_>, idx: usize) {
     if !is_message(draft, idx) || draft.goes(idx) || matches!(draft.fates[idx].body, Body::Made(_)) {
         return;
@@ -181,7 +182,7 @@ pub(crate) fn drop_empty(draft: &mut Draft<'_>, idx: usize) {
     }
 }
 
-/// What is left of replies that lost something, if that is nothing but thinking.
+/// Removes the rest of replies that lost a block, if only thinking remains.
 fn drop_thoughts(draft: &mut Draft<'_>, lines: &[usize], replies: &FxHashSet<usize>) {
     let of = |idx: usize| draft.session.reply_of(idx).filter(|reply| replies.contains(reply));
     let mut speaking: FxHashSet<usize> = FxHashSet::default();
@@ -202,7 +203,7 @@ fn drop_thoughts(draft: &mut Draft<'_>, lines: &[usize], replies: &FxHashSet<usi
     }
 }
 
-/// Half characters, and bytes that are no text.
+/// Replaces lone surrogates and invalid UTF-8.
 pub(crate) fn mend_text(draft: &mut Draft<'_>, idx: usize) {
     let entry = &draft.session.entries()[idx];
     if matches!(draft.fates[idx].body, Body::Made(_)) {
@@ -228,12 +229,12 @@ pub(crate) fn mend_text(draft: &mut Draft<'_>, idx: usize) {
     }
 }
 
-/// Whether a block is what the model thought.
+/// Returns whether a block contains thinking.
 pub(crate) fn is_thought(block: Block<'_>) -> bool {
     block.is("thinking") || block.is("redacted_thinking")
 }
 
-/// Takes out everything that the reply of a line thought: in part it would not be what was signed.
+/// Removes all thinking of the reply that an entry belongs to. Part of it would not match its signature.
 pub(crate) fn drop_thinking(draft: &mut Draft<'_>, idx: usize, why: &'static str) {
     let Some(reply) = draft.session.reply_of(idx) else { return };
     for idx in draft.session.replies()[reply].entries.clone() {
@@ -248,7 +249,7 @@ pub(crate) fn drop_thinking(draft: &mut Draft<'_>, idx: usize, why: &'static str
     }
 }
 
-/// Where escaped halves of surrogate pairs stand without their other halves.
+/// Returns the offsets of escaped surrogates that are not part of a pair.
 fn lone_surrogates(text: &str) -> Vec<usize> {
     let bytes = text.as_bytes();
     let unit = |at: usize| {

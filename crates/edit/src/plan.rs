@@ -1,4 +1,4 @@
-//! Plans: what an edit would do, line by line, and the bytes that would come of it.
+//! Plans: the changes of an edit, line by line, and the bytes of the result.
 
 use std::borrow::Cow;
 use std::io::{self, Read};
@@ -17,31 +17,31 @@ use crate::splice::{self, Splice, quote};
 use crate::tally::{Tally, TurnChange};
 use crate::usage;
 
-/// What an edit is to make.
+/// The kind of result that an edit should produce.
 #[derive(Clone, Debug)]
 pub struct Shape {
     /// The name of the operation, such as `strip`.
     pub operation: &'static str,
-    /// Where the result goes.
+    /// The destination of the result.
     pub target: Target,
-    /// Fresh ids and the time.
+    /// The source of new ids, and the current time.
     pub fresh: Fresh,
 }
 
-/// Where the result of an edit goes.
+/// The destination of the result of an edit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// Into a new session with this id. Its conversation is made straight, and nothing but it is taken over.
+    /// A new session with this id. It contains only the conversation, as one chain.
     New(String),
-    /// Into the session itself, its conversation made straight.
+    /// The session itself, with its conversation rearranged into one chain.
     InPlace,
-    /// Into the session itself, every line where it stands. For changes of text, which leave the tree alone.
+    /// The session itself, with every line in its place. For changes of text that do not affect the tree.
     AsItStands,
 }
 
-/// What an edit would do.
+/// The changes that an edit would make.
 ///
-/// A plan is made by [`Draft::plan`], which has checked it: see [`Plan::refusals`].
+/// Plans are built by [`Draft::plan`], which also checks the result: see [`Plan::refusals`].
 #[derive(Debug)]
 pub struct Plan<'s> {
     draft: Draft<'s>,
@@ -52,34 +52,34 @@ pub struct Plan<'s> {
     tally: Tally,
 }
 
-/// How a line differs between the log and the result.
+/// The change of one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineChange<'p> {
-    /// The number of the line in the log; `None` for one that comes.
+    /// The line number in the log; `None` for an added line.
     pub line_no: Option<u64>,
-    /// What happens to it.
+    /// The kind of change.
     pub kind: ChangeKind,
-    /// Why, in a few words each.
+    /// The reasons, a few words each.
     pub why: Vec<Cow<'p, str>>,
 }
 
-/// What happens to a line.
+/// The kind of change of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ChangeKind {
-    /// It goes.
+    /// The line is removed.
     Removed,
-    /// It says something else.
+    /// The line is changed.
     Changed,
-    /// It is new.
+    /// The line is added.
     Added,
 }
 
 /// The length and the SHA-256 of some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest {
-    /// How many bytes.
+    /// The number of bytes.
     pub length: u64,
-    /// Their SHA-256.
+    /// The SHA-256.
     pub sha256: [u8; 32],
 }
 
@@ -101,13 +101,14 @@ impl<'s> Plan<'s> {
         plan
     }
 
-    /// Which line stands in for each that is gone, for those that refer to it.
+    /// Maps the uuid of each removed line to the line of the result that references to it should use
+    /// instead: its nearest remaining ancestor, else the preceding line of the conversation.
     fn moved(&self) -> FxHashMap<Box<str>, u32> {
         let session = self.draft.session;
         let mut moved = FxHashMap::default();
         let mut before = None;
         let is_kept = |idx: &usize| self.place[*idx] != GONE && is_tree(&session.entries()[*idx]);
-        // Of a line that was written twice, one of the two is kept.
+        // If a line was written twice, one of the copies is kept.
         let lines = (0..session.entries().len()).filter(is_kept);
         let named = lines.clone().filter_map(|idx| Some((session.entries()[idx].uuid()?, self.place[idx])));
         let kept: FxHashMap<Cow<'_, str>, u32> = named.collect();
@@ -116,7 +117,7 @@ impl<'s> Plan<'s> {
             GONE => session.entries()[idx].uuid().and_then(|uuid| kept.get(&uuid).copied()),
             place => Some(place),
         };
-        // What stands in for lines that are gone, as far as that was looked for.
+        // A cache of the replacements found so far.
         let mut known: FxHashMap<usize, Option<u32>> = FxHashMap::default();
         for (idx, entry) in session.entries().iter().enumerate() {
             if self.place[idx] != GONE {
@@ -132,7 +133,7 @@ impl<'s> Plan<'s> {
             if kept.contains_key(&uuid) {
                 continue;
             }
-            // What was found for a line holds for all that were gone through on the way.
+            // The result is the same for all removed lines on the path.
             let mut above = None;
             let mut gone = Vec::new();
             for line in session.ancestors(idx) {
@@ -153,17 +154,17 @@ impl<'s> Plan<'s> {
         moved
     }
 
-    /// The session that is edited.
+    /// Returns the session that is edited.
     pub fn session(&self) -> &'s Session {
         self.draft.session
     }
 
-    /// What was asked for.
+    /// Returns the requested shape.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// The id of the session that comes out.
+    /// Returns the id of the resulting session.
     pub fn target_id(&self) -> Option<Cow<'_, str>> {
         match &self.shape.target {
             Target::New(id) => Some(Cow::Borrowed(id)),
@@ -171,59 +172,60 @@ impl<'s> Plan<'s> {
         }
     }
 
-    /// What becomes of files beside the log.
+    /// Returns the operations on side files.
     pub fn side_files(&self) -> &[SideFile] {
         &self.draft.side
     }
 
-    /// What is done to the content of files beside the log, in words.
+    /// Returns descriptions of the changes to the content of side files.
     pub fn notes_beside(&self) -> &[String] {
         &self.draft.beside
     }
 
-    /// What was odd about the session, and what the person should know about the result.
+    /// Returns the oddities of the session, and notes about the result.
     pub fn findings(&self) -> &[Finding] {
         &self.draft.findings
     }
 
-    /// Why the result must not be written: the rules of a sound session that it would break. Nothing, most of the time.
+    /// Returns the reasons why the result must not be written: the soundness rules that it would break.
+    /// Usually empty.
     pub fn refusals(&self) -> &[String] {
         &self.tally.refusals
     }
 
-    /// What it comes to, turn by turn: those that change.
+    /// Returns the turns that change.
     pub fn turns(&self) -> &[TurnChange] {
         &self.tally.turns
     }
 
-    /// About how many tokens a resume sends of the log as it is.
+    /// Estimates the number of tokens that a resume of the original log sends.
     pub fn tokens_before(&self) -> u64 {
         self.tally.tokens_before
     }
 
-    /// About how many tokens a resume sends of the result.
+    /// Estimates the number of tokens that a resume of the result sends.
     pub fn tokens_after(&self) -> u64 {
         self.tally.tokens_after
     }
 
-    /// How long the log is.
+    /// Returns the length of the original log in bytes.
     pub fn bytes_before(&self) -> u64 {
         self.tally.bytes_before
     }
 
-    /// The length of the result, and its hash.
+    /// Returns the length and the hash of the result.
     pub fn digest(&self) -> Digest {
         self.tally.digest
     }
 
-    /// Whether there is anything to write.
+    /// Returns whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
         matches!(self.shape.target, Target::InPlace | Target::AsItStands)
             && self.draft.side.is_empty()
             && self.changes().next().is_none()
     }
 
-    /// How many lines go, change and come.
+    /// Returns the numbers of removed, changed and added lines.
     pub fn counts(&self) -> [u64; 3] {
         let mut counts = [0; 3];
         for change in self.changes() {
@@ -232,10 +234,10 @@ impl<'s> Plan<'s> {
         counts
     }
 
-    /// The lines that are not as they were: those that go, in the order of the log, and then those that change or
-    /// come, in the order of the result.
+    /// Returns the changed lines: first the removed ones, in the order of the log, then the changed and
+    /// added ones, in the order of the result.
     ///
-    /// In a new session every line has other ids and links, which is no change in this sense.
+    /// Different ids and links in a new session do not count as changes.
     pub fn changes(&self) -> impl Iterator<Item = LineChange<'_>> {
         let gone = (0..self.place.len()).filter(|&idx| self.place[idx] == GONE).map(|idx| LineChange {
             line_no: Some(self.line_no(idx)),
@@ -276,7 +278,7 @@ impl<'s> Plan<'s> {
         }
     }
 
-    /// What happens to the links, times and ids of a line that stays in its file.
+    /// Returns the reasons why the links, timestamp or ids of a line change in an edit of the same session.
     fn structural_reasons(&self, at: usize, idx: usize) -> Vec<&'static str> {
         let line = &self.lines[at];
         let entry = &self.draft.session.entries()[idx];
@@ -308,7 +310,7 @@ impl<'s> Plan<'s> {
         reasons
     }
 
-    /// Why a line is gone; what was to be done to it before that is none of it.
+    /// Returns the reasons why a line is removed. A reset of its token counts is not one of them.
     fn why_gone(&self, idx: usize) -> Vec<Cow<'_, str>> {
         let mut why = self.why(&self.draft.fates[idx].why);
         if why.len() > 1 {
@@ -337,7 +339,7 @@ impl<'s> Plan<'s> {
         &self.lines
     }
 
-    /// The line of the log that stands at a place of the result, if it comes from there.
+    /// Returns the index of the entry that a line of the result comes from, unless the line was added.
     pub fn source_of(&self, at: usize) -> Option<usize> {
         match self.lines[at].from {
             From::Source(idx) => Some(idx as usize),
@@ -345,12 +347,12 @@ impl<'s> Plan<'s> {
         }
     }
 
-    /// How many lines the result has.
+    /// Returns the number of lines in the result.
     pub fn len(&self) -> usize {
         self.lines.len()
     }
 
-    /// The line at a place of the result, before ids, links and times are set.
+    /// Returns a line of the result, before ids, links and timestamps are set.
     pub fn said(&self, at: usize) -> Cow<'_, Entry> {
         match self.lines[at].from {
             From::Source(idx) => self.draft.entry(idx as usize),
@@ -358,7 +360,7 @@ impl<'s> Plan<'s> {
         }
     }
 
-    /// The uuid that the line at a place of the result has.
+    /// Returns the uuid of a line of the result.
     pub(crate) fn uuid_at(&self, at: u32) -> Option<String> {
         let line = &self.lines[at as usize];
         let added = matches!(line.from, From::Added(_));
@@ -375,7 +377,7 @@ impl<'s> Plan<'s> {
         })
     }
 
-    /// Writes the line at a place of the result, without a newline.
+    /// Appends a line of the result to `out`, without a newline.
     pub fn render(&self, at: usize, out: &mut Vec<u8>) {
         let line = &self.lines[at];
         let entry = self.said(at);
@@ -409,7 +411,7 @@ impl<'s> Plan<'s> {
         }
     }
 
-    /// What the line continues, where that is not what it says.
+    /// Adds the splices that change the parent of a line, if it changes.
     fn links(&self, at: usize, entry: &Entry, out: &mut Vec<Splice>) {
         let line = &self.lines[at];
         let parent = match line.link {
@@ -432,10 +434,11 @@ impl<'s> Plan<'s> {
         }
     }
 
-    /// Whether a newline follows the line at a place of the result.
+    /// Returns whether a newline follows a line of the result.
     pub(crate) fn ends_line(&self, at: usize) -> bool {
         match self.lines[at].from {
-            // What was glued together stays so where neither has changed; a log that had no newline at its end has none.
+            // Objects on one line stay together if nothing is removed or inserted between them, and a log
+            // without a final newline stays without one.
             From::Source(idx) if self.shape.target == Target::AsItStands => {
                 let entry = &self.draft.session.entries()[idx as usize];
                 let next = self.lines.get(at + 1).map(|next| next.from);
@@ -445,12 +448,12 @@ impl<'s> Plan<'s> {
         }
     }
 
-    /// The bytes of the result, made as they are read.
+    /// Returns a reader of the result, which renders lines on demand.
     pub fn reader(&self) -> impl Read + '_ {
         Rendered { plan: self, at: 0, line: Vec::new(), read: 0 }
     }
 
-    /// The bytes of the result.
+    /// Returns the bytes of the result.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for at in 0..self.lines.len() {
@@ -462,13 +465,13 @@ impl<'s> Plan<'s> {
         bytes
     }
 
-    /// The same, for a log beside the session's own whose ids are to be those of the new session.
+    /// Rewrites another log of the session, such as a sub-agent's, to the ids of the result.
     pub fn repoint(&self, log: &[u8], out: &mut Vec<u8>) {
         self.rename.log(self, log, out);
     }
 }
 
-/// Reads the result of a plan.
+/// A reader of the result of a plan.
 struct Rendered<'p, 's> {
     plan: &'p Plan<'s>,
     at: usize,
@@ -481,7 +484,7 @@ impl Read for Rendered<'_, '_> {
         if self.read == self.line.len() {
             self.line.clear();
             self.read = 0;
-            // Enough lines at a time that a writer is not asked for each.
+            // Render several lines at a time, to keep the number of reads low.
             while self.at < self.plan.lines.len() && self.line.len() < 1 << 16 {
                 self.plan.render(self.at, &mut self.line);
                 if self.plan.ends_line(self.at) {
@@ -498,7 +501,7 @@ impl Read for Rendered<'_, '_> {
 }
 
 impl Digest {
-    /// Of these bytes.
+    /// Computes the digest of some bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self { length: bytes.len() as u64, sha256: Sha256::digest(bytes).into() }
     }

@@ -1,9 +1,9 @@
-//! Redacting: names in the place of secrets, in every copy that a session holds.
+//! Redacts a session: replaces secrets with placeholders, in every copy.
 //!
-//! A [`Redactor`] sees everything twice. First it [learns](Redactor::learn_log): what gives a secret away stands in one
-//! place, and the secret in many. Then it cleans. A line changes only where a secret stood: ids, signatures
-//! and images are never touched, and a thought with a secret goes whole, with the other thoughts of its reply, for
-//! Claude Code would send what is left with a signature that does not fit any more.
+//! A [`Redactor`] makes two passes, because a secret may be recognisable in one place only, but occur in
+//! many. It first [learns](Redactor::learn_log) the secrets, and then replaces them. Ids, signatures and
+//! images are never changed. A thinking block with a secret is removed together with all other thinking of
+//! its reply, because the signature would no longer match.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,44 +20,44 @@ use crate::mend;
 use crate::plan::{Shape, Target};
 use crate::splice::{Splice, apply, span, without};
 
-/// A secret that was found, as it may be shown.
+/// A secret that was found, in a form that may be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit {
-    /// Its kind: `github-token`.
+    /// The kind: `github-token`.
     pub kind: String,
-    /// The same for people: `a GitHub token`.
+    /// The kind for people: `a GitHub token`.
     pub what: String,
-    /// What stands for it from now on.
+    /// The placeholder that replaces it.
     pub name: String,
-    /// A little of it.
+    /// The masked secret, with a few of its characters.
     pub masked: String,
-    /// The line that it was found on; nothing in a file without lines of JSON.
+    /// The position of the line that contains it; `None` in a file that is not a log.
     pub at: Option<Position>,
-    /// The key that it stands under.
+    /// The key of the value that contains it.
     pub key: String,
 }
 
-/// Finds secrets, and puts names in their place.
+/// Finds secrets, and replaces them with placeholders.
 pub struct Redactor<'r> {
     rules: &'r Rules,
     replacer: Replacer<'r>,
     known: Option<Known>,
-    /// Whether the rules are left alone: what is cleaned is not all of this session's.
+    /// Whether only learnt secrets are replaced, because the text belongs to several sessions.
     only_known: bool,
-    /// Whether everything was seen once.
+    /// Whether the first pass is complete.
     has_learnt: bool,
 }
 
-/// So often a text is looked at again after something was replaced in it.
+/// The maximum number of passes over one text. Replacing a secret may reveal another.
 const ROUNDS: usize = 16;
 
 impl<'r> Redactor<'r> {
-    /// A redactor that has seen nothing yet.
+    /// Creates a redactor that has not learnt anything.
     pub fn new(rules: &'r Rules) -> Self {
         Self { rules, replacer: Replacer::new(rules), known: None, only_known: false, has_learnt: false }
     }
 
-    /// Takes note of the secrets in the lines of a session.
+    /// Learns the secrets in a session.
     pub fn learn(&mut self, session: &Session) -> Vec<Hit> {
         let mut hits = Vec::new();
         for entry in session.entries() {
@@ -66,14 +66,14 @@ impl<'r> Redactor<'r> {
         hits
     }
 
-    /// Takes note of the secrets in a log, or in a file with a JSON object.
+    /// Learns the secrets in a log, or in a file with one JSON object.
     pub fn learn_log(&mut self, log: &[u8]) -> Vec<Hit> {
         let mut hits = Vec::new();
         each_entry(log, |entry| self.learn_entry(entry, &mut hits));
         hits
     }
 
-    /// Takes note of the secrets in a file of any kind.
+    /// Learns the secrets in any other file.
     pub fn learn_file(&mut self, content: &[u8]) -> Vec<Hit> {
         let mut hits = Vec::new();
         for chunk in content.utf8_chunks() {
@@ -87,7 +87,7 @@ impl<'r> Redactor<'r> {
         if entry.kind() == Kind::Bad {
             return self.learn_text(entry.text(), at, "", hits);
         }
-        // A key may be set line by line, as the items of an array.
+        // A private key may be stored line by line, as the items of an array.
         let mut column: Option<(&str, Option<usize>, String)> = None;
         texts(entry.text(), |text| {
             if matches!(text.role, TextRole::Id | TextRole::Sealed) {
@@ -135,16 +135,16 @@ impl<'r> Redactor<'r> {
         }
     }
 
-    /// Ends the learning: from here on, what was found anywhere is replaced everywhere.
+    /// Ends the first pass. From now on, every secret found anywhere is replaced everywhere.
     pub fn know(&mut self) {
         self.has_learnt = true;
         self.known = self.replacer.known();
     }
 
-    /// Plans the redaction of a session.
+    /// Drafts the redaction of a session.
     pub fn redact(&mut self, draft: &mut Draft<'_>) {
         let session = draft.session();
-        // Where nothing was learnt there is nothing to clean.
+        // Without learnt secrets there is nothing to replace.
         if self.has_learnt && self.replacer.is_empty() {
             return;
         }
@@ -154,24 +154,24 @@ impl<'r> Redactor<'r> {
                 draft.splice(idx, splice, "secrets named instead of told");
             }
             if clean.thought {
-                // No mix: a reply that keeps some of its thoughts and loses others is not the one that was signed.
+                // A reply that keeps only some of its thinking does not match its signature.
                 mend::drop_thinking(draft, idx, "a thought that holds a secret");
             }
         }
     }
 
-    /// A log without its secrets; nothing if it has none.
+    /// Returns a log without its secrets; `None` if it contains none.
     pub fn log(&mut self, log: &[u8]) -> Option<Vec<u8>> {
         let session = Session::from_bytes(log);
         let mut draft = Draft::new(&session);
         self.redact(&mut draft);
-        // Nothing comes, so nothing fresh is needed.
+        // No lines are added, so no ids are needed.
         let fresh = Fresh { seed: String::new(), now: 0 };
         let plan = draft.plan(Shape { operation: "redact", target: Target::AsItStands, fresh });
         (!plan.is_empty()).then(|| plan.to_bytes())
     }
 
-    /// A file of any kind without its secrets; nothing if it has none.
+    /// Returns a file of any kind without its secrets; `None` if it contains none.
     pub fn file(&mut self, content: &[u8]) -> Option<Vec<u8>> {
         let mut out = Vec::with_capacity(content.len());
         let mut changed = false;
@@ -188,9 +188,10 @@ impl<'r> Redactor<'r> {
         changed.then_some(out)
     }
 
-    /// A file that several sessions share without what is known of this one; nothing if there is nothing.
+    /// Redacts a file that several sessions share; returns `None` if nothing changes.
     ///
-    /// Of a log the lines that are the session's own are cleaned as its others are.
+    /// Only secrets learnt from this session are replaced. In a log, lines of the session itself are fully
+    /// redacted.
     pub fn shared(&mut self, content: &[u8], session_id: &str, is_log: bool) -> Option<Vec<u8>> {
         self.only_known = true;
         let clean = if is_log { self.shared_log(content, session_id) } else { self.file(content) };
@@ -230,7 +231,7 @@ impl<'r> Redactor<'r> {
         let blocks =
             entry.message().and_then(|message| message.content()).map(|content| content.json().raw());
         let message = blocks.map(|blocks| span(line, blocks)).filter(|_| is_message);
-        // Thoughts that stand in copies, by the array that they are items of.
+        // Copies of thinking blocks, by the offset of the array that contains them.
         let mut copies: Vec<(usize, FxHashSet<usize>)> = Vec::new();
         texts(line, |text| {
             if matches!(text.role, TextRole::Id | TextRole::Sealed) {
@@ -261,8 +262,8 @@ impl<'r> Redactor<'r> {
         clean
     }
 
-    /// The value of `key` without its secrets; nothing if it has none. With `escaped`, it stands between the quotes of a
-    /// JSON string.
+    /// Returns the value of `key` without its secrets; `None` if it contains none. If `escaped`, `text` is
+    /// the raw content of a JSON string.
     fn text(&mut self, key: &str, text: &str, escaped: bool) -> Option<String> {
         let mut clean: Option<String> = None;
         for _ in 0..ROUNDS {
@@ -287,7 +288,7 @@ impl<'r> Redactor<'r> {
         clean
     }
 
-    /// What is to be replaced in a text, in order: what the rules find, and what is known.
+    /// Returns the replacements in a text, in order: matches of the rules, and learnt secrets.
     fn edits(&mut self, key: &str, text: &str) -> Vec<(Range<usize>, String)> {
         let mut edits: BTreeMap<usize, (Range<usize>, String)> = BTreeMap::new();
         let found = if self.only_known { Vec::new() } else { self.rules.find_under(key, text) };
@@ -308,15 +309,15 @@ impl<'r> Redactor<'r> {
     }
 }
 
-/// What becomes of a line.
+/// The redaction of one line.
 #[derive(Default)]
 struct Cleaned {
     splices: Vec<Splice>,
-    /// Whether a thought of its message holds a secret.
+    /// Whether a thinking block of its message contains a secret.
     thought: bool,
 }
 
-/// Goes through the entries of a log.
+/// Calls `visit` with each entry of a log.
 pub(crate) fn each_entry(log: &[u8], mut visit: impl FnMut(&Entry)) {
     let mut lines = Lines::new(log);
     while let Ok(Some(line)) = lines.next() {
@@ -324,9 +325,9 @@ pub(crate) fn each_entry(log: &[u8], mut visit: impl FnMut(&Entry)) {
     }
 }
 
-/// The JSON value that begins at `start` of a line.
+/// Returns the JSON object or array that starts at offset `start` of a line.
 fn value_at(line: &str, start: usize) -> Option<Json<'_>> {
-    // The line is JSON, so a value ends where its brackets are closed; strings are stepped over.
+    // The line is valid JSON, so it suffices to match brackets outside of strings.
     let bytes = line.as_bytes();
     let (mut depth, mut at) = (0_usize, start);
     while at < bytes.len() {
@@ -351,12 +352,12 @@ fn value_at(line: &str, start: usize) -> Option<Json<'_>> {
     None
 }
 
-/// Whether the object that begins at `start` is a block of thinking.
+/// Returns whether the object at offset `start` is a thinking block.
 fn is_thought(line: &str, start: usize) -> bool {
     value_at(line, start).and_then(|object| object.get("type")).is_some_and(|kind| kind.is_str("thinking"))
 }
 
-/// Where ranges of the decoded text stand in what is written between the quotes. The ranges are in order.
+/// Maps ranges of the decoded text to ranges of the raw string content. The ranges must be sorted.
 fn raw_ranges(inner: &str, ranges: &[Range<usize>]) -> Vec<Range<usize>> {
     let bytes = inner.as_bytes();
     let mut marks: Vec<usize> = Vec::with_capacity(ranges.len() * 2);
@@ -373,7 +374,7 @@ fn raw_ranges(inner: &str, ranges: &[Range<usize>]) -> Vec<Range<usize>> {
     marks.chunks(2).map(|pair| pair[0]..pair[1]).collect()
 }
 
-/// How long the character at `at` is as written, and decoded.
+/// Returns the length of the character at offset `at`, raw and decoded.
 fn step(inner: &str, at: usize) -> (usize, usize) {
     let bytes = inner.as_bytes();
     if bytes[at] != b'\\' {

@@ -1,11 +1,12 @@
-//! Relocating: a session of a project that has moved to another folder.
+//! Relocates the session of a project that was moved to another folder.
 
 use threadline_entry::Json;
 
 use crate::draft::Draft;
 use crate::splice::{Splice, quote};
 
-/// Has every line that was written in `from`, or below it, be written in `to`. Says how many there were.
+/// Changes the working directory of every line from `from`, or a folder below it, to `to`. Returns the
+/// number of lines changed.
 pub fn relocate(draft: &mut Draft<'_>, from: &str, to: &str) -> usize {
     let mut n = 0;
     for (idx, entry) in draft.session.entries().iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Renaming: the ids of a new session, through one map applied to everything that refers to a line.
+//! Renames ids: applies the ids of a new session to every reference.
 
 use memchr::memmem;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -11,13 +11,13 @@ use crate::plan::{Plan, Shape, Target};
 use crate::redact::each_entry;
 use crate::splice::{Splice, quote, set, span, without};
 
-/// The map from the ids of a log to those of the result.
+/// The mapping from the ids of a log to those of the result.
 #[derive(Clone, Debug)]
 pub(crate) struct Rename {
     new: Option<New>,
-    /// Lines that are gone, and the places of those that stand in for them.
+    /// The uuids of removed lines, with the indices of the lines that replace them.
     pub(crate) moved: FxHashMap<Box<str>, u32>,
-    /// Folders that have another name in the result.
+    /// Path fragments to replace, with their replacements.
     paths: Vec<(String, String)>,
 }
 
@@ -28,10 +28,10 @@ struct New {
     fresh: Fresh,
 }
 
-/// Fields that belong to the session alone: the official fork takes them out too.
+/// Fields that belong to one session only. Claude Code's own fork removes them too.
 const OWN: &[&str] = &["teamName", "agentName", "slug", "forkedFrom"];
 
-/// Fields with what people and tools said, in which an id is no reference.
+/// Fields that are not searched for references: message content, and fields that are set elsewhere.
 const SAID: &[&str] = &["message", "toolUseResult", "uuid", "parentUuid"];
 
 impl Rename {
@@ -46,7 +46,7 @@ impl Rename {
             Target::InPlace | Target::AsItStands => None,
         };
         if let Some(New { old_id, id, .. }) = &new {
-            // Side data lies in a folder that is named after the session.
+            // Side files are in a folder named after the session.
             for folder in ["tool-results", "subagents"] {
                 paths.push((format!("/{old_id}/{folder}/"), format!("/{id}/{folder}/")));
                 let windows = |id: &str| format!(r"\\{id}\\{folder}\\");
@@ -56,19 +56,19 @@ impl Rename {
         Self { new, moved: FxHashMap::default(), paths }
     }
 
-    /// The new uuid of a line; `None` where lines keep theirs.
+    /// Returns the new uuid of a line, or `None` if lines keep theirs.
     pub(crate) fn uuid(&self, old: &str) -> Option<String> {
         Some(self.new.as_ref()?.fresh.uuid(old))
     }
 
-    /// Everything of a line that has another id in the result, but for its own and its parent's.
+    /// Adds the splices for all ids of a line, except for its own uuid and its parent.
     pub(crate) fn line(&self, plan: &Plan<'_>, entry: &Entry, out: &mut Vec<Splice>) {
         self.references(plan, entry, out);
         self.paths(entry, out);
         let Some(new) = &self.new else { return };
         let Some(object) = entry.object() else { return };
         let text = entry.text();
-        // The line of a call that is nowhere in the log.
+        // A reference to a call that is not in the log.
         let nowhere = |key: &str, value: Json<'_>| {
             let names = |uuid: &str| plan.session().find(uuid).is_some() || self.moved.contains_key(uuid);
             key == "sourceToolAssistantUUID" && value.as_str().is_some_and(|uuid| !names(&uuid))
@@ -87,7 +87,7 @@ impl Rename {
         }
     }
 
-    /// References to lines that are gone, or have another name.
+    /// Adds the splices for references to lines that were removed or renamed.
     pub(crate) fn references(&self, plan: &Plan<'_>, entry: &Entry, out: &mut Vec<Splice>) {
         if self.new.is_none() && self.moved.is_empty() {
             return;
@@ -96,7 +96,7 @@ impl Rename {
             if SAID.iter().chain(OWN).any(|said| key.is(said)) {
                 continue;
             }
-            // A boundary's is set with its parent.
+            // The logical parent of a boundary is set together with its parent.
             if key.is("logicalParentUuid") && crate::arrange::is_boundary(entry) && self.new.is_none() {
                 continue;
             }
@@ -121,9 +121,9 @@ impl Rename {
         }
     }
 
-    /// What an id is called in the result, if that is something else.
+    /// Returns the new value of an id, if it changes.
     fn id(&self, plan: &Plan<'_>, key: &str, id: &str) -> Option<String> {
-        // The longest ids are uuids.
+        // No id is longer than a uuid.
         if id.len() > 36 || id.is_empty() {
             return None;
         }
@@ -141,7 +141,7 @@ impl Rename {
         (refers || plan.session().find(id).is_some()).then(|| new.fresh.uuid(id))
     }
 
-    /// Paths into folders that have another name, but for those that the model thought of.
+    /// Adds the splices for moved paths, except inside thinking blocks, which are signed.
     pub(crate) fn paths(&self, entry: &Entry, out: &mut Vec<Splice>) {
         let text = entry.text();
         for (from, to) in &self.paths {
@@ -160,9 +160,9 @@ impl Rename {
         }
     }
 
-    /// A log, or a file with one JSON object, with the ids of the new session.
+    /// Rewrites a log, or a file with one JSON object, to the ids of the new session.
     pub(crate) fn log(&self, plan: &Plan<'_>, log: &[u8], out: &mut Vec<u8>) {
-        // A line of the session may be gone there and stand here.
+        // A line that was removed from the session may still exist in this log.
         let mut own: FxHashSet<Box<str>> = FxHashSet::default();
         if !self.moved.is_empty() {
             each_entry(log, |entry| {

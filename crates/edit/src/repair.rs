@@ -1,7 +1,8 @@
-//! Repairing: what `check` finds and can be mended, each repair named.
+//! Repairs the defects that `check` finds, each with a reason.
 //!
-//! It takes two steps. First the lines are made readable, each once, with ids and parents, for only then it is known what the conversation
-//! is (`readable`). What is left is a draft like any other: blocks that go, texts that are mended (`Repair::draft`).
+//! A repair takes two steps. First every line is made readable, unique, and linked to a parent, because the
+//! conversation is not known before (`readable`). The remaining repairs are drafted like any other edit
+//! (`Repair::draft`).
 
 mod readable;
 
@@ -17,18 +18,18 @@ use crate::fresh::Fresh;
 use crate::mend;
 use crate::splice::{Splice, quote, set};
 
-/// A session on its way to be sound.
+/// A repair in progress.
 pub struct Repair<'s> {
     source: &'s Session,
-    /// The session with lines that can be read, if it was not so before.
+    /// The session with readable lines, if any line had to be changed.
     made: Option<Session>,
-    /// What was done to lines of it.
+    /// The changes made to its lines, by entry index.
     notes: Vec<(usize, Cow<'static, str>)>,
-    /// Lines of the source that it has not, by their numbers.
+    /// The lines of the source that it does not contain, by line number.
     gone: Vec<(u64, Cow<'static, str>)>,
 }
 
-/// The codes that a repair mends in a log, wherever it can.
+/// The findings that a repair fixes in a log, where possible.
 pub const MENDED: &[Code] = &[
     Code::OrphanCall,
     Code::OrphanResult,
@@ -54,18 +55,19 @@ pub const MENDED: &[Code] = &[
 ];
 
 impl<'s> Repair<'s> {
-    /// Makes the lines of a session readable. `fresh` gives ids to lines that have none.
+    /// Makes the lines of a session readable. `fresh` provides ids for lines without one.
     pub fn new(source: &'s Session, fresh: &Fresh) -> Self {
         let readable = readable::readable(source, fresh);
         Self { source, made: readable.session, notes: readable.notes, gone: readable.gone }
     }
 
-    /// The session with lines that can be read.
+    /// Returns the session with readable lines.
     pub fn session(&self) -> &Session {
         self.made.as_ref().unwrap_or(self.source)
     }
 
-    /// What else there is to mend, with what was done already. Nothing is to be done if it [is untouched](Draft::is_untouched).
+    /// Drafts the remaining repairs, and notes the changes already made. If the draft [is
+    /// untouched](Draft::is_untouched), there is nothing to repair.
     pub fn draft(&self) -> Draft<'_> {
         let session = self.session();
         let mut draft = Draft::new(session);
@@ -92,7 +94,7 @@ impl<'s> Repair<'s> {
     }
 }
 
-/// Mends what was found at a line. `orphans` has the blocks of results without a call, by line.
+/// Repairs one finding. `orphans` contains the block indices of results without a call, by entry.
 fn mend_finding(
     draft: &mut Draft<'_>,
     finding: &Finding,
@@ -135,7 +137,7 @@ fn set_aside(draft: &mut Draft<'_>, idx: usize, why: &'static str) {
     }
 }
 
-/// Puts a text in the place of every image of a line.
+/// Replaces every image of a line with a text.
 fn replace_images(draft: &mut Draft<'_>, idx: usize) {
     const INSTEAD: &str =
         r#"{"type":"text","text":"[an image stood here that was larger than the API takes]"}"#;
@@ -151,7 +153,7 @@ fn replace_images(draft: &mut Draft<'_>, idx: usize) {
     }
 }
 
-/// Shortens a line that readers choke on.
+/// Shortens a line that is too long for readers.
 fn trim(draft: &mut Draft<'_>, idx: usize) {
     let entry = &draft.session().entries()[idx];
     if entry.kind() == Kind::Progress {
@@ -170,7 +172,8 @@ fn trim(draft: &mut Draft<'_>, idx: usize) {
     );
 }
 
-/// A `pr-link` that stands first hides the session: it goes behind the first prompt.
+/// Moves `pr-link` lines at the start after the first message. Claude Code does not list sessions that
+/// begin with one.
 fn move_behind_prompt(draft: &mut Draft<'_>) {
     let session = draft.session();
     let entries = session.entries();
@@ -190,7 +193,7 @@ fn move_behind_prompt(draft: &mut Draft<'_>) {
     }
 }
 
-/// The errors that a session ends in.
+/// Removes the API errors at the end of a session.
 fn drop_error_tail(draft: &mut Draft<'_>, last: usize) {
     let session = draft.session();
     for idx in (0..=last).rev() {
@@ -208,7 +211,7 @@ fn drop_error_tail(draft: &mut Draft<'_>, last: usize) {
     }
 }
 
-/// A line with another value under a key; the line itself if it is no object.
+/// Returns a line with a key set to a value, or the unchanged line if it is not an object.
 fn with_value(entry: &threadline_entry::Entry, key: &str, value: &str) -> String {
     let mut splices: Vec<Splice> = set(entry, key, value).into_iter().collect();
     crate::splice::apply(entry.text(), &mut splices)

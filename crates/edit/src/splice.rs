@@ -1,10 +1,10 @@
-//! Splices: small changes to the text of a line, which leave every other byte as it is.
+//! Splices: replacements of ranges in a line that leave every other byte unchanged.
 
 use std::ops::Range;
 
 use threadline_entry::{Entry, Json, JsonKind};
 
-/// A stretch of a line, and what takes its place.
+/// A byte range of a line, and its replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Splice {
     start: u32,
@@ -13,18 +13,18 @@ pub struct Splice {
 }
 
 impl Splice {
-    /// Puts `text` in the place of the bytes `range` of a line.
+    /// Replaces the byte range `range` of a line with `text`.
     pub fn new(range: Range<usize>, text: impl Into<Box<str>>) -> Self {
-        // A line is shorter than 4 GiB, or it is no entry that anything can be found in.
+        // Lines of 4 GiB or more are never parsed as entries.
         Self { start: range.start as u32, end: range.end as u32, text: text.into() }
     }
 
-    /// Puts `text` in the place of `piece`, which is a part of `line` itself.
+    /// Replaces `piece`, which must be a slice of `line`, with `text`.
     pub fn over(line: &str, piece: &str, text: impl Into<Box<str>>) -> Self {
         Self::new(span(line, piece), text)
     }
 
-    /// Takes out the bytes `range`.
+    /// Deletes the byte range `range`.
     pub fn out(range: Range<usize>) -> Self {
         Self::new(range, "")
     }
@@ -34,14 +34,14 @@ impl Splice {
     }
 }
 
-/// Where `piece`, which is a part of `line` itself, stands in it.
+/// Returns the byte range of `piece` in `line`. `piece` must be a slice of `line`.
 pub fn span(line: &str, piece: &str) -> Range<usize> {
     let start = (piece.as_ptr() as usize).wrapping_sub(line.as_ptr() as usize);
     debug_assert!(start + piece.len() <= line.len(), "a piece of another line");
     start..start + piece.len()
 }
 
-/// The line with the splices applied. Of two that overlap, the one that begins first counts.
+/// Applies splices to a line. If two overlap, the one that starts first is applied.
 pub(crate) fn apply(line: &str, splices: &mut [Splice]) -> String {
     let grown: usize = splices.iter().map(|splice| splice.text.len()).sum();
     let mut out = String::with_capacity(line.len() + grown);
@@ -49,7 +49,7 @@ pub(crate) fn apply(line: &str, splices: &mut [Splice]) -> String {
     out
 }
 
-/// The same, at the end of `out`.
+/// Applies splices to a line, and appends the result to `out`.
 pub(crate) fn apply_to(line: &str, splices: &mut [Splice], out: &mut String) {
     splices.sort_by_key(|splice| (splice.start, splice.end));
     let mut copied = 0;
@@ -65,7 +65,8 @@ pub(crate) fn apply_to(line: &str, splices: &mut [Splice], out: &mut String) {
     out.push_str(&line[copied..]);
 }
 
-/// Sets a top-level member of a line to a JSON value: in its place, or at the end. `None` for a line that is no object.
+/// Sets a top-level member of a line to a JSON value, in place or at the end. Returns `None` if the line is
+/// not an object.
 pub fn set(entry: &Entry, key: &str, value: &str) -> Option<Splice> {
     let text = entry.text();
     if let Some(old) = entry.get(key) {
@@ -76,19 +77,20 @@ pub fn set(entry: &Entry, key: &str, value: &str) -> Option<Splice> {
     Some(Splice::new(end..end, format!("{comma}\"{key}\":{value}")))
 }
 
-/// A JSON string.
+/// Returns the text as a JSON string.
 pub fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// The stretches of `line` to take out so that the members of an object, or the items of an array, for
-/// which `goes` says so are gone, with the commas that set them apart.
+/// Returns the splices that delete the members of an object, or the items of an array, for which `goes`
+/// returns true, together with their commas. `goes` is called with the index, the key if any, and the
+/// value.
 pub fn without<'a>(
     line: &str,
     json: Json<'a>,
     mut goes: impl FnMut(usize, Option<&str>, Json<'a>) -> bool,
 ) -> Vec<Splice> {
-    // Where each part begins and ends, its name included.
+    // The range of each part, including its key.
     let mut parts: Vec<(Range<usize>, bool)> = Vec::new();
     if json.kind() == JsonKind::Object {
         for (i, (key, value)) in json.members().enumerate() {

@@ -1,4 +1,4 @@
-//! Stripping: takes out of a session what makes it large and is not said by anybody.
+//! Strips a session: removes large content that is not part of the dialogue.
 
 mod image;
 mod shorten;
@@ -13,51 +13,51 @@ use crate::draft::Draft;
 use crate::mend::{drop_thinking, is_thought, waiting_reply};
 use crate::splice::without;
 
-/// What to take out.
+/// The content to remove.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Strip {
-    /// Calls and their results.
+    /// Tool calls and their results.
     pub tools: Option<Tools>,
-    /// What the model thought, whole.
+    /// All thinking.
     pub thinking: bool,
-    /// Images and documents, for which a word stays.
+    /// Images and documents, which are replaced by a placeholder.
     pub images: bool,
-    /// What tools, hooks and agents reported while they ran.
+    /// Progress of tools, hooks and agents.
     pub progress: bool,
-    /// Context that Claude Code attached; prompts that were queued stay.
+    /// Context attached by Claude Code; queued prompts stay.
     pub attachments: bool,
-    /// Which backups hold the files as they were at a prompt.
+    /// File snapshots, which record the backups of files at each prompt.
     pub snapshots: bool,
 }
 
-/// Which calls, and how.
+/// The calls to remove or shorten.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tools {
-    /// Only of these tools; of all, if none is named.
+    /// Only calls of these tools; all tools if empty.
     pub names: Vec<String>,
-    /// Only in turns before the last so many.
+    /// Only calls before the last `n` turns.
     pub older_than: Option<usize>,
-    /// Not in the last so many of the turns that have calls.
+    /// Not the calls of the last `n` turns that have calls.
     pub keep_last: Option<usize>,
-    /// Shorten what they were given and returned, rather than take them out.
+    /// Shorten inputs and results instead of removing the calls.
     pub truncate: bool,
 }
 
-/// How much to take out.
+/// A named amount of content to remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
-    /// What nobody reads again: progress; long output of all but the last 20 turns with tools is shortened.
+    /// Removes progress, and shortens long inputs and results before the last 20 turns with calls.
     Light,
-    /// Thinking and images too, and long output of all but the last 10 turns with tools.
+    /// Also removes thinking and images, and shortens before the last 10 turns with calls.
     Standard,
-    /// The calls of all but the last 5 turns with tools are gone, and so are attachments.
+    /// Also removes attachments, and removes the calls before the last 5 turns with calls.
     Heavy,
-    /// Nothing is left but what was said.
+    /// Removes everything but the dialogue.
     Extreme,
 }
 
 impl Preset {
-    /// What it takes out.
+    /// Returns the content that the preset removes.
     pub fn strip(self) -> Strip {
         let tools = |keep_last: usize, truncate: bool| {
             Some(Tools { keep_last: Some(keep_last), truncate, ..Tools::default() })
@@ -81,7 +81,8 @@ impl Preset {
     }
 }
 
-/// Takes out what is asked for. `origin` says where the whole text is of what is shortened.
+/// Removes the selected content. `origin` names the log with the full text, for the notes in shortened
+/// texts.
 pub fn strip(draft: &mut Draft<'_>, what: &Strip, origin: &str) {
     if let Some(tools) = &what.tools {
         strip_tools(draft, tools, origin);
@@ -136,7 +137,7 @@ fn strip_tools(draft: &mut Draft<'_>, tools: &Tools, origin: &str) {
     }
 }
 
-/// The calls that the turns ask for, by their places.
+/// Returns the indices of the calls in the selected turns.
 fn in_scope(session: &Session, tools: &Tools) -> FxHashSet<usize> {
     let turns = session.turns();
     let mut turn_of: FxHashMap<usize, usize> = FxHashMap::default();
@@ -156,19 +157,19 @@ fn in_scope(session: &Session, tools: &Tools) -> FxHashSet<usize> {
             })
     };
     let calls = session.tool_calls().iter().enumerate();
-    // A call of a branch that was left is in no turn.
+    // A call on an abandoned branch is in no turn.
     calls.filter(|(_, call)| turn(call).map_or(!limited, old_enough)).map(|(at, _)| at).collect()
 }
 
-/// A line with more blocks than this has very many.
+/// The number of blocks above which the blocks of a line are not searched.
 const MANY_BLOCKS: usize = 64;
 
-/// Takes out a call with its results.
+/// Removes a call with its results.
 fn remove_call(draft: &mut Draft<'_>, call: &ToolCall) {
     let session = draft.session;
     for idx in call.lines() {
         let entry = &session.entries()[idx];
-        // Of very many blocks, only the call's own is looked at: all of them for each would take too long.
+        // Searching many blocks for each of many calls would take quadratic time.
         let is_wide = entry.message().is_some_and(|message| message.blocks().nth(MANY_BLOCKS).is_some());
         if is_wide && idx == call.entry_idx {
             draft.remove_block(idx, call.block_idx, format!("a call of {}", call.name));
@@ -201,7 +202,7 @@ fn remove_call(draft: &mut Draft<'_>, call: &ToolCall) {
     }
 }
 
-/// Takes out all thinking, but for that of a reply that has yet to go on with its results.
+/// Removes all thinking, except in a reply that has yet to continue after its tool results.
 fn strip_thinking(draft: &mut Draft<'_>) {
     let session = draft.session;
     let waiting = waiting_reply(draft, &arrange::chain(session));

@@ -1,4 +1,4 @@
-//! The tally of a plan: tokens and bytes before and after, turn by turn, and whether the result is sound.
+//! The totals of a plan: tokens and bytes before and after, by turn, and the soundness check.
 
 use sha2::{Digest as _, Sha256};
 use threadline_entry::{Entry, Kind};
@@ -10,7 +10,7 @@ use crate::plan::{Digest, Plan, Target};
 use crate::tokens::tokens;
 use crate::usage;
 
-/// What a plan comes to.
+/// The totals of a plan.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) tokens_before: u64,
@@ -21,18 +21,18 @@ pub(crate) struct Tally {
     pub(crate) refusals: Vec<String>,
 }
 
-/// What a turn comes to.
+/// The change of one turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TurnChange {
-    /// Counted from 1.
+    /// The turn's number, from 1.
     pub number: usize,
-    /// How the prompt begins.
+    /// The beginning of the prompt.
     pub prompt: String,
-    /// Lines in the log, and in the result.
+    /// The number of lines in the log and in the result.
     pub lines: (u64, u64),
-    /// Bytes in the log, and in the result.
+    /// The number of bytes in the log and in the result.
     pub bytes: (u64, u64),
-    /// About how many tokens a resume sends of it, of the log and of the result.
+    /// The estimated tokens that a resume sends, of the log and of the result.
     pub tokens: (u64, u64),
 }
 
@@ -42,7 +42,7 @@ impl TurnChange {
     }
 }
 
-/// No turn.
+/// The index of no turn.
 const NONE: u32 = u32::MAX;
 
 impl Tally {
@@ -123,7 +123,7 @@ impl Tally {
             self.tokens_after += worth;
             match line.from {
                 From::Source(idx) => turn = turn_of[idx as usize],
-                // A line that comes belongs to the turn that it stands in, if it is of the conversation at all.
+                // An added line counts for the turn that it follows, if it is part of the tree.
                 From::Added(_) if !is_tree(&entry) => continue,
                 From::Added(_) => {}
             }
@@ -137,7 +137,7 @@ impl Tally {
         soundness
     }
 
-    /// Holds a line of the result against the line that it comes from.
+    /// Compares a line of the result with its source, and adds refusals.
     fn compare(&mut self, plan: &Plan<'_>, at: usize, entry: &Entry) {
         let Some(idx) = plan.source_of(at) else { return };
         let fate = &plan.draft().fates[idx];
@@ -153,7 +153,7 @@ impl Tally {
         let source = &plan.session().entries()[idx];
         for key in ["cwd", "version", "gitBranch"] {
             let raw = |entry: &Entry| entry.get(key).map(|json| json.raw().to_owned());
-            // Redaction may name what a path tells.
+            // Redaction may replace parts of a path.
             let named = raw(entry).is_some_and(|new| new.contains("[personal:") || new.contains("[secret:"));
             if raw(source).is_some_and(|old| Some(old) != raw(entry)) && !has_half(source) && !named {
                 refuse(Rule::Origin, "where the line came from is not what it was");
@@ -161,8 +161,8 @@ impl Tally {
         }
     }
 
-    /// Whether the result is sound; what was wrong before and is none of our doing is let pass where the session stays
-    /// what it is.
+    /// Checks the soundness of the result, and adds refusals. Defects that the session already had are
+    /// tolerated for some rules, depending on the target.
     fn judge(&mut self, plan: &Plan<'_>, before: &Baseline, after: &Soundness) {
         let mut breaches = match plan.shape().target {
             Target::New(_) => after.breaches(true),
@@ -195,7 +195,7 @@ impl Tally {
         let said_something =
             || plan.session().replay(ClientVersion::NEWEST).is_some_and(|messages| !messages.is_empty());
         if straight && !plan.lines().iter().any(speaks) && (!self.refusals.is_empty() || said_something()) {
-            // What else there is to say is about branches.
+            // Any other refusals are about branches.
             self.refusals = vec!["nothing of the conversation would be left".to_owned()];
         }
     }
@@ -205,7 +205,7 @@ fn has_half(entry: &Entry) -> bool {
     threadline_entry::has_lone_surrogate(entry.text())
 }
 
-/// The beginning of what a prompt says.
+/// Returns the first words of a prompt.
 fn first_words(entry: &Entry) -> Option<String> {
     if entry.kind() != Kind::User {
         return None;

@@ -1,14 +1,14 @@
-//! How many tokens a line is worth in a request: an estimate, for nothing here can ask a model.
+//! Estimates the number of tokens of a line.
 
 use threadline_entry::lens::{Block, Lens, System};
 use threadline_entry::{Entry, Json, JsonKind, Kind};
 
-/// A token is about four bytes of text.
+/// The approximate number of bytes per token.
 const BYTES_A_TOKEN: u64 = 4;
-/// What an image costs, more or less.
+/// The approximate number of tokens per image.
 const IMAGE: u64 = 1500;
 
-/// About how many tokens the line adds to a request, if it is sent.
+/// Estimates the number of tokens that an entry adds to a request, if it is sent.
 pub fn tokens(entry: &Entry) -> u64 {
     let (bytes, images) = match entry.kind() {
         Kind::User | Kind::Assistant => {
@@ -32,7 +32,7 @@ fn add(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
     (a.0 + b.0, a.1 + b.1)
 }
 
-/// The bytes of text in a block, and the images.
+/// Returns the number of bytes of text in a block, and the number of images.
 fn block_size(block: Block<'_>) -> (u64, u64) {
     let object = block.object();
     let length = |key: &str| object.get(key).map_or(0, |json| json.raw().len() as u64);

@@ -1,6 +1,7 @@
-//! The tokens that replies say they used: where content went before a reply, its figures count what is gone.
+//! Resets token counts of replies that follow removed content.
 //!
-//! Claude Code takes the last figures for how full the conversation is, and would compact one that has room again.
+//! Claude Code takes the last counts as the size of the context, and would compact a conversation that has
+//! room again.
 
 use threadline_entry::{Entry, Json, JsonKind, Kind};
 
@@ -9,26 +10,26 @@ use crate::draft::{Body, Draft};
 use crate::splice::Splice;
 use crate::tokens::tokens;
 
-/// Why a reply's figures are zero.
+/// The reason for a reset.
 pub(crate) const WHY: &str = "tokens set to zero, for they count what is gone";
 
-/// So many tokens less are no reason to forget what was counted.
+/// The number of tokens that may be lost to small changes before counts are reset.
 const HARDLY: u64 = 200;
 
-/// Sets the figures of replies to zero from the first place on where the conversation lost something.
+/// Sets the token counts of all replies to zero from the first line that lost content.
 pub(crate) fn zero(draft: &mut Draft<'_>, chain: &[usize]) {
     let spoken = |idx: usize| matches!(draft.session.entries()[idx].kind(), Kind::User | Kind::Assistant);
     let mut fewer = 0;
     let mut loses = |idx: usize| {
         let fate = &draft.fates[idx];
         if !fate.goes && fate.out.is_empty() && !matches!(fate.body, Body::Same) {
-            // Other words for some make it hardly less.
+            // Small replacements barely change the count, so they are added up.
             fewer += tokens(&draft.session.entries()[idx]).saturating_sub(tokens(&draft.entry(idx)));
         }
         fate.goes || !fate.out.is_empty() || fewer > HARDLY
     };
     let lost = chain.iter().position(|&idx| spoken(idx) && loses(idx));
-    // What stands above a new boundary is not sent any more.
+    // Lines above a new boundary are no longer sent.
     let mut boundaries = draft.added.iter().filter(|added| is_boundary(&added.entry));
     let told =
         boundaries.find_map(|added| chain.iter().position(|&idx| Some(idx) == added.after)).map(|at| at + 1);
@@ -56,7 +57,7 @@ pub(crate) fn zero(draft: &mut Draft<'_>, chain: &[usize]) {
     }
 }
 
-/// Whether a line counts tokens.
+/// Returns whether a line has non-zero token counts.
 pub(crate) fn counts(entry: &Entry) -> bool {
     let usage = entry.message().and_then(|message| message.usage());
     let mut numbers = Vec::new();
@@ -66,7 +67,7 @@ pub(crate) fn counts(entry: &Entry) -> bool {
     !numbers.is_empty()
 }
 
-/// The numbers in a value that are not zero.
+/// Collects the non-zero numbers in a value.
 fn collect<'a>(json: Json<'a>, numbers: &mut Vec<Json<'a>>) {
     match json.kind() {
         JsonKind::Object => json.members().for_each(|(_, value)| collect(value, numbers)),

@@ -1,4 +1,4 @@
-//! The conversation as a chain: which lines, in which order.
+//! The conversation as a chain: its entries and their order.
 
 use rustc_hash::FxHashMap;
 use threadline_entry::Kind;
@@ -6,11 +6,11 @@ use threadline_session::{Input, Parent, Session};
 
 use super::answered_reply;
 
-/// The lines that a reader of the conversation goes through, in order: across compactions, with the lines that a
-/// resume reads in the order it reads them.
+/// Returns the entries of the conversation, across compactions. Entries that a resume sends are in the
+/// order in which it sends them.
 pub(super) fn conversation(session: &Session) -> Vec<usize> {
     let thread = session.thread().entries;
-    // Lines without a uuid cannot be told apart by whoever resumes; a reader can, and in the result they have one.
+    // Claude Code cannot distinguish lines without a uuid. We can, and in the result they get one.
     let is_nameless =
         |&idx: &usize| session.entries()[idx].uuid().is_none() && session.timestamp(idx).is_some();
     let resumed = session.resumed_lines().filter(|_| !thread.iter().any(is_nameless));
@@ -25,8 +25,8 @@ pub(super) fn conversation(session: &Session) -> Vec<usize> {
     }
     let boundary = resumed.first().copied().filter(|&idx| session.is_boundary(idx)).map(first);
     let start = boundary.unwrap_or(0);
-    // What came before the last compaction is not sent any more; it stands as it was written. Some of it may be
-    // written only later.
+    // Entries before the last compaction are not sent any more and keep their order. Some of them may be
+    // written after the boundary.
     let mut is_above = vec![false; session.entries().len()];
     if let Some(before) = boundary.and_then(|boundary| session.continues(boundary)) {
         session.thread_to(before).entries.into_iter().for_each(|idx| is_above[idx] = true);
@@ -35,7 +35,7 @@ pub(super) fn conversation(session: &Session) -> Vec<usize> {
     let mut chain = in_order(session, earlier);
     let n_earlier = chain.len();
     chain.extend(&resumed);
-    // Progress is no line of a request, but older versions go through it on their way up.
+    // Progress lines are not sent, but older versions follow parent links through them.
     let progress = thread
         .into_iter()
         .filter(|&idx| idx >= start && !is_above[idx] && !in_resumed[idx])
@@ -62,7 +62,7 @@ pub(super) fn conversation(session: &Session) -> Vec<usize> {
     full
 }
 
-/// Lines in the order of the log, but for those that are written before what they continue.
+/// Sorts entries in the order of the log, except that parents precede their children.
 fn in_order(session: &Session, lines: impl Iterator<Item = usize>) -> Vec<usize> {
     let mut waits = vec![false; session.entries().len()];
     let lines: Vec<usize> = lines.filter(|&idx| !session.entries()[idx].is_glued_behind()).collect();
@@ -86,17 +86,20 @@ fn in_order(session: &Session, lines: impl Iterator<Item = usize>) -> Vec<usize>
     ordered
 }
 
-/// Where a line was written first. One that was written again is read as it stands last, but its place is the first.
+/// Returns the index of the first copy of an entry. The last copy determines its content, the first one its
+/// position.
 pub(super) fn first_written(session: &Session, idx: usize) -> usize {
     session.entries()[idx].uuid().and_then(|uuid| session.find(&uuid)).unwrap_or(idx)
 }
 
-/// Lets the lines of a reply stand together, and behind them the results of its calls. Tells which results stood behind another reply.
+/// Moves the lines of a reply together, followed by the results of its calls. Also returns the results that
+/// came after another reply.
 pub(super) fn group_replies(session: &Session, chain: Vec<usize>) -> (Vec<usize>, Vec<usize>) {
     let mut brought_back = Vec::new();
     let mut last_reply: Option<usize> = None;
     let mut groups: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
-    // The replies that may still go on: a prompt ends them. Their results find them all the same.
+    // The replies that later lines may still belong to. A prompt closes them, but their results are still
+    // assigned.
     let mut open: FxHashMap<usize, usize> = FxHashMap::default();
     let mut group_of: FxHashMap<usize, usize> = FxHashMap::default();
     for idx in chain {
@@ -124,7 +127,7 @@ pub(super) fn group_replies(session: &Session, chain: Vec<usize>) -> (Vec<usize>
         } else if session.is_boundary(idx) {
             open.clear();
             group_of.clear();
-            // What came before is not sent any more: nothing of it was dropped.
+            // Entries before the boundary are not sent, so none of their results is dropped.
             brought_back.clear();
         }
         groups.push((vec![idx], Vec::new()));

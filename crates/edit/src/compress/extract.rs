@@ -1,16 +1,17 @@
-//! Cutting a text down to its main sentences: the same text always gives the same ones.
+//! Shortens texts to their main sentences, deterministically.
 //!
-//! A sentence counts for the words in it that are rare elsewhere, for where it stands (what was said last is the
-//! answer), and for what it looks like: a name in code, a cause, a failure. What announces the next step counts little.
+//! The score of a sentence depends on words that are rare elsewhere, on its position (the last text of a
+//! turn is the answer), and on its form: code, causes and failures score high, announcements of the next
+//! step score low.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A piece of a text that is kept or dropped as a whole.
+/// A part of a text that is kept or dropped as a whole.
 #[derive(Clone, Debug)]
 struct Unit<'t> {
     text: &'t str,
     form: Form,
-    /// Which of the texts it is from, and which paragraph.
+    /// The indices of its text and of its paragraph.
     place: (usize, usize),
 }
 
@@ -23,7 +24,7 @@ enum Form {
     Code,
 }
 
-/// How rare each word is among some texts.
+/// The document frequency of words.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rarity {
     texts: usize,
@@ -31,7 +32,7 @@ pub(crate) struct Rarity {
 }
 
 impl Rarity {
-    /// Takes in one more text.
+    /// Adds one text.
     pub(crate) fn add(&mut self, text: &str) {
         self.texts += 1;
         for word in words(text).collect::<FxHashSet<u64>>() {
@@ -45,14 +46,15 @@ impl Rarity {
     }
 }
 
-/// A text so short stays as it is.
+/// A text up to this many bytes is kept unchanged.
 const SHORT: usize = 240;
-/// What counts for less than this share of the best is left out.
+/// Parts that score less than this share of the best score are dropped.
 const WORTH: f64 = 0.2;
-/// Code so long is left out.
+/// Code blocks longer than this are dropped.
 const LONG_CODE: usize = 400;
 
-/// The main sentences of some texts, said one after the other, in about `share` of their length and at most `most` bytes.
+/// Extracts the main sentences of consecutive texts, in about `share` of their length and at most `most`
+/// bytes.
 pub(crate) fn extract(texts: &[&str], share: f64, most: usize, rarity: &Rarity) -> String {
     let texts: Vec<&str> = texts.iter().map(|text| text.trim()).filter(|text| !text.is_empty()).collect();
     let length: usize = texts.iter().map(|text| text.len()).sum();
@@ -71,7 +73,7 @@ pub(crate) fn extract(texts: &[&str], share: f64, most: usize, rarity: &Rarity) 
     for (score, at) in ranked {
         let size = units[at].text.len();
         let fits = used + size <= room || used == 0;
-        // What says next to nothing is not worth the room, however much there is.
+        // Parts with a low score are dropped even if there is room.
         if score > best * WORTH && fits {
             kept[at] = true;
             used += size;
@@ -81,7 +83,7 @@ pub(crate) fn extract(texts: &[&str], share: f64, most: usize, rarity: &Rarity) 
     written(&units, &kept, most)
 }
 
-/// A heading stays if something below it does.
+/// Keeps a heading if anything below it is kept.
 fn keep_headings(units: &[Unit<'_>], kept: &mut [bool]) {
     for at in 0..units.len() {
         if units[at].form == Form::Heading {
@@ -111,7 +113,7 @@ fn written(units: &[Unit<'_>], kept: &[bool], most: usize) -> String {
     cut(&out, most).into_owned()
 }
 
-/// The text up to `most` bytes, with a mark where something is missing.
+/// Truncates a text to `most` bytes, with an ellipsis.
 pub(crate) fn cut(text: &str, most: usize) -> std::borrow::Cow<'_, str> {
     if text.len() <= most {
         return text.into();
@@ -121,7 +123,7 @@ pub(crate) fn cut(text: &str, most: usize) -> std::borrow::Cow<'_, str> {
     format!("{}…", text[..end].trim_end()).into()
 }
 
-/// How much a unit is worth keeping, by its length; nothing for what is never kept for itself.
+/// Returns the score of a part; 0 for parts that are never kept on their own merit.
 fn score(unit: &Unit<'_>, at: usize, units: &[Unit<'_>], last: usize, rarity: &Rarity) -> f64 {
     let mut score = match unit.form {
         Form::Heading => return 0.0,
@@ -136,10 +138,10 @@ fn score(unit: &Unit<'_>, at: usize, units: &[Unit<'_>], last: usize, rarity: &R
         return 0.0;
     }
     let mut rare: Vec<f64> = words.iter().map(|&word| rarity.of(word)).collect();
-    // In a fixed order, so that the sum is the same each time.
+    // Sort the values first, so that rounding is deterministic.
     rare.sort_by(f64::total_cmp);
     score *= rare.iter().sum::<f64>() / (words.len() as f64).powf(0.6);
-    // What was said last in a turn is the answer; what came before led up to it.
+    // The last text of a turn is the answer; the earlier ones lead up to it.
     score *= if unit.place.0 == last { 1.7 } else { 0.7 };
     let first_of_text = at == 0 || units[at - 1].place.0 != unit.place.0;
     if first_of_text && unit.place.0 == last {
@@ -164,7 +166,7 @@ fn score(unit: &Unit<'_>, at: usize, units: &[Unit<'_>], last: usize, rarity: &R
     score
 }
 
-/// Words that tell of causes, decisions, failures and what is left to do.
+/// Words that indicate causes, decisions, failures and open tasks.
 const CUES: &[&str] = &[
     "because",
     "root cause",
@@ -195,7 +197,7 @@ const CUES: &[&str] = &[
     "therefore",
 ];
 
-/// How sentences begin that only announce the next step.
+/// Beginnings of sentences that only announce the next step.
 const FILLERS: &[&str] = &[
     "let me",
     "now let",
@@ -222,7 +224,8 @@ const FILLERS: &[&str] = &[
     "done!",
 ];
 
-/// The words of a text, as numbers: letters and digits in a row, lower case; of scripts that set no spaces, pairs.
+/// Returns hashes of the words of a text: runs of letters and digits, in lower case. Scripts without spaces
+/// are split into pairs of characters.
 fn words(text: &str) -> impl Iterator<Item = u64> + '_ {
     let mut out = Vec::new();
     let mut word = Fold::default();
@@ -250,12 +253,12 @@ fn words(text: &str) -> impl Iterator<Item = u64> + '_ {
     out.into_iter()
 }
 
-/// Whether the script of a character sets no spaces between words.
+/// Returns whether a character belongs to a script without spaces between words.
 fn is_wide(ch: char) -> bool {
     matches!(ch, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{0e00}'..='\u{0e7f}')
 }
 
-/// A word on its way to a number.
+/// Hashes a word incrementally.
 #[derive(Default)]
 struct Fold {
     hash: u64,
@@ -269,14 +272,14 @@ impl Fold {
         self.length += 1;
     }
 
-    /// The word, unless it is too short to mean anything.
+    /// Returns the hash and resets the state; `None` for a word of one character.
     fn take(&mut self) -> Option<u64> {
         let Self { hash, length } = std::mem::take(self);
         (length > 2 || (length == 2 && hash != 0)).then_some(hash)
     }
 }
 
-/// The units of a text, as Markdown sets them apart.
+/// Splits a text into parts, by its Markdown structure.
 fn units(text_idx: usize, text: &str) -> Vec<Unit<'_>> {
     let mut units = Vec::new();
     let mut paragraph: Option<(usize, usize)> = None;
@@ -351,7 +354,7 @@ fn form_of(line: &str) -> Form {
     }
 }
 
-/// The sentences of a paragraph.
+/// Splits a paragraph into sentences.
 fn sentences(paragraph: &str) -> impl Iterator<Item = &str> {
     let mut out = Vec::new();
     let mut start = 0;

@@ -1,4 +1,4 @@
-//! Tool calls as facts: what ran, on what, and what came of it, in a line.
+//! Summarises a tool call in one line: tool, subject and result.
 
 use threadline_entry::Json;
 use threadline_entry::lens::{EditResult, PatchHunk};
@@ -6,21 +6,21 @@ use threadline_session::{Outcome, Session, ToolCall};
 
 use super::extract::{Rarity, cut, extract};
 
-/// What a call did, in a line.
+/// A tool call, summarised in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fact {
-    /// What was done, such as `Read` or `Bash`.
+    /// The tool, such as `Read` or `Bash`.
     pub(crate) what: String,
-    /// On what: a path, a command, a pattern.
+    /// The subject: a path, a command, a pattern.
     pub(crate) on: String,
-    /// What came of it, where that is worth telling.
+    /// The result, if it is worth reporting.
     pub(crate) outcome: String,
-    /// Whether it went as it should.
+    /// Whether the call succeeded.
     pub(crate) ok: bool,
 }
 
 impl Fact {
-    /// The line.
+    /// Formats the line.
     pub(crate) fn line(&self) -> String {
         let mut line = self.what.clone();
         if !self.on.is_empty() {
@@ -35,28 +35,28 @@ impl Fact {
     }
 }
 
-/// How much of a call is told.
+/// The size limits of a fact.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
-    /// Bytes of what the call was about.
+    /// Bytes of the subject.
     pub(crate) on: usize,
-    /// Bytes of what came of it, where it went well.
+    /// Bytes of a successful result.
     pub(crate) outcome: usize,
-    /// Bytes of what a sub-agent answered.
+    /// Bytes of a sub-agent's answer.
     pub(crate) agent: usize,
 }
 
-/// Bytes of what a failed call said: what went wrong must not be tried again.
+/// Bytes of an error message. Errors are always included, so that they are not repeated.
 const FAILURE: usize = 200;
-/// Bytes of what the person said when they refused.
+/// Bytes of the person's reason for a refusal.
 const REFUSAL: usize = 2000;
 
-/// Calls that are told elsewhere: what is to be done is told once, as it stood at the end.
+/// Returns whether a tool maintains the to-do list, which is summarised once, in its final state.
 pub(crate) fn is_list_of_todos(name: &str) -> bool {
     matches!(name, "TodoWrite" | "TodoRead" | "TaskCreate" | "TaskUpdate" | "TaskList" | "TaskGet")
 }
 
-/// What a call did.
+/// Summarises a call.
 pub(crate) fn fact(session: &Session, call: &ToolCall, root: Option<&str>, room: Room) -> Fact {
     let input = call.block(session).and_then(|block| block.input());
     let text = |key: &str| input.and_then(|input| input.get(key)?.as_str()).map(|text| text.into_owned());
@@ -111,7 +111,7 @@ pub(crate) fn fact(session: &Session, call: &ToolCall, root: Option<&str>, room:
     Fact { what: what.to_owned(), on, outcome: told, ok: outcome == Outcome::Ok }
 }
 
-/// What a sub-agent answered; that it was started is no answer.
+/// Shortens the answer of a sub-agent. A confirmation of its start is not an answer.
 fn agent_said(said: &str, most: usize) -> String {
     let said = said.split("\nagentId:").next().unwrap_or(said);
     if said.contains("launched successfully") {
@@ -120,14 +120,14 @@ fn agent_said(said: &str, most: usize) -> String {
     extract(&[said], 0.3, most, &Rarity::default()).replace('\n', " ")
 }
 
-/// What the person gave as a reason when they said no.
+/// Returns the person's reason for refusing a call.
 fn reason(said: &str) -> Option<&str> {
     let (_, reason) = said.split_once("the user said:")?;
     let reason = reason.split("\n\nNote:").next().unwrap_or(reason);
     Some(reason.trim()).filter(|reason| !reason.is_empty())
 }
 
-/// What went wrong: the line that says so, else the first.
+/// Returns the line of an error message that describes the error, else its first line.
 fn failure(said: &str) -> String {
     let said = said.trim().trim_start_matches("<tool_use_error>").trim_end_matches("</tool_use_error>");
     let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -146,7 +146,7 @@ fn failure(said: &str) -> String {
     }
 }
 
-/// Lines that came and went.
+/// Returns the numbers of added and removed lines.
 fn changed_lines(session: &Session, call: &ToolCall) -> String {
     let entry = call.results.first().map(|at| &session.entries()[at.entry_idx]);
     let patch = entry.and_then(|entry| entry.tool_use_result()?.of::<EditResult<'_>>()?.structured_patch());
@@ -166,19 +166,19 @@ fn changed_lines(session: &Session, call: &ToolCall) -> String {
     content.map(|content| format!("{} lines", content.lines().count())).unwrap_or_default()
 }
 
-/// The first text that a call was given.
+/// Returns the first string of the input.
 fn first_text(input: Json<'_>) -> Option<String> {
     input.members().find_map(|(_, value)| value.as_str()).map(|text| text.into_owned())
 }
 
-/// The last line that says something.
+/// Returns the last line that contains a letter or digit.
 fn last_line(text: &str, most: usize) -> String {
     let mut lines =
         text.lines().map(str::trim).filter(|line| most > 0 && line.chars().any(char::is_alphanumeric));
     lines.next_back().map(|line| cut(line, most).into_owned()).unwrap_or_default()
 }
 
-/// A text in one line.
+/// Joins a text into one line of at most `most` bytes.
 pub(crate) fn one_line(text: &str, most: usize) -> String {
     if most == 0 {
         return String::new();
@@ -187,7 +187,7 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
     cut(&line, most).into_owned()
 }
 
-/// A path below the working directory without it.
+/// Returns a path relative to the working directory, if it is inside it.
 pub(crate) fn below<'p>(path: &'p str, root: Option<&str>) -> &'p str {
     let below = root.and_then(|root| path.strip_prefix(root)).and_then(|path| path.strip_prefix(['/', '\\']));
     below.unwrap_or(path)

@@ -1,4 +1,4 @@
-//! Turns told in short: what was asked, what was done, what was answered.
+//! Summaries of turns: prompts, tool calls and answers.
 
 use std::borrow::Cow;
 
@@ -9,19 +9,19 @@ use threadline_session::{Input, Outcome, Session, ToolCall};
 use super::extract::{Rarity, cut, extract};
 use super::fact::{Fact, Room, below, fact, is_list_of_todos, one_line};
 
-/// How much of a turn is told. Prompts are told whole at every level.
+/// The level of detail of a turn's summary. Prompts are included in full at every level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// A sentence of the answer, and which files changed.
+    /// One sentence of the answer, and the changed files.
     Bare,
     /// The main sentences of the answer; changes, failures and decisions.
     Short,
-    /// A third of what was answered; a line for each call.
+    /// A third of the answers, and one line per call.
     Long,
 }
 
 impl Level {
-    /// The word for it.
+    /// Returns the name of the level.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bare => "bare",
@@ -30,7 +30,7 @@ impl Level {
         }
     }
 
-    /// The share of the answers that is told, and the most bytes.
+    /// Returns the share of the answers to keep, and the maximum number of bytes.
     fn answer(self) -> (f64, usize) {
         match self {
             Self::Bare => (0.02, 240),
@@ -47,20 +47,20 @@ impl Level {
     }
 }
 
-/// What is told of a stretch of the conversation.
+/// The content of a stretch of the conversation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Telling<'s> {
     prompts: Vec<Cow<'s, str>>,
-    /// Summaries of what came before the stretch.
+    /// Summaries by earlier compactions.
     summaries: Vec<Cow<'s, str>>,
     texts: Vec<Cow<'s, str>>,
     calls: Vec<&'s ToolCall>,
-    /// What else happened: an interruption, a notification, and what came with it.
+    /// Other events, such as interruptions and notifications, each with its text.
     events: Vec<(String, Cow<'s, str>)>,
 }
 
 impl<'s> Telling<'s> {
-    /// Gathers what some lines say.
+    /// Collects the content of some lines.
     pub(crate) fn of(session: &'s Session, lines: &[usize]) -> Self {
         let mut telling = Self::default();
         for &idx in lines {
@@ -81,7 +81,7 @@ impl<'s> Telling<'s> {
     }
 
     fn take_reply(&mut self, session: &'s Session, idx: usize, entry: &'s Entry) {
-        // What Claude Code says in the model's place is no answer.
+        // Replies inserted by Claude Code are not answers.
         let model = entry.message().and_then(|message| message.model());
         if entry.flag("isApiErrorMessage") || model.as_deref() == Some("<synthetic>") {
             return;
@@ -130,7 +130,7 @@ impl<'s> Telling<'s> {
                 let rest = result.or(summary.is_none().then_some(&*said)).unwrap_or_default().to_owned();
                 self.events.push((about, rest.into()));
             }
-            // What was typed while a tool ran stands beside its result.
+            // Text typed while a tool ran is logged next to its result.
             Input::ToolResult => {
                 let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
                 let typed = blocks.filter(|block| block.is("text")).filter_map(|block| block.text());
@@ -148,12 +148,12 @@ impl<'s> Telling<'s> {
         }
     }
 
-    /// Everything that was answered, to learn which words are rare.
+    /// Returns the answers, to count the frequency of words.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         self.texts.iter().map(|text| &**text)
     }
 
-    /// The stretch in words.
+    /// Writes the summary of the stretch.
     pub(crate) fn write(
         &self,
         session: &Session,
@@ -184,7 +184,7 @@ impl<'s> Telling<'s> {
         out
     }
 
-    /// What was done, a line each.
+    /// Returns one line per reported call.
     fn done(&self, session: &Session, level: Level, root: Option<&str>) -> Vec<String> {
         let mut lines: Vec<(String, Fact)> = Vec::new();
         let mut passed_over: Vec<(String, usize)> = Vec::new();
@@ -218,7 +218,7 @@ impl<'s> Telling<'s> {
                 join(&mut lines, fact);
             }
         }
-        // What failed and then went well is told once.
+        // A failed call is omitted if the same call succeeded later.
         let went_well = |at: usize, failed: &Fact| {
             !failed.on.is_empty()
                 && lines[at + 1..]
@@ -238,7 +238,7 @@ impl<'s> Telling<'s> {
         out
     }
 
-    /// The files that it changed, each with how often.
+    /// Returns the paths of the changed files, once per successful call.
     pub(crate) fn changed_files(&self, session: &Session, root: Option<&str>) -> Vec<String> {
         let changes = self.calls.iter().filter(|call| {
             matches!(&*call.name, "Write" | "Edit" | "MultiEdit" | "NotebookEdit")
@@ -251,7 +251,7 @@ impl<'s> Telling<'s> {
         changes.filter_map(|call| path(call.block(session)?.input()?)).collect()
     }
 
-    /// Brings a list of things to do up to date.
+    /// Applies the calls to a to-do list.
     pub(crate) fn update_todos(&self, session: &Session, todos: &mut Vec<(String, String, String)>) {
         for &call in &self.calls {
             let Some(input) = call.block(session).and_then(|block| block.input()) else { continue };
@@ -293,20 +293,20 @@ impl<'s> Telling<'s> {
     }
 }
 
-/// What kind of thing a call was.
+/// The kind of a call, which decides the levels that report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     /// It changed a file.
     Change,
     /// The person decided something.
     Decision,
-    /// It went wrong.
+    /// It failed.
     Failure,
-    /// An agent answered.
+    /// A sub-agent answered.
     Agent,
-    /// A tool that we know nothing of.
+    /// An unknown tool.
     Other,
-    /// It only looked: nothing to keep but that it was done.
+    /// It only read something.
     Look,
 }
 
@@ -318,7 +318,7 @@ impl Class {
             "Bash" if !fact.ok => Self::Failure,
             "Write" | "Edit" | "MultiEdit" | "NotebookEdit" if fact.ok => Self::Change,
             "Agent" => Self::Agent,
-            // A look that failed is as good as none.
+            // A failed read is not worth reporting.
             "Read" | "Grep" | "Glob" | "WebFetch" | "WebSearch" | "ToolSearch" | "Skill" | "Bash" | "LS" => {
                 Self::Look
             }
@@ -350,7 +350,7 @@ fn plural(word: &str, count: usize) -> String {
     }
 }
 
-/// Adds a fact; what is like the one before is told with it.
+/// Adds a fact, merged with a similar one if possible.
 fn join(lines: &mut Vec<(String, Fact)>, fact: Fact) {
     if let Some((_, last)) = lines.last_mut()
         && last.what == fact.what
@@ -393,13 +393,13 @@ fn counts(outcome: &str) -> Option<(usize, usize)> {
     Some((added.parse().ok()?, removed.parse().ok()?))
 }
 
-/// The plan that a call put to the person.
+/// Returns the plan that a call proposed.
 fn plan(session: &Session, call: &ToolCall) -> Option<String> {
     let plan = call.block(session)?.input()?.get("plan")?.as_str()?.into_owned();
     (call.name == "ExitPlanMode" && !plan.trim().is_empty()).then_some(plan)
 }
 
-/// The text of a content: of a list of blocks, all its texts, with a mark for each picture.
+/// Returns the text of a message content, with a placeholder for each image or document.
 fn text_of(content: Json<'_>) -> Cow<'_, str> {
     if let Some(text) = content.as_str() {
         return text;
@@ -420,7 +420,7 @@ fn text_of(content: Json<'_>) -> Cow<'_, str> {
     out.into()
 }
 
-/// A command as the person typed it.
+/// Returns a command as the person typed it.
 fn command_told(text: &str) -> Option<String> {
     if let Some(command) = tag(text, "bash-input") {
         return Some(format!("! {command}"));
@@ -431,7 +431,7 @@ fn command_told(text: &str) -> Option<String> {
     Some(format!("{slash}{name} {args}").trim_end().to_owned())
 }
 
-/// What stands inside the first tag of this name.
+/// Returns the text inside the first tag with this name.
 fn tag<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
     Some(rest.split_once(&format!("</{name}>"))?.0)

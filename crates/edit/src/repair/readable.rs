@@ -1,4 +1,4 @@
-//! Lines that can be read, each once, with ids, times and parents.
+//! Makes lines readable: one object per line, with unique ids, timestamps and parents.
 
 use std::borrow::Cow;
 
@@ -12,15 +12,15 @@ use crate::arrange::is_tree;
 use crate::fresh::{Fresh, moment};
 use crate::splice::{apply, quote, without};
 
-/// A session with lines that can be read.
+/// A session with readable lines.
 pub(super) struct Readable {
-    /// Nothing if it was so before.
+    /// `None` if no line had to be changed.
     pub(super) session: Option<Session>,
     pub(super) notes: Vec<(usize, Cow<'static, str>)>,
     pub(super) gone: Vec<(u64, Cow<'static, str>)>,
 }
 
-/// A line on its way.
+/// A line while it is being repaired.
 struct Line {
     entry: Entry,
     findings: Vec<Finding>,
@@ -65,7 +65,8 @@ pub(super) fn readable(source: &Session, fresh: &Fresh) -> Readable {
     Readable { session, notes, gone }
 }
 
-/// One line an object: what was glued, stood behind something torn, or was no text.
+/// Splits an entry into one line per object: objects on one line, an object after a truncated one, and
+/// invalid UTF-8 are rewritten.
 fn set_apart(entry: &Entry) -> Vec<Line> {
     let same = || Line { entry: entry.clone(), findings: Vec::new(), why: Vec::new() };
     let at = entry.at();
@@ -83,7 +84,7 @@ fn set_apart(entry: &Entry) -> Vec<Line> {
                 vec![head, part(&text[start..], start as u64, "set apart from what was torn before it")]
             }
             None => {
-                // What was found when the line was read is found again.
+                // Parsing again yields the findings of the line.
                 let (entry, findings) = Entry::parse_at(entry.as_bytes(), Ending::Newline, at);
                 vec![Line { entry, findings, why: Vec::new() }]
             }
@@ -105,10 +106,11 @@ fn set_apart(entry: &Entry) -> Vec<Line> {
     vec![line]
 }
 
-/// Where a whole object begins that stands at the end of a broken line.
+/// Returns the offset of a complete object at the end of a broken line.
 fn whole_tail(text: &str) -> Option<usize> {
     let starts = text.match_indices("{\"").map(|(at, _)| at).filter(|at| *at > 0);
-    // A line of a log begins with one of these, wherever the torn one before it ends; objects inside of it do too, but do not end with it.
+    // A line of a log begins with one of these keys. Nested objects may too, but they do not extend to the
+    // end of the line.
     let begins = |at: &usize| {
         ["{\"parentUuid\"", "{\"type\"", "{\"uuid\"", "{\"isSidechain\"", "{\"sessionId\""]
             .iter()
@@ -119,7 +121,7 @@ fn whole_tail(text: &str) -> Option<usize> {
     })
 }
 
-/// Of the members with one key the last.
+/// Keeps the last of several members with the same key.
 fn keep_last_keys(entry: &Entry) -> String {
     let text = entry.text();
     let names: Vec<String> = entry.members().map(|(key, _)| key.name().into_owned()).collect();
@@ -128,7 +130,7 @@ fn keep_last_keys(entry: &Entry) -> String {
     apply(text, &mut without(text, object.json(), |at, _, _| goes(at)))
 }
 
-/// Gives ids, times and parents to lines of the conversation that have none.
+/// Adds missing uuids, timestamps and parents to the messages.
 fn name_lines(lines: &mut [Line], fresh: &Fresh) {
     let later: Vec<Option<Millis>> = lines.iter().map(|line| line.entry.timestamp()).collect();
     let mut time: Option<Millis> = None;
@@ -166,10 +168,10 @@ fn name_lines(lines: &mut [Line], fresh: &Fresh) {
     }
 }
 
-/// Takes out lines that say the same under one uuid, and gives the others a uuid of their own.
+/// Removes identical lines with the same uuid, and gives different lines a new one.
 fn rename_copies(lines: &mut Vec<Line>, gone: &mut Vec<(u64, Cow<'static, str>)>, fresh: &Fresh) {
     let mut first: FxHashMap<String, usize> = FxHashMap::default();
-    // What a uuid means from here on, where it was given twice.
+    // The current replacement of each uuid that was used more than once.
     let mut now: FxHashMap<String, String> = FxHashMap::default();
     let mut copies: Vec<usize> = Vec::new();
     for at in 0..lines.len() {
@@ -216,7 +218,7 @@ fn says_the_same(one: &Entry, other: &Entry) -> bool {
         && (said(one).is_some() || one.text() == other.text())
 }
 
-/// Lines that hang where they should not, where they belong, and why.
+/// Returns the lines with a wrong parent, each with its new parent and the reason.
 fn links(session: &Session) -> Vec<(usize, Option<String>, Cow<'static, str>)> {
     let entries = session.entries();
     let is_main = |idx: usize| session.in_tree(idx) && !session.is_sidechain(idx) && is_tree(&entries[idx]);
@@ -263,7 +265,7 @@ fn links(session: &Session) -> Vec<(usize, Option<String>, Cow<'static, str>)> {
     links
 }
 
-/// The last compaction, if it kept nothing of what came before.
+/// Returns the last compaction, unless it preserved earlier messages.
 fn open_compaction(session: &Session) -> Option<usize> {
     let compactions = session.compactions();
     let last = compactions.last()?;
@@ -273,7 +275,7 @@ fn open_compaction(session: &Session) -> Option<usize> {
     (!last.metadata(session).is_some_and(kept)).then_some(last.boundary)
 }
 
-/// The end of the reply that a prompt below an API error leaves out.
+/// Returns the end of the reply that a prompt below an API error skips.
 fn lost_retry(session: &Session, idx: usize) -> Option<usize> {
     if !session.input(idx).is_some_and(|input| input.opens_turn()) {
         return None;

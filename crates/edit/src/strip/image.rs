@@ -1,15 +1,15 @@
-//! Images and documents: a word stays for each, wherever it stands.
+//! Replaces images and documents with placeholders, anywhere in a line.
 
 use threadline_entry::{Entry, Json, JsonKind, Kind};
 
 use crate::draft::Draft;
 use crate::splice::Splice;
 
-/// What is said in the place of an image in a message.
+/// The placeholder for an image in a message.
 const WORD: &str = r#"{"type":"text","text":"[image left out]"}"#;
 const DOCUMENT: &str = r#"{"type":"text","text":"[document left out]"}"#;
 
-/// A text of base 64 that is no longer than this is no image.
+/// Base64 strings up to this length are not considered images.
 const SHORT: usize = 256;
 
 pub(super) fn strip(draft: &mut Draft<'_>) {
@@ -27,7 +27,7 @@ pub(super) fn strip(draft: &mut Draft<'_>) {
     }
 }
 
-/// A quick look: nearly no line holds any.
+/// Returns whether a line may contain an image: a cheap test that excludes nearly all lines.
 fn may_hold(entry: &Entry) -> bool {
     let text = entry.text().as_bytes();
     [&b"\"base64\""[..], b"\"image\"", b"\"document\""]

@@ -1,4 +1,4 @@
-//! Shortening: the beginning of what a call was given and returned, and where the rest is.
+//! Shortens inputs and results of calls to their beginning, with a note that locates the full text.
 
 use threadline_entry::lens::Lens;
 use threadline_entry::{Entry, Json, JsonKind};
@@ -7,14 +7,14 @@ use threadline_session::ToolCall;
 use crate::draft::Draft;
 use crate::splice::{Splice, quote};
 
-/// Texts of more characters than this are shortened to so many.
+/// Strings of more than `LONG` characters are shortened to `PREVIEW` characters.
 const LONG: usize = 1000;
 const PREVIEW: usize = 400;
 
-/// How a note begins; a text that has one is never shortened again.
+/// The beginning of a note. A text that contains it is not shortened again.
 const NOTE: &str = "[threadline: ";
 
-/// Shortens the long texts of a call and of its results.
+/// Shortens the long strings of a call and of its results.
 pub(super) fn call(draft: &mut Draft<'_>, call: &ToolCall, origin: &str) {
     let session = draft.session;
     for idx in call.lines().filter(|&idx| !draft.goes(idx)).collect::<Vec<_>>() {
@@ -52,7 +52,7 @@ fn shorten(draft: &mut Draft<'_>, idx: usize, json: Json<'_>, origin: &str, why:
     }
 }
 
-/// The long texts in a value. What is no text, such as an image, is left alone.
+/// Finds the long strings in a value. Binary data, such as images, is skipped.
 fn find(entry: &Entry, json: Json<'_>, origin: &str, out: &mut Vec<Splice>) {
     match json.kind() {
         JsonKind::Array => json.items().for_each(|item| find(entry, item, origin, out)),

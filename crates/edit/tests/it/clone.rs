@@ -1,4 +1,4 @@
-//! Clones: one straight chain, new ids everywhere, nothing of the old session's own.
+//! Clones: one chain, new ids, and no data that belongs to the old session.
 
 use insta::assert_snapshot;
 use std::path::Path;
@@ -9,7 +9,7 @@ use threadline_testkit::log;
 
 use crate::support::{NEW, new, plan, session, told};
 
-/// Parallel calls, whose results Claude Code writes as a fork.
+/// Parallel calls, with results that Claude Code writes as a fork.
 const PARALLEL: &str = r#"
 u1        user   "list and count"
 a1 <- u1  reply  m1 thinking "Both." "sig"
@@ -92,7 +92,7 @@ a3 <- r1  reply  m3 text "Done."
     assert_eq!(reasons(nameless), ["1 a uuid for a line that had none", "2 a uuid for a line that had none"]);
 }
 
-/// A sub-agent inside the log, as 1.0.x wrote it.
+/// A sub-agent inside the log, as written by 1.0.x.
 const INLINE: &str = r#"
 u1        user   "find it"
 a1 <- u1  reply  m1 tool t1 Task {"prompt":"where?"}
@@ -137,7 +137,7 @@ fn a_sub_agent_inside_the_log_gets_a_log_of_its_own() {
     let family = Family::new(main, vec![known]);
     assert_eq!(family.agents.len(), 1);
     assert_eq!(family.agents[0].spawn.as_ref().map(|spawn| &*spawn.tool_use_id), Some("t1"));
-    // What is taken out of the session is taken out of it, too.
+    // Content removed from the session is also removed from the extracted log.
     let (_, _, agent) = made(true);
     let parents: Vec<_> = agent.entries().iter().map(|entry| entry.parent_uuid().is_some()).collect();
     assert_eq!(parents, [false, true]);

@@ -1,4 +1,4 @@
-//! Compressing: what is told of older turns, and where the boundary stands.
+//! Compression: the summary of older turns, and the position of the boundary.
 
 use insta::assert_snapshot;
 use threadline_edit::{Band, Compress, CompressError, Compression, Level, Target};
@@ -34,12 +34,12 @@ fn choose<'s>(
     Compression::choose(session, &Compress { bands, budget, original: Some("/logs/s1.jsonl".into()) })
 }
 
-/// The notation with something in it that is worth leaving out.
+/// Expands `LONG` in the notation to a text that is worth removing.
 fn long(notation: &str) -> Vec<u8> {
     log(&notation.replace("LONG", &"fn lift() {} ".repeat(200)))
 }
 
-/// The summary without its head.
+/// Returns the summary without its first line.
 fn body(session: &Session, bands: &[(Level, u8)]) -> String {
     let summary = choose(session, bands, None).unwrap().summary();
     summary.split_once('\n').unwrap().1.trim().to_owned()

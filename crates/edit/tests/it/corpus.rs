@@ -1,4 +1,4 @@
-//! Every real session, edited in every way: the result is sound, and replays as planned.
+//! Applies every edit to every real session, and checks that the result is sound and replays as planned.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use crate::support::{NEW, V197, new, plan};
 const MENDED: &[&str] =
     &["a call that was made before", "a result without a call", "said before anything was asked"];
 
-/// The logs, in debug runs a sample of the small ones.
+/// Returns the logs; in debug builds a sample of the smaller ones.
 pub(crate) fn logs() -> Vec<(String, Session)> {
     let mut logs: Vec<_> = shared_logs();
     logs.sort_by_key(|path| std::fs::metadata(path).map(|metadata| metadata.len()).unwrap_or(0));
@@ -35,7 +35,7 @@ pub(crate) fn logs() -> Vec<(String, Session)> {
         .collect()
 }
 
-/// What a resume sends, less texts of white space, which no result has.
+/// Returns the messages that a resume sends, without blank texts, which no result contains.
 fn sent(session: &Session) -> Option<String> {
     let mut out = String::new();
     for message in session.replay(V197)? {
@@ -60,7 +60,7 @@ fn clones_are_sound_and_say_the_same() {
     let mut differ = Vec::new();
     for (path, session) in logs() {
         let Some(before) = sent(&session).filter(|sent| !sent.is_empty()) else { continue };
-        // Where lines have no uuid, Claude Code sees the last alone; the result has all of them.
+        // Of lines without a uuid, Claude Code reads only the last one; the result contains all of them.
         let nameless = session.thread().entries.iter().any(|&idx| session.entries()[idx].uuid().is_none());
         for target in [new(), Target::InPlace] {
             let in_place = target == Target::InPlace;
@@ -74,9 +74,9 @@ fn clones_are_sound_and_say_the_same() {
                 continue;
             }
             let after = sent(&Session::from_bytes(&plan.to_bytes())).unwrap_or_default();
-            // Output that was kept lies in a folder that is named after the session.
+            // Saved output is in a folder named after the session.
             let after = after.replace(NEW, &session.id().unwrap_or_default());
-            // What the API would refuse is mended, and then less is said.
+            // Content that the API would reject is removed, so less is sent.
             let mended = plan.changes().any(|change| change.why.iter().any(|why| MENDED.contains(&&**why)));
             if after != before && !mended && !nameless {
                 differ.push((path.clone(), in_place, vec![first_difference(&before, &after)]));
@@ -88,7 +88,7 @@ fn clones_are_sound_and_say_the_same() {
     assert!(differ.is_empty(), "{}", told.join("\n"));
 }
 
-/// Where two requests part.
+/// Returns the text around the first difference of two requests.
 fn first_difference(before: &str, after: &str) -> String {
     let same = before.bytes().zip(after.bytes()).take_while(|(a, b)| a == b).count();
     let piece = |text: &str| {
@@ -98,7 +98,7 @@ fn first_difference(before: &str, after: &str) -> String {
     format!("before …{}… after …{}…", piece(before), piece(after))
 }
 
-/// An operation, by the name it has in a failure.
+/// An operation, with its name in failure messages.
 type Operation = (&'static str, fn(&mut Draft<'_>));
 
 const OPERATIONS: &[Operation] = &[
@@ -145,8 +145,8 @@ fn every_operation_makes_sound_sessions() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// What a version sends of the model's words and of calls and results, less what it writes in its own way: reminders,
-/// inputs, and thinking of other models.
+/// Returns the assistant texts, calls and results that a version sends, without content that each version
+/// writes in its own form: reminders, inputs, and thinking of other models.
 fn told(session: &Session, version: ClientVersion) -> Vec<Vec<String>> {
     let about = |message: &ReplayMessage<'_>| {
         let block = |block: &ReplayBlock<'_>| {
@@ -155,7 +155,7 @@ fn told(session: &Session, version: ClientVersion) -> Vec<Vec<String>> {
             let id = field("id").or_else(|| field("tool_use_id"));
             id.or(text).map(|about| format!("{} {about}", block.kind()))
         };
-        // The oldest version keeps the order of a reply's blocks, the others put its calls last.
+        // The oldest version keeps the order of a reply's blocks, the others move its calls to the end.
         let mut blocks: Vec<String> = message.content.iter().filter_map(block).collect();
         blocks.sort_unstable();
         blocks
@@ -182,10 +182,10 @@ fn every_known_version_reads_a_result_alike() {
     assert!(differ.is_empty(), "{}", differ.join("\n"));
 }
 
-/// What is wrong with a plan, if anything is.
+/// Returns the first problem of a plan, if any.
 fn fault(plan: &Plan<'_>, odd: &[Code], in_place: bool) -> Option<String> {
     if let [first, ..] = plan.refusals() {
-        // Where nothing was said but by tools, nothing is left without them.
+        // If the conversation consists of tool calls only, nothing remains without them.
         let nothing =
             first.contains("no conversation is left") || first.contains("nothing of the conversation");
         return (!nothing).then(|| plan.refusals().join("; "));
@@ -198,7 +198,7 @@ fn fault(plan: &Plan<'_>, odd: &[Code], in_place: bool) -> Option<String> {
     if result.replay(V197).is_none_or(|messages| messages.is_empty()) {
         return Some("nothing is sent".into());
     }
-    // Whatever the session had may stay in its own file, if it is not of the conversation.
+    // Defects of the session outside the conversation may stay in its own file.
     let findings = result.findings();
     let mut bad = findings.iter().filter(|finding| {
         finding.severity > Severity::Note
@@ -217,7 +217,8 @@ fn is_of_the_tree(code: Code) -> bool {
     )
 }
 
-/// A line that the plan does not name is what it was; in a new session, but for ids and links.
+/// Checks that lines that the plan does not list are unchanged. New sessions are skipped, since all ids
+/// change.
 pub(crate) fn untouched(plan: &Plan<'_>) -> Option<String> {
     if matches!(plan.shape().target, Target::New(_)) {
         return None;

@@ -1,4 +1,4 @@
-//! Edits of logs in `testkit` notation: what comes out, line by line.
+//! Edits of logs in `testkit` notation, with the resulting lines.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -1,4 +1,4 @@
-//! What holds for any session: sound ones, and ones with lines missing, doubled or torn.
+//! Properties of all sessions: sound ones, and ones with missing, duplicate or truncated lines.
 
 use std::fmt::Write;
 
@@ -10,19 +10,19 @@ use threadline_testkit::log;
 
 use crate::support::{V197, new, plan, session, shape};
 
-/// What happens in a turn, one after the other.
+/// One step of a turn.
 #[derive(Clone, Debug)]
 enum Step {
     Think,
     Say,
-    /// So many calls at once, their results a fork, with progress in between or not.
+    /// Several parallel calls, with results written as a fork, and optionally with progress lines.
     Call(usize, bool),
-    /// A call that nobody answers.
+    /// A call without a result.
     Unanswered,
     Attach,
     Snapshot,
     Image,
-    /// The person goes back to the prompt and asks again.
+    /// The person rewinds to the prompt and asks again.
     Rewind,
     Compact,
 }
@@ -42,7 +42,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..8)
 }
 
-/// A log of such turns, in `testkit` notation.
+/// Returns a log of such turns, in `testkit` notation.
 fn notation(turns: &[Vec<Step>]) -> String {
     let mut out = String::new();
     let mut n = 0;
@@ -108,7 +108,7 @@ fn notation(turns: &[Vec<Step>]) -> String {
                             &format!("r{n}x{c}"),
                             &format!("result t{n}x{c} \"{text}\""),
                         );
-                        // The last result is what goes on; the others hang beside.
+                        // The conversation continues from the last result; the others are leaves.
                         if c + 1 == *calls {
                             tip = result_tip;
                         }
@@ -143,7 +143,7 @@ fn notation(turns: &[Vec<Step>]) -> String {
     out
 }
 
-/// A log that a failure tells line by line.
+/// A log that is printed line by line in failures.
 #[derive(Clone)]
 struct Log(Vec<u8>);
 
@@ -160,7 +160,7 @@ impl std::fmt::Debug for Log {
     }
 }
 
-/// A log, with lines taken out, doubled, torn or out of order where there are faults.
+/// Generates a log with up to `faults` lines removed, duplicated, truncated or swapped.
 fn any_log(faults: usize) -> impl Strategy<Value = Log> {
     let fault = (any::<prop::sample::Index>(), 0..4u8);
     (prop::collection::vec(steps(), 1..5), prop::collection::vec(fault, 0..=faults)).prop_map(
@@ -213,7 +213,7 @@ fn sent(bytes: &[u8]) -> String {
     out
 }
 
-/// Whether the plan may be written. One that leaves nothing of a conversation may not.
+/// Returns whether the plan may be written. A plan that leaves nothing of the conversation may not.
 fn is_sound(plan: &Plan<'_>) -> Result<bool, TestCaseError> {
     let is_empty = |refusal: &String| {
         refusal.contains("no conversation is left") || refusal.contains("nothing of the conversation")
@@ -223,7 +223,7 @@ fn is_sound(plan: &Plan<'_>) -> Result<bool, TestCaseError> {
     Ok(!empty)
 }
 
-/// Every string of a line but those that say where it came from.
+/// Collects every string of a line, except inside `forkedFrom`.
 fn strings(json: Json<'_>, out: &mut Vec<String>) {
     out.extend(json.as_str().map(Into::into));
     json.items().for_each(|item| strings(item, out));
@@ -234,7 +234,7 @@ fn strings(json: Json<'_>, out: &mut Vec<String>) {
     }
 }
 
-/// How many cases: a few in every run, and as many as PROPTEST_CASES says.
+/// Returns the number of cases: 48, unless PROPTEST_CASES is set.
 fn cases() -> u32 {
     match ProptestConfig::default().cases {
         256 => 48,

@@ -1,4 +1,4 @@
-//! Secrets out of sessions: none left, and nothing else harmed.
+//! Redaction: no secret remains, and nothing else is changed.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -32,7 +32,7 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// The same string with every letter escaped.
+/// Returns the text as a JSON string with every character escaped.
 fn escaped(text: &str) -> String {
     let mut units = String::new();
     for unit in text.encode_utf16() {
@@ -41,7 +41,7 @@ fn escaped(text: &str) -> String {
     format!("\"{units}\"")
 }
 
-/// Every place that a line has for what somebody said; `S` is the secret as a JSON string.
+/// Lines with text in every possible place; `S` is the secret as a JSON string.
 const PLACES: &[&str] = &[
     "u1 <- u0 user S",
     "u1 <- u0 user [text S]",
@@ -125,7 +125,7 @@ fn check_clean(what: &str, before: &[u8], after: &[u8], secret: &Secret) {
 #[test]
 fn no_secret_is_left_wherever_it_stands() {
     let mut n = 0;
-    // In release all of them in all places.
+    // Release builds test all of them.
     let step = if cfg!(debug_assertions) { 6 } else { 1 };
     for (at, secret) in secrets(11).iter().enumerate().step_by(step) {
         let mut notation = START.to_owned();
@@ -239,7 +239,7 @@ fn signatures_images_and_ids_are_never_touched() {
     let text = String::from_utf8(clean(&before)).unwrap();
     assert_eq!(text.matches(&sealed).count(), 3, "{text}");
     assert_eq!(text.matches("[secret:github-token:1]").count(), 1);
-    // All but the first line as they were.
+    // All lines but the first are unchanged.
     let lines = |bytes: &[u8]| {
         String::from_utf8(bytes.to_vec()).unwrap().lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
     };

@@ -1,4 +1,5 @@
-//! Every fault that can be mended, planted: named, mended, and nothing else touched.
+//! Repair: plants every defect that can be repaired, and checks that it is reported and repaired, and
+//! nothing else changes.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +39,7 @@ fn repaired<T>(bytes: &[u8], target: Target, look: impl FnOnce(&Plan<'_>) -> T) 
     look(&repair.draft().plan(shape))
 }
 
-/// What a resume sends, as text.
+/// Returns the messages that a resume sends, as text.
 fn sent(session: &Session) -> Vec<String> {
     let messages = session.replay(ClientVersion::NEWEST).unwrap_or_default();
     messages
@@ -51,7 +52,7 @@ fn sent(session: &Session) -> Vec<String> {
         .collect()
 }
 
-/// A log with one fault, what is said of its repair, and what must be sent afterwards.
+/// A log with one defect, the reason of its repair, and the messages sent afterwards.
 struct Fault {
     code: Code,
     log: Vec<u8>,
@@ -60,7 +61,7 @@ struct Fault {
 }
 
 fn image(width: u32) -> String {
-    // The head of a PNG of this width, in base 64: width and height stand in bytes 16 to 24.
+    // The header of a PNG with this width, in base64. Bytes 16 to 24 are the width and height.
     let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR".to_vec();
     png.extend(width.to_be_bytes());
     png.extend(10_u32.to_be_bytes());
@@ -268,7 +269,7 @@ fn every_fault_is_named_and_mended() {
             fault.code
         );
         seen.insert(fault.code);
-        // Twenty megabytes are many for a debug run.
+        // Two runs with 20 MB take too long in a debug build.
         let both = [Target::InPlace, new()];
         let once = fault.code == Code::HugeLine && cfg!(debug_assertions);
         for target in both.into_iter().take(if once { 1 } else { 2 }) {
@@ -317,7 +318,7 @@ fn real_sessions_come_out_without_what_can_be_mended() {
                 continue;
             }
             let plan = draft.plan(shape);
-            // Where nothing was sent before, there may be nothing to make a session of.
+            // If nothing was sent before, there may be no conversation to keep.
             if session.replay(ClientVersion::NEWEST).is_none_or(|messages| messages.is_empty())
                 && !plan.refusals().is_empty()
             {

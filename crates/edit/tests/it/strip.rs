@@ -1,4 +1,4 @@
-//! Stripping: what is stripped once is stripped, and lines that were written again have one place.
+//! Stripping: it is idempotent, and lines that were written more than once have one position.
 
 use insta::assert_snapshot;
 use threadline_edit::{Strip, Target, strip};
@@ -7,7 +7,7 @@ use threadline_testkit::log;
 
 use crate::support::{new, plan, session, told};
 
-/// The result of a strip that names nothing, of which a second one makes nothing else.
+/// Returns the result of a strip that removes nothing, and checks that a second one changes nothing.
 fn stripped(bytes: &[u8], target: Target) -> String {
     let source = session(bytes);
     let nothing = Strip::default();

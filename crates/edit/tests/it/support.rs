@@ -1,4 +1,4 @@
-//! Plans of small logs, and their results as text.
+//! Builds plans of small logs, and renders their results.
 
 use threadline_edit::{Draft, Fresh, Plan, Shape, Target};
 use threadline_entry::{Entry, Json};
@@ -6,8 +6,7 @@ use threadline_session::{ClientVersion, Session};
 
 pub(crate) const NEW: &str = "5b0c9f1e-0000-4000-8000-000000000001";
 
-/// The version that a session and its edited copy are compared in: it leaves out calls that were never answered, as
-/// edits do.
+/// The version used to compare a session with its edited copy. Like edits, it skips calls without a result.
 pub(crate) const V197: ClientVersion = ClientVersion::new(2, 1, 197);
 
 pub(crate) fn session(bytes: &[u8]) -> Session {
@@ -23,7 +22,7 @@ pub(crate) fn shape(target: Target) -> Shape {
     Shape { operation: "test", target, fresh }
 }
 
-/// The plan that an operation makes of a session.
+/// Returns the plan of an operation on a session.
 pub(crate) fn plan<'s>(session: &'s Session, target: Target, edit: impl FnOnce(&mut Draft<'s>)) -> Plan<'s> {
     let mut draft = Draft::new(session);
     edit(&mut draft);
@@ -34,7 +33,8 @@ pub(crate) fn new() -> Target {
     Target::New(NEW.to_owned())
 }
 
-/// A line a line of the result: its id, what it continues, when, and what it is. New uuids are shown as the old ones.
+/// Renders each line of the result: uuid, parent, time and content. New uuids are shown as the old ones
+/// with a prime.
 pub(crate) fn told(plan: &Plan<'_>) -> String {
     let bytes = plan.to_bytes();
     let result = Session::from_bytes(&bytes);
