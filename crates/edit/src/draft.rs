@@ -149,7 +149,7 @@ impl<'s> Draft<'s> {
         self.session
     }
 
-    /// Removes a line. `why` is shown in the plan: a few words, lower case.
+    /// Removes a line. The reason is shown in the plan: a few words, lower case.
     pub fn remove(&mut self, entry_idx: usize, why: impl Into<Cow<'static, str>>) {
         let why = self.reason(why);
         let fate = &mut self.fates[entry_idx];

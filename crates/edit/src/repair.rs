@@ -55,7 +55,7 @@ pub const MENDED: &[Code] = &[
 ];
 
 impl<'s> Repair<'s> {
-    /// Makes the lines of a session readable. `fresh` provides ids for lines without one.
+    /// Makes the lines of a session readable. Lines without an id get a new one.
     pub fn new(source: &'s Session, fresh: &Fresh) -> Self {
         let readable = readable::readable(source, fresh);
         Self { source, made: readable.session, notes: readable.notes, gone: readable.gone }
@@ -66,8 +66,8 @@ impl<'s> Repair<'s> {
         self.made.as_ref().unwrap_or(self.source)
     }
 
-    /// Drafts the remaining repairs, and notes the changes already made. If the draft [is
-    /// untouched](Draft::is_untouched), there is nothing to repair.
+    /// Drafts the remaining repairs, and notes the changes already made. There is nothing to repair if
+    /// [`Draft::is_untouched`] returns true.
     pub fn draft(&self) -> Draft<'_> {
         let session = self.session();
         let mut draft = Draft::new(session);

@@ -49,7 +49,7 @@ pub(crate) fn apply(line: &str, splices: &mut [Splice]) -> String {
     out
 }
 
-/// Applies splices to a line, and appends the result to `out`.
+/// Applies splices to a line, and appends the result to a buffer.
 pub(crate) fn apply_to(line: &str, splices: &mut [Splice], out: &mut String) {
     splices.sort_by_key(|splice| (splice.start, splice.end));
     let mut copied = 0;
@@ -82,9 +82,9 @@ pub fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Returns the splices that delete the members of an object, or the items of an array, for which `goes`
-/// returns true, together with their commas. `goes` is called with the index, the key if any, and the
-/// value.
+/// Returns the splices that delete members of an object, or items of an array, together with their commas.
+///
+/// The predicate selects the parts to delete. It is called with the index, the key if any, and the value.
 pub fn without<'a>(
     line: &str,
     json: Json<'a>,

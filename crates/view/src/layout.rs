@@ -366,8 +366,8 @@ impl Layout {
 
 /// Builds the items of the given lines, in the given order.
 ///
-/// The session must contain these lines and the entries that they [need](Layout::needed). Costs are those
-/// recorded for `log`: see [`Spending::log`](crate::Spending::log).
+/// The session must contain these lines and the entries that they need: see [`Layout::needed`]. Costs are
+/// those recorded for the given log: see [`crate::Spending::log`].
 pub fn items(telling: Telling<'_>, lines: &[u64], log: usize) -> Vec<Item> {
     let met = RefCell::default();
     let spending = telling.spending;

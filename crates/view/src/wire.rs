@@ -132,8 +132,8 @@ pub struct EditObject<'a> {
 
 /// Returns the output of `replay`: `{"schema":1,"session":…,"claude_code":"2.1.325","messages":[…]}`.
 ///
-/// `version` is the version of Claude Code that is emulated. Blocks keep their bytes from the log, unless that
-/// version changes them, so this returns text instead of a serialisable value.
+/// `version` is the version of Claude Code that is emulated. Blocks keep their bytes from the log, unless
+/// that version changes them, so this returns text instead of a serialisable value.
 pub fn replay(session: Option<&str>, version: ClientVersion, messages: &[ReplayMessage<'_>]) -> String {
     let session = serde_json::json!(session);
     let mut out =
