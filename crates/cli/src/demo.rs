@@ -1,4 +1,4 @@
-//! The built-in sample home, unpacked where programs keep what can be made anew.
+//! The built-in demo sessions, unpacked into the cache directory.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::error::CommandError;
 
 const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/demo_files.rs"));
 
-/// The folder with the sample sessions, unpacked anew if it is not what it should be.
+/// Returns the folder with the demo sessions. Missing or changed files are written again.
 pub(crate) fn home() -> Result<PathBuf, CommandError> {
     let cache = etcetera::choose_base_strategy().map(|base| base.cache_dir().join("threadline")).ok();
     let place = cache.filter(|cache| fs::create_dir_all(cache).is_ok());
@@ -33,7 +33,7 @@ fn unpack(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
         fs::create_dir_all(dir)?;
     }
     fs::write(path, bytes)?;
-    // A list is by date, so a file is as old as the last thing that happened in it.
+    // Lists are sorted by modification time, so it is set to the last timestamp in the file.
     if let Some(modified) = last_moment(bytes) {
         File::options().append(true).open(path)?.set_modified(modified)?;
     }

@@ -1,17 +1,17 @@
-//! What the person is told when something could not be done.
+//! Results and errors of commands.
 
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-/// How a command ended, if it could be done at all.
+/// The result of a command that could be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Done, or found.
+    /// Succeeded.
     Done,
-    /// Done, and the answer is no.
+    /// Succeeded, and the result is negative or empty.
     No,
-    /// Done in part: some of what was asked could not be read, and that was said.
+    /// Partly succeeded: some input could not be read, which was reported.
     Partly,
 }
 
@@ -25,7 +25,7 @@ impl From<Outcome> for ExitCode {
     }
 }
 
-/// A command could not be done: what, why, and what to try.
+/// An error of a command: a message, its causes and hints.
 #[derive(Debug)]
 pub(crate) struct CommandError {
     message: String,
@@ -39,19 +39,19 @@ impl CommandError {
         Self { message: message.into(), causes: Vec::new(), hints: Vec::new(), closed_pipe: false }
     }
 
-    /// Adds why it could not be done.
+    /// Adds a cause.
     pub(crate) fn cause(mut self, cause: impl Into<String>) -> Self {
         self.causes.push(cause.into());
         self
     }
 
-    /// Adds something that the reader can type or do.
+    /// Adds a hint, something that the user can type or do.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
-    /// Whether the reader of our output went away, which is no error of ours.
+    /// Returns whether the reader of stdout closed the pipe, which is not reported.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         self.closed_pipe
     }
@@ -59,7 +59,7 @@ impl CommandError {
 
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Lines after a newline are indented, so that no text in a message looks like another part of it.
+        // Continuation lines are indented, so that no text in a message looks like another part of it.
         writeln!(f, "error: {}", self.message.replace('\n', "\n  "))?;
         for cause in &self.causes {
             writeln!(f, "cause: {}", cause.replace('\n', "\n  "))?;

@@ -38,7 +38,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return report_usage(&error),
     };
-    // Before anything is made that would be made again.
+    // First of all, since it may re-execute the process.
     if matches!(cli.command, commands::Command::Serve(_)) {
         commands::serve::give_memory_back();
     }
@@ -53,15 +53,15 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether Claude Code runs us as a hook. Whatever goes wrong then, and be it the arguments, must not stop
-/// it.
+/// Returns whether Claude Code runs this process as a hook. In that case no error, not even an invalid
+/// argument, may fail it.
 fn is_hook() -> bool {
     let mut words = std::env::args_os().skip(1).skip_while(|word| word != "trace");
     let named = words.next().is_some() && words.next().is_some_and(|word| word == "hook");
     named && !words.any(|word| word == "--help" || word == "-h")
 }
 
-/// Runs the hook: the exit code is 0, and nothing is written to standard output.
+/// Runs the hook: exits with 0 and writes nothing to stdout.
 fn run_hook() -> ExitCode {
     let run = || match Cli::try_parse() {
         Ok(cli) => {
@@ -76,8 +76,8 @@ fn run_hook() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Reports a panic like the standard hook, except that its message, which may quote a log, is made visible,
-/// and that a closed stderr is no second panic.
+/// Reports a panic like the default hook, except that control characters in the message, which may quote a
+/// log, are escaped, and that a closed stderr causes no second panic.
 fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let message = panic.payload_as_str().unwrap_or("unknown");
     let place = panic.location().map_or_else(String::new, |place| format!(" at {place}"));
@@ -89,10 +89,10 @@ fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
     }
 }
 
-/// Prints the help that was asked for, or what is wrong with the arguments.
+/// Prints help, or an error in the arguments.
 fn report_usage(error: &clap::Error) -> ExitCode {
-    // Messages quote arguments, so with colours they are shown only if there is nothing in the arguments to
-    // obey.
+    // Messages quote arguments, so they are printed with colours only if the arguments contain no control
+    // characters.
     let is_plain = |arg: std::ffi::OsString| arg.to_str().is_some_and(|arg| visible(arg) == *arg);
     if std::env::args_os().all(is_plain) {
         // A write error cannot be reported anywhere.

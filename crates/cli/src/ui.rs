@@ -1,4 +1,4 @@
-//! How threadline speaks: the answer on stdout, the conversation on stderr.
+//! Output: results on stdout, notes and errors on stderr.
 
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -21,7 +21,7 @@ pub(crate) enum ColorChoice {
     Never,
 }
 
-/// The streams, and what they can show.
+/// The output streams and their capabilities.
 pub(crate) struct Ui {
     color: bool,
     paging: bool,
@@ -39,7 +39,7 @@ impl Ui {
         Self { color, paging: paging && terminal, quiet }
     }
 
-    /// How to write text: as wide as the terminal, or unwrapped where there is none.
+    /// Returns the page format: as wide as the terminal, or unwrapped if stdout is not a terminal.
     pub(crate) fn page(&self) -> Page {
         let asked = || env::get(env::COLUMNS).and_then(|columns| columns.parse().ok());
         let terminal = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
@@ -51,13 +51,13 @@ impl Ui {
         }
     }
 
-    /// Where the answer goes.
+    /// Returns the stream for results.
     pub(crate) fn answer(&self) -> Answer {
         let out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
         Answer { out: Some(Box::new(out)), pager: None, is_terminal: io::stdout().is_terminal() }
     }
 
-    /// Where a long answer goes: through a pager, if a person is reading.
+    /// Returns the stream for long results: a pager, if stdout is a terminal.
     pub(crate) fn long_answer(&self) -> Answer {
         let pager = self.paging.then(start_pager).flatten();
         match pager {
@@ -69,26 +69,26 @@ impl Ui {
         }
     }
 
-    /// Something worth knowing beside the answer.
+    /// Writes a note to stderr, unless `--quiet` is set.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
             say(&text!("{}\n", text.replace('\n', "\n  ")));
         }
     }
 
-    /// Something that went wrong with a part of the work.
+    /// Writes a warning to stderr, about a failure of a part of the work.
     pub(crate) fn warn(&self, text: &str) {
         say(&text!("warning: {}\n", text.replace('\n', "\n  ")));
     }
 
-    /// Tells a person at a terminal how far long work has come. The line is wiped at the end.
+    /// Starts a progress line, which is shown on a terminal only, for more than 20 steps.
     pub(crate) fn progress(&self, what: &'static str, total: usize) -> Progress {
         let shown = !self.quiet && total > 20 && io::stderr().is_terminal();
         Progress { what, total, shown, done: std::sync::atomic::AtomicUsize::new(0) }
     }
 }
 
-/// Writes to stderr. If that fails, there is nowhere left to report it.
+/// Writes to stderr. A failure cannot be reported anywhere, and is ignored.
 pub(crate) fn say(text: &TermText) {
     let _ = io::stderr().lock().write_all(text.as_str().as_bytes());
 }
@@ -101,29 +101,28 @@ fn start_pager() -> Option<Child> {
     Command::new(program).args(words).stdin(Stdio::piped()).spawn().ok()
 }
 
-/// A stream for the answer. Must be finished, so that what was written is known to have arrived.
+/// A stream for results. It must be finished to detect write errors.
 ///
-/// `write!` and `writeln!` format [`TermText`], so whatever comes from a log is visible. There is no way to
-/// write bytes as they are, except as [data](Self::data) that a program reads.
+/// `write!` and `writeln!` format [`TermText`], in which control characters are escaped. Raw bytes can be
+/// written only as [data](Self::data) for programs.
 pub(crate) struct Answer {
     out: Option<Box<dyn Write>>,
     pager: Option<Child>,
-    /// Whether a person reads it, there or in a pager; else it goes into a pipe or a file.
+    /// Whether the output is shown on a terminal, directly or in a pager.
     is_terminal: bool,
 }
 
 impl Answer {
-    /// Makes `write!` and `writeln!` work.
+    /// Supports `write!` and `writeln!`.
     pub(crate) fn write_fmt(&mut self, args: fmt::Arguments<'_>) -> io::Result<()> {
         self.text(&TermText::format(args))
     }
 
-    /// Writes text.
     pub(crate) fn text(&mut self, text: &TermText) -> io::Result<()> {
         self.write_bytes(text.as_str().as_bytes())
     }
 
-    /// Writes one JSON object as a line.
+    /// Writes a value as one line of JSON.
     pub(crate) fn json(&mut self, value: &impl serde::Serialize) -> Result<(), CommandError> {
         let mut out = BufferedAnswer(self);
         value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, SafeJson))?;
@@ -131,20 +130,19 @@ impl Answer {
         Ok(())
     }
 
-    /// Writes JSON as a line.
+    /// Writes JSON text as one line.
     pub(crate) fn json_text(&mut self, json: &str) -> io::Result<()> {
         write_escaped(&mut BufferedAnswer(self), json)?;
         self.write_bytes(b"\n")
     }
 
-    /// Writes data that a program reads, such as a patch or a page: byte for byte into a pipe or a file. On a
-    /// terminal it is made visible like all else.
+    /// Writes data for a program, such as a patch or a page, unchanged to a pipe or a file. On a terminal,
+    /// control characters are escaped.
     pub(crate) fn data(&mut self, data: &str) -> io::Result<()> {
         if self.is_terminal { self.text(&data.into()) } else { self.write_bytes(data.as_bytes()) }
     }
 
-    /// Writes a patch: as [data](Self::data) for a program, with colours for a person, or where they are
-    /// asked for.
+    /// Writes a patch: coloured on a terminal or if colours are enabled, else as [data](Self::data).
     pub(crate) fn patch(&mut self, page: Page, patch: &str) -> io::Result<()> {
         if !self.is_terminal && !page.color {
             return self.write_bytes(patch.as_bytes());
@@ -166,7 +164,7 @@ impl Answer {
         Ok(())
     }
 
-    /// Writes [data](Self::data) that `work` makes piece by piece.
+    /// Writes [data](Self::data) that `work` generates piece by piece.
     pub(crate) fn data_of(
         &mut self,
         work: impl FnOnce(&mut dyn Write) -> Result<(), CommandError>,
@@ -180,12 +178,12 @@ impl Answer {
         Ok(())
     }
 
-    /// Sends out what was written so far.
+    /// Flushes the buffer.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.out.as_mut().map_or(Ok(()), |out| out.flush())
     }
 
-    /// Waits until everything is written, and read if a person reads it in a pager.
+    /// Flushes the stream, and waits until the pager exits if there is one.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         let flushed = self.flush();
         self.out = None;
@@ -200,7 +198,7 @@ impl Answer {
     }
 }
 
-/// Writes what a serializer makes. Not for others, who would write text as it is.
+/// An adapter for serializers. Other code must not use it, since it does not escape text.
 struct BufferedAnswer<'a>(&'a mut Answer);
 
 impl Write for BufferedAnswer<'_> {
@@ -214,8 +212,7 @@ impl Write for BufferedAnswer<'_> {
     }
 }
 
-/// Writes JSON in which characters that a terminal might obey are escaped, which changes nothing for a
-/// program.
+/// Formats JSON with control characters escaped, which changes nothing for a parser.
 struct SafeJson;
 
 impl serde_json::ser::Formatter for SafeJson {
@@ -228,7 +225,7 @@ impl serde_json::ser::Formatter for SafeJson {
     }
 }
 
-/// Writes a piece of JSON, or of a string in it. Characters below U+0020 are escaped there already.
+/// Writes JSON text or a part of a string in it. Characters below U+0020 must be escaped already.
 fn write_escaped<W: ?Sized + Write>(out: &mut W, json: &str) -> io::Result<()> {
     let mut rest = json;
     while let Some(at) = rest.find(|ch| ch >= '\u{7f}' && is_hidden(ch)) {
@@ -243,7 +240,7 @@ fn write_escaped<W: ?Sized + Write>(out: &mut W, json: &str) -> io::Result<()> {
     out.write_all(rest.as_bytes())
 }
 
-/// How far long work has come.
+/// The progress of a long operation. The line is erased when dropped.
 pub(crate) struct Progress {
     what: &'static str,
     total: usize,
@@ -252,7 +249,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// One more is done.
+    /// Counts one more step as done.
     pub(crate) fn step(&self) {
         let done = self.done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
         if self.shown && done.is_multiple_of(16) {
@@ -262,7 +259,7 @@ impl Progress {
 }
 
 impl Progress {
-    /// Overwrites the previous line with one of our own. Errors are ignored.
+    /// Writes to stderr. Errors are ignored.
     fn draw(&self, line: &str) {
         let _ = io::stderr().lock().write_all(line.as_bytes());
     }
@@ -280,7 +277,7 @@ impl Drop for Progress {
 mod tests {
     use super::*;
 
-    /// The text that an answer writes, for a program or for a person.
+    /// Returns the text that `work` writes, to a terminal or to a pipe.
     fn written(is_terminal: bool, work: impl FnOnce(&mut Answer)) -> String {
         #[derive(Clone, Default)]
         struct Shared(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);

@@ -95,7 +95,7 @@ pub(crate) fn run(cx: &Context, command: &ExportCommand) -> Result<Outcome, Comm
         ExportCommand::Html(args) => {
             let file = load::find(cx, args.session.as_deref().unwrap_or_default())?;
             let name = || PathBuf::from(format!("{}.html", file.id));
-            // This thread works too: no other has to be woken for what it can do itself.
+            // Uses this thread as a worker too, so that small jobs need not wake another one.
             let _ = rayon::ThreadPoolBuilder::new().use_current_thread().build_global();
             write(cx, &args.output.clone().unwrap_or_else(name), |out| html(&file, args, out).map(drop))
         }
@@ -149,11 +149,11 @@ impl HtmlArgs {
     }
 }
 
-/// Writes the page of a session, and hands back what there is to say of it.
+/// Writes the HTML page of a session. Returns the transcript without the turns written.
 fn html(file: &SessionFile, args: &HtmlArgs, out: &mut dyn Write) -> Result<Transcript, CommandError> {
     let level = args.level();
     let filter = Filter::level(level);
-    // The lines are compressed while the log is read and told.
+    // The raw lines are compressed while the log is read.
     let mut raw = if level == Level::Raw { RawLines::new(spool()) } else { RawLines::default() };
     let (read, options) = rayon::join(|| load::family_and_lines(file, &mut raw), || args.options());
     let (family, spending) = read?;
@@ -162,7 +162,7 @@ fn html(file: &SessionFile, args: &HtmlArgs, out: &mut dyn Write) -> Result<Tran
     let page = Page::new(&options, telling.head().cwd.as_deref(), raw, spool());
     let drawing = Drawing::new(page, &filter);
     let mut told = rayon::in_place_scope(|scope| {
-        // The telling ends with what is odd about the session.
+        // The findings are needed last; this computes and caches them meanwhile.
         scope.spawn(|_| drop(family.main.faults()));
         telling.each_part(&mut |part| {
             drawing.push(part);
@@ -172,24 +172,24 @@ fn html(file: &SessionFile, args: &HtmlArgs, out: &mut dyn Write) -> Result<Tran
     filter.apply(&mut told);
     drawing.finish().finish(&told, out)?;
     if !args.all {
-        // It takes longer to take a large session apart than to end.
+        // Dropping a large session takes longer than exiting.
         std::mem::forget(family);
     }
     Ok(told)
 }
 
-/// So much of what a page carries along is kept in memory while it is made.
+/// Size in bytes up to which a spool is kept in memory.
 const SPOOLED: usize = 1 << 16;
 
-/// Somewhere for what a page carries along, until it is written.
+/// Returns a temporary store for data that is appended to the page at the end.
 fn spool() -> Box<dyn Spool> {
     Box::new(tempfile::spooled_tempfile(SPOOLED))
 }
 
-/// What writes an answer somewhere.
+/// A function that writes the exported data.
 type Work<'a> = &'a dyn Fn(&mut dyn Write) -> Result<(), CommandError>;
 
-/// Writes the answer to stdout, or into a file.
+/// Writes the exported data to stdout or into a file.
 fn write(
     cx: &Context,
     path: &Path,
@@ -206,8 +206,7 @@ fn write(
     Ok(Outcome::Done)
 }
 
-/// Writes a file that is there whole or not at all. Logs are private, and so is what is made of them (0600
-/// on Unix).
+/// Writes a file atomically. The file is private (0600 on Unix), as logs are.
 fn put(path: &Path, work: Work<'_>) -> Result<(), CommandError> {
     let could_not = |error: io::Error| CommandError::new(format!("cannot write {}: {error}", path.display()));
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(".".as_ref());

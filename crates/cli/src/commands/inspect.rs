@@ -21,7 +21,7 @@ pub(crate) struct InspectArgs {
     what: String,
 }
 
-/// One log and what it holds.
+/// One log and its inventory.
 struct Inspected {
     name: String,
     inventory: Inventory,
@@ -74,7 +74,7 @@ fn inspect(path: &Path) -> Result<Inspected, CommandError> {
     Ok(Inspected { inventory: Inventory::of(&session, size), name })
 }
 
-/// The tables for people: one of sessions, then one a family of names.
+/// Renders the tables: one of sessions, then one per group of counts.
 fn render(cx: &Context, found: &[Inspected], whole: &Inventory) -> TermText {
     let page = cx.ui.page();
     let mut out = session_table(page, found, whole);

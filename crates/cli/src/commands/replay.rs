@@ -61,7 +61,7 @@ pub(crate) fn run(cx: &Context, args: &ReplayArgs) -> Result<Outcome, CommandErr
     Ok(Outcome::Done)
 }
 
-/// A message for people: who speaks, and the first line of each block.
+/// Writes a message: one line per block, with its role and the first line of its content.
 fn write_message(cx: &Context, out: &mut Answer, message: &ReplayMessage<'_>) -> std::io::Result<()> {
     let page = cx.ui.page();
     for block in &message.content {

@@ -66,11 +66,11 @@ pub(crate) fn run(cx: &Context, args: &ServeArgs) -> Result<Outcome, CommandErro
     Ok(Outcome::Done)
 }
 
-/// Starts this process anew with a setting for the system's allocator, unless it has one.
+/// Re-executes this process with `MALLOC_MMAP_THRESHOLD_` set, unless it is set already.
 ///
-/// glibc learns from large blocks that are freed to keep such blocks from then on, and a server that opens
-/// and lets go of large sessions grows to several times what it holds. It reads the setting only at the
-/// start. Where this does not work, the server takes more memory and is otherwise the same.
+/// When a large block is freed, glibc raises this threshold and keeps later blocks of that size in its heap.
+/// A server that opens and closes large sessions then grows to several times the size of its data. glibc
+/// reads the variable only at startup. If this fails, the server uses more memory but works the same.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) fn give_memory_back() {
     use std::os::unix::process::CommandExt;
@@ -79,15 +79,15 @@ pub(crate) fn give_memory_back() {
     }
     let Ok(program) = std::env::current_exe() else { return };
     let mut command = Command::new(program);
-    // This comes back only if it fails.
+    // Returns only if it fails.
     let _ = command.args(std::env::args_os().skip(1)).env(env::MALLOC_MMAP_THRESHOLD, "131072").exec();
 }
 
-/// Elsewhere, allocators give back what they should.
+/// Other allocators need no setting.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub(crate) fn give_memory_back() {}
 
-/// 128 bits that nobody can guess.
+/// Returns 128 random bits in hexadecimal.
 fn random() -> Result<String, CommandError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
@@ -95,7 +95,7 @@ fn random() -> Result<String, CommandError> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Asks the desktop to open an address. Where there is none, the address was printed.
+/// Opens a URL in the browser. Errors are ignored, since the URL was printed.
 fn open(address: &str) {
     let opener = if cfg!(target_os = "macos") {
         &["open"][..]
@@ -106,6 +106,6 @@ fn open(address: &str) {
     };
     let mut command = Command::new(opener[0]);
     command.args(&opener[1..]).arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // What is set for us is not set for the browser.
+    // The allocator setting is not for the browser.
     let _ = command.env_remove(env::MALLOC_MMAP_THRESHOLD).spawn();
 }

@@ -1,4 +1,4 @@
-//! `trace`: every turn to Langfuse or any OpenTelemetry receiver.
+//! `trace`: sends turns to Langfuse or any OpenTelemetry receiver.
 
 mod hook;
 mod install;

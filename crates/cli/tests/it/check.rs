@@ -1,4 +1,4 @@
-//! `check`: exit codes, and the shape of a finding. What is found is tested where it is looked for.
+//! `check`: exit codes and the format of a finding. The rules themselves are tested in their own crates.
 
 use insta::assert_snapshot;
 use serde_json::json;

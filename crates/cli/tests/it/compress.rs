@@ -1,4 +1,4 @@
-//! `edit compress`: the plan, the new session, the summary from elsewhere, and back again.
+//! `edit compress`: the plan, the new session, a summary supplied by the user, and undo.
 
 use std::fs;
 

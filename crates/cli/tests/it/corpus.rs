@@ -1,5 +1,5 @@
-//! Real sessions, where they are at hand: every one, with its sub-agents and the output that lies beside it, in every
-//! format at every level.
+//! Exports every real session available, with its sub-agents and saved tool output, in every format at every
+//! detail level.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::run::{Run, threadline};
 
-/// Debug runs are slow: a few small ones are enough there.
+/// Maximum number of sessions and maximum log size in bytes. Debug builds are slow, so they read only a few
+/// small logs.
 const MOST: (usize, u64) = if cfg!(debug_assertions) { (8, 60_000) } else { (usize::MAX, u64::MAX) };
 
 const LEVELS: [&str; 5] = ["prompts", "chat", "tools", "full", "raw"];
@@ -19,7 +20,7 @@ fn every_session_in_every_format_at_every_level() {
     let mut sessions = threadline_testkit::shared_logs();
     sessions.retain(|path| !path.file_name().unwrap().to_string_lossy().starts_with("agent-"));
     sessions.retain(|path| std::fs::metadata(path).unwrap().len() <= MOST.1);
-    // One from here and there, rather than many of the same project.
+    // Samples sessions evenly across projects.
     let step = sessions.len().div_ceil(MOST.0).max(1);
     let sessions: Vec<_> = sessions.iter().step_by(step).collect();
     sessions.par_iter().for_each(|path| draw(path));
@@ -43,7 +44,8 @@ fn draw(path: &Path) {
     nothing_is_lost(path, &json.json_lines());
 }
 
-/// Every text, thought, call and result of a session and its sub-agents is told, whatever branch it is on.
+/// Asserts that every text, thinking block, tool call and result of a session and its sub-agents is in the
+/// exported JSON, on whichever branch it is.
 fn nothing_is_lost(path: &Path, told: &[Value]) {
     let mut haystack = String::new();
     told.iter().for_each(|line| strings(line, &mut haystack));
@@ -108,13 +110,14 @@ fn nothing_is_lost(path: &Path, told: &[Value]) {
     }
 }
 
-/// Whether a text is told as it is or, of one that is put between tags, something of it in its place.
+/// Returns whether a text is exported, ignoring whitespace. For text that begins with a tag, an item with the
+/// same line number is enough.
 fn is_told(text: &str, haystack: &str, in_its_place: bool) -> bool {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     haystack.contains(&words) || (words.starts_with('<') && in_its_place)
 }
 
-/// Every string in a value, the blanks in it made alike, with a mark between them.
+/// Appends every string in a value, with whitespace normalised and a separator after each.
 fn strings(value: &Value, out: &mut String) {
     match value {
         Value::String(text) => {
@@ -127,7 +130,7 @@ fn strings(value: &Value, out: &mut String) {
     }
 }
 
-/// Every line of our JSON has a type, the first one is the session, and the same item never comes twice.
+/// Asserts that the first line is the session, that every item has a kind, and that no item occurs twice.
 fn check(run: &Run, name: &str) {
     let lines = run.json_lines();
     assert_eq!(lines[0]["type"], "session", "{name}");

@@ -1,4 +1,4 @@
-//! What the documents promise is there, and what is there is documented.
+//! The documentation and the program agree: JSON fields, findings, crates, commands and corpus files.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! `edit` and `op`: the plan, the writing, the receipt, the way back.
+//! `edit` and `op`: plans, applied changes, receipts, undo and redo.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ r1 <- a1  result t1 "a"
 a2 <- r1  reply  m2 text "One file."
 "#;
 
-/// A home with its own receipts.
+/// A Claude Code home with a separate state directory for receipts.
 pub(crate) struct World {
     pub(crate) home: TestHome,
     pub(crate) state: tempfile::TempDir,
@@ -114,7 +114,7 @@ fn lines_that_were_added_since_survive_undo_and_redo() {
         let redo = world.run(&["op", "redo"]);
         assert_eq!(redo.code, 0, "{redo}");
         let tagged = after.strip_prefix(&before);
-        // A tag is appended again; other edits put their lines in the place of the old ones.
+        // A tag is appended again, so it follows the new line; other edits replace lines in place.
         let expected = tagged.map_or(after.clone() + line, |tag| before.clone() + line + tag);
         assert_eq!(read(&path), expected);
         assert_eq!(world.run(&["op", "undo", "--json"]).json()["state"], "undone");
@@ -184,7 +184,7 @@ fn of_a_linked_log_only_the_link_is_deleted_or_moved() {
         let path = world.home.session("loom", LOOM);
         let before = read(&path);
         let id = path.file_stem().unwrap().to_str().unwrap();
-        // A link out of the home is not followed, whatever is asked.
+        // A link that leads out of the home is never followed.
         let outside = tempfile::tempdir().unwrap();
         let log = outside.path().join("log.jsonl");
         std::fs::rename(&path, &log).unwrap();
@@ -192,7 +192,7 @@ fn of_a_linked_log_only_the_link_is_deleted_or_moved() {
         let run = world.run(&[args, &[id, "--apply"]].concat());
         assert_eq!(run.code, 2, "{run}");
         assert_eq!((read(&log), path.is_symlink()), (before.clone(), true));
-        // One inside it is.
+        // A link inside the home is followed.
         std::fs::remove_file(&path).unwrap();
         let log = world.home.root().join("log.jsonl");
         std::fs::write(&log, &before).unwrap();
@@ -228,7 +228,8 @@ fn where_a_title_could_not_be_undone_it_is_not_set() {
     assert_eq!((read(&path), world.receipts()), (before, 0));
 }
 
-/// Two edits planned from the same log: the second finds it changed, and does not get in the way of an undo.
+/// Runs several edits of the same log at once: those that find it changed since planning fail, and the
+/// receipts of the others can be undone.
 #[test]
 fn the_second_of_two_editors_changes_nothing_and_the_first_can_be_undone() {
     let world = World::new();
@@ -389,7 +390,7 @@ snapshot u2 {"/a.rs":{"backupFileName":"01@v2","version":2}}
     );
 }
 
-/// A command as it is run where files cannot grow beyond so many blocks of 512 bytes.
+/// Wraps a command in a shell that limits file sizes to `blocks` blocks of 512 bytes.
 #[cfg(unix)]
 fn limited(command: &std::process::Command, blocks: usize) -> std::process::Command {
     let mut shell = std::process::Command::new("sh");
@@ -408,14 +409,14 @@ fn limited(command: &std::process::Command, blocks: usize) -> std::process::Comm
 fn where_nothing_more_fits_everything_stays_as_it_was() {
     let world = World::new();
     let path = world.home.session("loom", LOOM);
-    // The log ends a little before the limit: the first bytes of another line still fit.
+    // The log ends just below the limit, so that only the first bytes of another line fit.
     let line = "{\"type\":\"mode\",\"mode\":\"\"}\n";
     let blocks = 32;
     let pad = blocks * 512 - 20 - read(&path).len() - line.len();
     let full = read(&path) + &line.replace("\"mode\":\"\"", &format!("\"mode\":\"{}\"", "x".repeat(pad)));
     std::fs::write(&path, &full).unwrap();
     let before = files(&world);
-    // Less than the log: not even the backup fits.
+    // Half the limit is smaller than the log: not even the backup fits.
     for (args, blocks) in [
         (&["edit", "title", "last", "A title that does not fit any more", "--apply"][..], blocks),
         (&["edit", "strip", "last", "--tools", "--in-place", "--apply"], blocks / 2),
@@ -437,7 +438,7 @@ fn where_nothing_more_fits_everything_stays_as_it_was() {
     }
 }
 
-/// A session with everything beside it.
+/// Creates a session with a sub-agent, a saved tool result and a file backup. Returns its id.
 pub(crate) fn full(world: &World) -> String {
     let path = world.home.session(
         "loom",
@@ -623,7 +624,7 @@ fn without_permission_nothing_changes_and_the_reason_is_told() {
     let folder = path.parent().unwrap();
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o500)).unwrap();
     if std::fs::write(folder.join("probe"), "").is_ok() {
-        // Whoever may do anything is not stopped by permissions.
+        // Permissions do not stop a privileged user.
         std::fs::remove_file(folder.join("probe")).unwrap();
         threadline_testkit::skipped("this user may write everywhere");
         return;

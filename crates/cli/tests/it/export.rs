@@ -68,7 +68,7 @@ fn all_sessions_get_a_page_and_a_list_and_are_written_once() {
     assert!(index.contains("2 projects · 2 sessions · 2 turns · "), "{index}");
     assert!(index.contains("2026, 10:00</time> · 1 turn · "), "{index}");
     assert_eq!(all().err, "wrote 0 of 2 sessions to [home]/out/index.html\n");
-    // What the list says of a session is kept with its page.
+    // The data of a session's index entry is stored in its page, so an unchanged page is not rebuilt.
     assert_eq!(fs::read_to_string(dir.join("index.html")).unwrap(), index);
     append(&other, "\n");
     assert_eq!(all().err, "wrote 1 of 2 sessions to [home]/out/index.html\n");
@@ -93,7 +93,7 @@ fn markdown_and_json_go_to_stdout() {
     assert_eq!(lines.out, at_home(&home, &["show", "last", "--json", "--level", "full"]).out);
 }
 
-/// A log is its owner's alone, and so is what is made of it.
+/// Logs are readable by their owner only, and so are exports of them.
 #[test]
 #[cfg(unix)]
 fn exports_are_private() {
@@ -103,7 +103,7 @@ fn exports_are_private() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     for (kind, name) in [("html", "s.html"), ("markdown", "s.md"), ("json", "s.json")] {
-        // Also where a file that everybody can read is replaced.
+        // Also when the export replaces a file that everybody can read.
         std::fs::write(at(name), "").unwrap();
         assert_eq!(export(&home, &[kind, "last", "-o", &at(name)]).code, 0);
     }

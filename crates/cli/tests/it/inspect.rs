@@ -1,4 +1,4 @@
-//! `inspect`, against a count by another program: plain serde_json values, line by line.
+//! `inspect`, checked against an independent count that parses each line with serde_json.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::run::threadline;
 
 type Counts = BTreeMap<String, u64>;
 
-/// A straightforward count.
+/// A naive count of everything that `inspect` counts.
 #[derive(Default)]
 struct Count {
     files: u64,
@@ -46,7 +46,7 @@ impl Count {
                 continue;
             }
             self.lines += 1;
-            // A value of serde_json cannot hold half a character; any other will do for a count.
+            // serde_json refuses lone surrogates; replacing the escape does not change the count.
             let whole =
                 serde_json::from_str(text).or_else(|_| serde_json::from_str(&text.replace("\\ud", "\\uf")));
             match whole {
@@ -143,7 +143,7 @@ fn logs_below(dir: &Path) -> Vec<PathBuf> {
     logs
 }
 
-/// Every figure that the plain count has is the same in ours.
+/// Asserts that every figure of the naive count equals that of `inspect`.
 fn agrees(what: &Path) {
     let mut count = Count::default();
     let logs = if what.is_dir() { logs_below(what) } else { vec![what.to_owned()] };

@@ -1,12 +1,12 @@
-//! The process is killed in the middle of changing a session: the file is the old or the new one, whole, and an undo
-//! or another run works.
+//! Kills the process while it changes a session: the file must be the complete old or the complete new
+//! version, and an undo or a second run must succeed.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use crate::edit::World;
 
-/// A session that takes a while to write.
+/// Returns the notation of a session that is large enough to take a while to write.
 fn large(turns: usize) -> String {
     let mut out = String::new();
     let mut tip = String::new();
@@ -39,7 +39,7 @@ fn whenever_it_dies_the_session_is_whole() {
     assert_eq!(std::fs::read(&path).unwrap(), old);
     let (mut olds, mut news, mut begun) = (0, 0, 0);
     for i in 0..kills {
-        // Moments all over the run, in an order that jumps about.
+        // Kills at points spread over the whole run, in a scattered order.
         let part = (i * 7919 % kills) as f64 / kills as f64;
         let mut child = world
             .command(STRIP)
@@ -63,7 +63,7 @@ fn whenever_it_dies_the_session_is_whole() {
             begun += 1;
         }
         if i % 2 == 0 {
-            // Another run does it, or finds it done.
+            // A second run either makes the change or finds it made.
             let again = world.run(STRIP);
             assert!(again.code == 0 || now == new, "{again}");
             assert_eq!(std::fs::read(&path).unwrap(), new);
@@ -75,7 +75,7 @@ fn whenever_it_dies_the_session_is_whole() {
         }
         world.run(&["op", "forget", "--all"]);
     }
-    // Nothing is left behind but the log.
+    // Only the log remains in the folder.
     let left: Vec<_> =
         std::fs::read_dir(path.parent().unwrap()).unwrap().flatten().map(|entry| entry.file_name()).collect();
     assert_eq!(left.len(), 1, "{left:?}");

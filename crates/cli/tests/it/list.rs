@@ -1,4 +1,4 @@
-//! `list`, and how sessions and homes are named.
+//! `list`, and how sessions and homes are referred to.
 
 use insta::assert_snapshot;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! The binary as a person uses it: arguments in, streams and exit code out.
+//! Tests of the binary: arguments in, streams and exit code out.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

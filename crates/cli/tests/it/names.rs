@@ -1,5 +1,5 @@
-//! Names and files that lead elsewhere: nothing outside the session is read, shown or removed, and nothing
-//! hangs.
+//! File names and links that lead elsewhere: nothing outside the session is read, shown or removed, and no
+//! command hangs.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -13,7 +13,7 @@ use crate::run::{at_home, command};
 
 const SESSION: &str = "u1 user \"why is the loom slow?\"\na1 <- u1 reply m1 text \"because\"";
 
-/// Every file below a folder, with what it holds.
+/// Returns the path and content of every file below a folder.
 fn snapshot(dir: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).unwrap().flatten() {
@@ -82,7 +82,7 @@ fn a_session_id_in_a_log_is_no_path() {
     assert!(found.err.starts_with("4 hits"), "{found}");
 }
 
-/// Runs a command that must end, however slow the machine.
+/// Runs a command and returns its stdout. Panics if it takes longer than a minute.
 fn ends(home: &TestHome, args: &[&str]) -> String {
     let state = home.root().join("state");
     let mut command = command([&["--home", home.root().to_str().unwrap()], args].concat());

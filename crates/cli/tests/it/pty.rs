@@ -1,5 +1,5 @@
-//! The binary on a pseudo-terminal, over a home in which every key, value and file name is hostile: nothing
-//! that a terminal obeys arrives, except for the styles and links that we write ourselves.
+//! Runs the binary on a pseudo-terminal, over a home in which every key, value and file name is hostile. No
+//! control sequence may reach the terminal except the styles and links that the program writes itself.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,15 +16,15 @@ use threadline_testkit::{TestHome, samples};
 
 use crate::run::command;
 
-/// Escape sequences (colours, clear, title, clipboard, link), C1 forms of the same, other controls,
-/// direction, tags.
+/// Escape sequences (colours, clear, title, clipboard, link), their C1 forms, other control characters,
+/// bidirectional controls and tag characters.
 const EVIL: &str = "\u{1b}[31;8mA\u{1b}[2J\u{1b}]0;t\u{7}\u{1b}]52;c;eA==\u{7}\u{1b}]8;;http://x\u{1b}\\\u{9b}2J\u{9d}0;t\u{9c}\
                     \u{90}q\r\u{8}\u{7f}\u{0}\u{e}\u{85}\u{202e}\u{2066}\u{200f}\u{61c}\u{2028}\u{e0041}⚠\u{fe0f}\t&#27;[2J";
 
-/// The same for names of files, which hold neither NUL nor separators.
+/// The same for file names, which cannot contain NUL or path separators.
 const EVIL_NAME: &str = "\u{1b}[31mA\u{1b}]0;t\u{7}\u{9b}2J\r\u{8}\u{7f}\u{202e}\u{2066}\n⚠\u{fe0f}";
 
-/// What a command wrote to a terminal of 80 columns.
+/// Runs a command on a terminal of 80 columns. Returns its exit code and the bytes written.
 fn on_terminal(args: &[&OsStr], env: &[(&str, String)]) -> (Option<i32>, Vec<u8>) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
@@ -36,19 +36,19 @@ fn on_terminal(args: &[&OsStr], env: &[(&str, String)]) -> (Option<i32>, Vec<u8>
     command.env("PAGER", "cat").env("FORCE_HYPERLINK", "1").envs(env.iter().map(|(key, value)| (key, value)));
     command.stdin(Stdio::null()).stdout(slave.try_clone().unwrap()).stderr(slave);
     let mut child = command.spawn().unwrap();
-    // Our copies of the terminal's other end are closed with this, so that reading ends with the child.
+    // Closes our copies of the slave end, so that reading ends when the child exits.
     drop(command);
     let mut written = Vec::new();
     let mut master = File::from(master);
     let mut buffer = [0; 1 << 14];
-    // The end is an error on Linux, and none elsewhere.
+    // End of file is an error on Linux and an empty read elsewhere.
     while let Ok(n @ 1..) = master.read(&mut buffer) {
         written.extend(&buffer[..n]);
     }
     (child.wait().unwrap().code(), written)
 }
 
-/// The first thing in `written` that a terminal would obey and that is none of ours.
+/// Returns the first sequence that a terminal would interpret and that the program does not write itself.
 fn obeyed(written: &[u8], color: bool) -> Option<String> {
     let around = |at: usize| {
         let piece = &written[at.saturating_sub(60)..written.len().min(at + 60)];
@@ -62,7 +62,7 @@ fn obeyed(written: &[u8], color: bool) -> Option<String> {
     while let Some(ch) = text[at..].chars().next() {
         let rest = &text[at..];
         let length = match ch {
-            // The terminal itself puts returns before newlines.
+            // The terminal inserts a carriage return before each newline.
             '\r' if rest.starts_with("\r\n") => 2,
             '\r' => progress(rest).unwrap_or(0),
             '\n' | '\t' => 1,
@@ -78,7 +78,7 @@ fn obeyed(written: &[u8], color: bool) -> Option<String> {
     None
 }
 
-/// The length of a line that tells how far long work has come, or of what wipes it.
+/// Returns the length of a progress message, or of the sequence that erases it.
 fn progress(text: &str) -> Option<usize> {
     let wipe = "\r\u{1b}[K";
     if text.starts_with(wipe) {
@@ -90,7 +90,8 @@ fn progress(text: &str) -> Option<usize> {
     Some(text.len() - rest.trim_start_matches(|ch: char| ch.is_ascii_digit()).len())
 }
 
-/// The length of a style such as we write. Hidden text (8) and blinking (5, 6) are none.
+/// Returns the length of a style sequence that the program may write. Hidden text (8) and blinking (5, 6) are
+/// refused.
 fn style(text: &str) -> Option<usize> {
     let codes = text.strip_prefix("\u{1b}[")?;
     let end = codes.find('m')?;
@@ -108,7 +109,7 @@ fn style(text: &str) -> Option<usize> {
     Some(2 + end + 1)
 }
 
-/// The length of the beginning or end of a link such as we write.
+/// Returns the length of the start or end of a hyperlink that the program may write.
 fn link(text: &str) -> Option<usize> {
     let address = text.strip_prefix("\u{1b}]8;;")?;
     let end = address.find('\u{1b}')?;
@@ -118,7 +119,7 @@ fn link(text: &str) -> Option<usize> {
         .then_some(5 + end + 2)
 }
 
-/// Keys whose values decide what a line is and what it belongs to.
+/// Keys whose values determine the type of a line and its relation to other lines.
 const STRUCTURE: [&str; 14] = [
     "type",
     "uuid",
@@ -136,7 +137,8 @@ const STRUCTURE: [&str; 14] = [
     "status",
 ];
 
-/// Adds the payload to every value (`structure` too, if asked), and to every key that nothing is read by.
+/// Appends the payload to every string value, to those of `STRUCTURE` only if `structure` is set. If `keys`
+/// is set, it also adds a copy of every member under a poisoned key.
 fn poison(value: Value, structure: bool, keys: bool) -> Value {
     match value {
         Value::String(text) => Value::String(text + EVIL),
@@ -165,12 +167,12 @@ fn poisoned(log: &[u8], structure: bool, keys: bool) -> Vec<u8> {
         }
         out.push(b'\n');
     }
-    // Lines that are no JSON, with raw bytes.
+    // Lines that are not JSON and contain raw control bytes.
     out.extend(b"{\"type\":\"user\x1b[2J\x9b2J\n\x9b\x1b]0;x\x07\n");
     out
 }
 
-/// A hostile home, and the logs in it.
+/// A hostile home and the paths of its session logs.
 struct Hostile {
     home: TestHome,
     logs: Vec<PathBuf>,
@@ -213,7 +215,7 @@ impl Hostile {
         Self { home, logs }
     }
 
-    /// Runs a command with every colour setting, and checks what arrives.
+    /// Runs a command with every colour setting and checks its output.
     fn check(&self, args: &[&str]) {
         self.check_os(&args.iter().map(OsStr::new).collect::<Vec<_>>());
     }
@@ -261,7 +263,7 @@ fn the_check_itself_sees_what_is_obeyed() {
         assert_eq!(obeyed(fine.as_bytes(), true), None, "{fine:?}");
     }
     assert!(obeyed(b"\x1b[1m", false).is_some());
-    // What is written raw arrives raw: the terminal changes nothing but newlines.
+    // The terminal passes bytes through unchanged, except newlines.
     let (_, written) = on_terminal(&["--color".as_ref(), "always".as_ref(), "--help".as_ref()], &[]);
     assert!(written.starts_with(b"Read, show, search"), "{}", written.escape_ascii());
 }
@@ -303,7 +305,7 @@ fn lists_and_sums() {
 fn sessions() {
     let hostile = Hostile::new();
     for (i, log) in hostile.logs.iter().enumerate() {
-        // Each log in a few ways, and all ways over all logs.
+        // Runs a third of the commands on each log; every command runs on some log.
         let ways: [&[&str]; 14] = [
             &["show"],
             &["show", "--outline"],
@@ -379,7 +381,7 @@ fn errors_and_what_others_answer() {
     hostile.check(&["trace", "status"]);
     hostile.check(&["usage", "--tz", EVIL_NAME]);
 
-    // A receiver that refuses, in hostile words.
+    // A receiver that rejects requests with a hostile message.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! `edit redact`: secrets out of a session and of everything beside it.
+//! `edit redact`: removes secrets from a session and all its side files.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ fn files(below: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// A home in which a token stands in every file of a session.
+/// Creates a home in which every file of a session contains the token.
 fn told_everywhere(token: &str) -> World {
     let world = World::new();
     let id = session_uuid("loom");
@@ -105,7 +105,7 @@ fn a_copy_is_clean_and_the_session_as_it_was() {
     let check = world.run(&["check", &target]);
     assert!(!check.out.contains("F26"), "{check}");
     assert_eq!(world.run(&["edit", "redact", "--check", &target]).code, 0);
-    // Everything beside the log came along, under the new id.
+    // All side files were copied under the new id.
     let mut copied = Vec::new();
     files(world.home.root(), &mut copied);
     copied.retain(|path| path.to_string_lossy().contains(&target));

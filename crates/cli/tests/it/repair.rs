@@ -1,4 +1,4 @@
-//! `edit repair`: faults out of a session, and back again.
+//! `edit repair`: fixes the findings of a session, and undo.
 
 use threadline_testkit::session_uuid;
 

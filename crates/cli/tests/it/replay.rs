@@ -1,4 +1,4 @@
-//! `replay`, against what Claude Code sent for the same logs, by version.
+//! `replay`, compared with the requests that Claude Code sent for the same logs, by version.
 
 use std::ffi::OsStr;
 
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::run::threadline;
 
-/// Texts that Claude Code adds by itself, which no reader of a log can know.
+/// Texts that Claude Code adds to a request and that are not in the log.
 const OWN: &[&str] = &["Continue from where you left off.", "No response requested.", "(no content)"];
 
-/// The messages less what Claude Code adds, with neighbours of one role put together.
+/// Drops the texts that Claude Code adds, and merges adjacent messages of the same role.
 fn normal(messages: &Value) -> Vec<(String, Vec<Value>)> {
     let mut out: Vec<(String, Vec<Value>)> = Vec::new();
     for message in messages.as_array().unwrap() {
@@ -31,7 +31,7 @@ fn normal(messages: &Value) -> Vec<(String, Vec<Value>)> {
     out
 }
 
-/// Compares our replay as a version with what that version sent, log by log.
+/// Compares our replay for a version with the recorded requests of that version, log by log.
 fn compare_with(version: &str) {
     let corpus = threadline_testkit::corpus();
     let truth = corpus.join(format!("replay-{version}.json"));
@@ -43,14 +43,14 @@ fn compare_with(version: &str) {
         let ours = run.json();
         assert_eq!((&ours["schema"], &ours["claude_code"]), (&Value::from(1), &Value::from(version)));
         if messages.is_null() {
-            // It gives up on the whole log for a bare `null` line; we read the rest.
+            // Claude Code rejects a log with a bare `null` line; we skip the line and read the rest.
             let refused = (run.code, ours["messages"].as_array().unwrap().len()) == (1, 0);
             assert!(refused || file == "not-objects.jsonl", "{file}: {run}");
             continue;
         }
         assert_eq!(run.code, 0, "{file}: {run}");
         let mut theirs = normal(messages);
-        // References to tools are rewritten at each resume, by what the session then has.
+        // Claude Code rewrites tool references at each resume, depending on the tools available then.
         for block in theirs.iter_mut().flat_map(|(_, blocks)| blocks) {
             if block["content"][0]["text"]
                 .as_str()
@@ -73,7 +73,7 @@ fn our_logs_replay_as_claude_code_2_1_325_does() {
     compare_with("2.1.325");
 }
 
-/// What a short log replays to, and what is said beside it.
+/// Replays a short log with the rules of a version.
 fn replay_as(version: &str) -> crate::run::Run {
     let log = threadline_testkit::corpus().join("orphan-call.jsonl");
     let args = ["replay", "--json", "--as", version].map(OsStr::new);

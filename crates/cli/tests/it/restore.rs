@@ -1,4 +1,4 @@
-//! `restore`: files as they were, from backups and from the log.
+//! `restore`: earlier versions of files, from backups and from the log.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use threadline_testkit::{TestHome, session_uuid};
 use crate::edit::World;
 use crate::run::at_home;
 
-/// A session that worked in `dir`: it changed one file twice, made another, and ran a command.
+/// Creates a session that worked in `dir`: it edited one file, created another, and ran a command.
 fn session(home: &TestHome, dir: &Path) {
     let cwd = dir.to_str().unwrap();
     let notation = r#"
@@ -161,7 +161,7 @@ fn what_is_not_known_is_said() {
     assert_eq!(at_home(&nothing, &["restore", "last"]).code, 1);
 }
 
-/// A hostile log names files anywhere.
+/// A hostile log can name files anywhere.
 #[test]
 fn files_outside_of_the_project_are_listed_apart_and_not_written() {
     let (world, dir, elsewhere) = (World::new(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -202,7 +202,7 @@ fn files_outside_of_the_project_are_listed_apart_and_not_written() {
     let run = world.run(&["restore", "last", "--at", "end", "--apply", "--outside"]);
     assert_eq!(run.code, 0, "{run}");
     assert!(elsewhere.path().join("absolute.txt").exists());
-    // A directory that the log alone vouches for is no project.
+    // A root directory is not accepted as a project, whatever the log claims.
     let home = World::new();
     home.home.session_in("/", "s", &notation);
     let run = home.run(&["restore", "last", "--at", "end", "--apply", "--json"]);

@@ -1,4 +1,4 @@
-//! Runs the binary in a world of its own.
+//! Runs the binary in an isolated environment.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use threadline_testkit::TestHome;
 
-/// What a run of the binary came to.
+/// The exit code and output of one run of the binary.
 pub(crate) struct Run {
     pub(crate) code: i32,
     pub(crate) out: String,
@@ -15,12 +15,12 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// The one JSON object on stdout.
+    /// Parses stdout as a single JSON object.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}{}", self.out, self.err))
     }
 
-    /// The JSON objects on stdout, one a line.
+    /// Parses stdout as JSON lines.
     pub(crate) fn json_lines(&self) -> Vec<Value> {
         self.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
@@ -32,7 +32,7 @@ impl std::fmt::Display for Run {
     }
 }
 
-/// A command that sees nothing of the developer's own home and settings.
+/// Returns a command that is isolated from the developer's home and settings.
 pub(crate) fn command(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_threadline"));
     let nowhere = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -51,7 +51,7 @@ pub(crate) fn threadline(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> R
     }
 }
 
-/// Runs against a home, whose path is shown as `[home]`.
+/// Runs the binary against a home and replaces its path with `[home]` in the output.
 pub(crate) fn at_home(home: &TestHome, args: &[&str]) -> Run {
     let root = home.root().to_str().unwrap();
     let mut run = threadline([&["--home", root], args].concat());

@@ -1,4 +1,4 @@
-//! `search`: what is told, in which form, and how it ends. What is found is tested where it is looked for.
+//! `search`: output formats, notes and exit codes. Matching itself is tested in the search crate.
 
 use std::fs::File;
 use std::io::Read;
@@ -21,13 +21,13 @@ a3 <- r1  reply  m2 text "It is slow\nbecause it *sleeps* slowly.\nThat is all."
 title "Slow loom"
 "#;
 
-/// Makes a file as old as this many hours.
+/// Sets the modification time of a file to this many hours before a fixed date.
 fn age(path: &Path, hours: u64) {
     let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000 - hours * 3600);
     File::options().append(true).open(path).unwrap().set_modified(then).unwrap();
 }
 
-/// A home with an old session that was talked in, and a newer one that says little.
+/// Creates a home with an older session of many matches and a newer one of a single match.
 fn home() -> TestHome {
     let home = TestHome::new();
     age(&home.session_in("/home/ada/loom", "aaaaaaaa-0000-4000-8000-000000000001", TALK), 5);
@@ -50,7 +50,7 @@ fn a_find_is_a_line_for_those_who_pick_from_them() {
     ");
     let coloured = at_home(&home, &["search", "--lines", "--color", "always", "-m", "1", "because"]).out;
     assert!(coloured.contains("\u{1b}["), "{coloured}");
-    // What stands first opens it.
+    // The first column is a reference that `show` accepts.
     for place in found.out.lines().filter_map(|line| line.split('\t').next()) {
         assert_eq!(at_home(&home, &["show", place]).code, 0, "{place}");
     }
@@ -265,7 +265,7 @@ fn a_log_that_grows_while_it_is_searched_is_read_as_far_as_it_goes() {
         let writer = scope.spawn(move || {
             let mut file = File::options().append(true).open(path).unwrap();
             while !done.load(std::sync::atomic::Ordering::Relaxed) {
-                // In two parts, so that a reader may see half a line.
+                // In two writes, so that a reader may see half a line.
                 let (head, tail) = line.split_at(line.len() / 2);
                 std::io::Write::write_all(&mut file, head).unwrap();
                 std::io::Write::write_all(&mut file, tail).unwrap();
@@ -324,7 +324,7 @@ fn a_huge_line_is_searched_and_reported() {
 fn a_line_beyond_all_measure_is_left_out_and_the_rest_is_answered() {
     let home = home();
     let path = home.session("cccccccc-0000-4000-8000-000000000003", "u1 user \"slow start\"");
-    // A hole in the file: a gigabyte that takes no room on the disk.
+    // A sparse file: the gigabyte takes no space on disk.
     let mut file = File::options().append(true).open(&path).unwrap();
     file.set_len(file.metadata().unwrap().len() + (1 << 30)).unwrap();
     let end = [&b"\n"[..], &threadline_testkit::log("u2 user \"slow end\"")].concat();

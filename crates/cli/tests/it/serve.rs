@@ -1,4 +1,4 @@
-//! `threadline serve` as a process: the line that it prints, where it listens, how it ends.
+//! `threadline serve` as a process: the address it prints, where it listens, how it exits.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use threadline_testkit::TestHome;
 
 use crate::run::{command, threadline};
 
-/// A server that ends with the test.
+/// A server process that is killed when dropped.
 struct Served {
     child: Child,
     out: BufReader<std::process::ChildStdout>,

@@ -53,7 +53,7 @@ fn turns_and_anchors_choose() {
     home.session("slow", TALK);
     let second = at_home(&home, &["show", "last", "--turns", "-1"]);
     assert!(second.out.contains("take it out") && !second.out.contains("> why is it slow"), "{second}");
-    // Line 5 holds a result, which is told with its call on line 4.
+    // Line 5 contains a result, which is shown with its call on line 4.
     for name in ["last#m4", "last#m5"] {
         let named = at_home(&home, &["show", name]);
         assert!(named.out.contains("why is it slow") && !named.out.contains("take it out"), "{named}");
@@ -163,7 +163,7 @@ fn following_shows_what_is_written_and_nothing_twice() {
     log.write_all(&half[start..]).unwrap();
     let answer = lines.find(|line| !line.is_empty()).unwrap();
     assert_eq!(answer, "first answer");
-    // The second prompt is half a line until now.
+    // Until now the log contained only half of the second prompt's line.
     log.write_all(rest).unwrap();
     let rest: Vec<String> = lines.by_ref().take_while(|line| line != "> second question").collect();
     assert!(rest.iter().all(|line| !line.contains("first")), "{rest:?}");
@@ -197,7 +197,7 @@ u3 <- a3  user   "third question"
     let mut lines = lines.filter(|line| !line.is_empty());
     assert_eq!(lines.next().as_deref(), Some("── 2 · m3"));
     assert_eq!(lines.next().as_deref(), Some("> second question"));
-    // It waits long enough to be told.
+    // The call runs long enough to be shown as running.
     assert_eq!(lines.next().as_deref(), Some("◦ Bash  cargo test  running"));
     std::fs::File::options().append(true).open(&path).unwrap().write_all(&whole[ends[3]..]).unwrap();
     let rest: Vec<String> = lines.by_ref().take(5).collect();
@@ -212,10 +212,11 @@ u3 <- a3  user   "third question"
     child.wait().unwrap();
 }
 
-/// What `show` says that a session cost is what `usage` says, and its turns, strays and branches add up to it.
+/// The cost of a session in `show` equals that in `usage`, and equals the sum of its turns and of the
+/// sub-agents that no call started.
 #[test]
 fn costs_are_those_of_usage() {
-    // Debug runs are slow: the small ones are enough there.
+    // Debug builds are slow, so they read only small logs.
     let most = if cfg!(debug_assertions) { 300_000 } else { u64::MAX };
     for path in threadline_testkit::shared_logs() {
         let is_agent = path.file_name().unwrap().to_str().unwrap().starts_with("agent-");

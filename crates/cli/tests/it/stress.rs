@@ -1,6 +1,7 @@
-//! The real binary, killed at any moment and beside a program that writes to the same log: nothing is lost.
+//! Kills the real binary at arbitrary points, and runs it next to a program that writes to the same log. No
+//! line may be lost.
 //!
-//! A few trials by default; `THREADLINE_STRESS=1000` sets another number.
+//! Runs 8 trials by default; `THREADLINE_STRESS=1000` sets another number.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -17,7 +18,7 @@ fn trials() -> usize {
     wanted.and_then(|n| n.parse().ok()).unwrap_or(8)
 }
 
-/// Numbers that jump about, the same in every run.
+/// Returns scattered numbers that are the same in every run.
 fn scattered(i: usize) -> usize {
     let mixed = (i as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> 33) as usize
@@ -29,12 +30,12 @@ enum Writing {
     Holding,
 }
 
-/// Writes a line every few milliseconds until told to stop. Returns the lines.
+/// Writes a line every few milliseconds until `ended` is set, and then three more. Returns the lines.
 fn write_lines(log: &Path, mut held: Option<File>, ended: &AtomicBool) -> Vec<String> {
     let open = || OpenOptions::new().append(true).create(true).open(log);
     let mut lines = Vec::new();
     let mut after = 0;
-    // A program that keeps the log open and never pauses keeps an edit from ending, so this one does.
+    // An edit cannot finish while a program keeps the log open and writes without pause, so this one stops.
     while after < 3 && (held.is_none() || lines.len() < 30) {
         after += usize::from(ended.load(Ordering::Relaxed));
         let line = format!("{{\"type\":\"mode\",\"n\":{}}}\n", lines.len());
@@ -42,7 +43,7 @@ fn write_lines(log: &Path, mut held: Option<File>, ended: &AtomicBool) -> Vec<St
             Some(held) => held.write_all(line.as_bytes()),
             None => open().and_then(|mut file| file.write_all(line.as_bytes())),
         };
-        // The folder of a log that was moved away may be gone.
+        // The folder may be gone if the log was moved.
         if written.is_ok() {
             lines.push(line);
         }
@@ -89,11 +90,11 @@ fn nothing_is_lost_beside_a_program_that_writes() {
         }
         let ended = AtomicBool::new(false);
         let lines = std::thread::scope(|scope| {
-            // A program that keeps the log open has opened it before it is moved away.
+            // A program that keeps the log open opened it before the move.
             let open = || OpenOptions::new().append(true).open(written).unwrap();
             let held = (writing == Writing::Holding).then(open);
             let writer = scope.spawn(|| write_lines(written, held, &ended));
-            // At another moment in every trial.
+            // Starts the command at a different point in each trial.
             std::thread::sleep(Duration::from_millis((scattered(i) % 12) as u64));
             let run = world.run(command);
             ended.store(true, Ordering::Relaxed);
@@ -107,8 +108,8 @@ fn nothing_is_lost_beside_a_program_that_writes() {
         texts(world.state.path(), &mut found);
         for line in &lines {
             let n = found[..live].iter().map(|(_, text)| text.matches(&**line).count()).sum::<usize>();
-            // A deleted log is in the receipt; so is what comes from a program that keeps the log open and
-            // was silent for long.
+            // A deleted log is in the receipt, and so are lines from a program that keeps the log open and
+            // paused for long.
             let may_be_kept = command == delete || writing == Writing::Holding;
             let is_kept = may_be_kept && found[live..].iter().any(|(_, text)| text.contains(&**line));
             n_kept += usize::from(n == 0 && command != delete);
@@ -143,7 +144,7 @@ fn whenever_it_is_killed_undo_or_redo_come_to_the_right_end() {
         let kind = i % 14;
         let edit = edits[kind % 5];
         let before = files(&world);
-        // A third of the kills meet an edit, the others an undo or a redo of it.
+        // About a third of the kills interrupt an edit, the others an undo or redo of it.
         let (prepare, command, back): (&[&[&str]], &[&str], &[&str]) = match kind {
             0..5 => (&[], edit, &["op", "undo"]),
             5..10 => (&[edit], &["op", "undo"], &["op", "redo"]),
@@ -184,7 +185,7 @@ fn whenever_it_is_killed_undo_or_redo_come_to_the_right_end() {
         };
         assert!(is_back);
         if state.as_deref() == Some("begun") {
-            // Nothing is blocked by it, and the next operation cleans up.
+            // Blocks nothing; the next operation cleans it up.
             assert_eq!(world.run(&["edit", "tag", &id, "t", "--apply"]).code, 0);
             assert_eq!(world.run(&["op", "undo"]).code, 0);
         }

@@ -1,4 +1,4 @@
-//! `trace` as a person, and as Claude Code, runs it.
+//! `trace`, as run by users and as a hook by Claude Code.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,7 +14,7 @@ use threadline_testkit::{TestHome, session_uuid};
 
 use crate::run::command;
 
-/// A receiver of OTLP as JSON. Every so often it thinks for a while before it answers.
+/// An OTLP/JSON receiver that records span ids and can delay its responses.
 struct Receiver {
     port: u16,
     ids: Arc<Mutex<BTreeSet<String>>>,
@@ -41,7 +41,7 @@ impl Receiver {
         command.env("XDG_STATE_HOME", state).env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json");
         command.env("OTEL_EXPORTER_OTLP_COMPRESSION", "none");
         command.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://127.0.0.1:{}", self.port));
-        // Claude Code hands this to its children; it must not matter.
+        // Claude Code passes this to its child processes; it must have no effect.
         command.env("TRACEPARENT", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
         command
     }
@@ -84,7 +84,7 @@ fn serve(stream: TcpStream, ids: &Mutex<BTreeSet<String>>, pause: &AtomicU64) {
 fn hook(mut command: Command, input: &str) -> (Option<i32>, String, String) {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // It may have gone without reading.
+    // The process may have exited without reading its input.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     let done = child.wait_with_output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -179,7 +179,8 @@ fn hooks_that_are_killed_lose_nothing() {
             .spawn()
             .unwrap();
         let _ = child.stdin.take().unwrap().write_all(told(&home, "s", "Stop").as_bytes());
-        // At another moment each time: while it reads, sends, waits for the answer, notes.
+        // Kills it at a different point each time: while it reads, sends, awaits the response or saves its
+        // state.
         std::thread::sleep(Duration::from_millis(3 * n as u64));
         let _ = child.kill();
         child.wait().unwrap();
@@ -278,7 +279,7 @@ fn keys_are_read_from_a_file_that_only_its_owner_may_read() {
         assert!(err.contains("can be read by others") && err.contains("chmod 600"), "{err}");
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
     }
-    // Langfuse is sent deflated requests, which this receiver cannot read: that it was reached is enough.
+    // Requests to Langfuse are compressed, which this receiver cannot decode. That it was reached is enough.
     let (_, err) = push();
     assert!(!err.contains("no receiver") && !err.contains("needs LANGFUSE"), "{err}");
 }

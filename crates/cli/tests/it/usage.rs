@@ -1,4 +1,4 @@
-//! `usage`: the shapes of its answers, what it reads, and what it does when it cannot.
+//! `usage`: output formats, inputs and unreadable logs.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -129,7 +129,7 @@ fn a_session_is_counted_without_what_it_inherited() {
     };
     let (one, two) = (at("one"), at("two"));
     let calls = [&one, &two].map(|lines| lines[0]["calls"].as_u64().unwrap());
-    // Both began at once, so the smaller id owns what they share.
+    // Both sessions started at the same time, so the smaller id owns the shared calls.
     assert_eq!(calls.iter().sum::<u64>(), 4);
     let all = at_home(&home, &["usage", "--json", "--by", "session"]).json_lines();
     assert_eq!(all.len(), 2);
@@ -291,10 +291,10 @@ fn the_status_line_is_one_line() {
 #[test]
 fn what_cannot_be_read_is_said_and_the_rest_answered() {
     let home = home();
-    // A folder by the name of a log cannot be read as one, whoever asks.
+    // A folder with the name of a log is skipped.
     std::fs::create_dir_all(home.root().join("projects/-home-ada-loom/dir.jsonl")).unwrap();
     assert_eq!(at_home(&home, &["usage", "--json"]).json_lines().len(), 2);
-    // Neither can a link that leads nowhere: the log was deleted, which is said and is no failure.
+    // A dangling link counts as a deleted log: it is reported, but is not a failure.
     #[cfg(unix)]
     {
         std::os::unix::fs::symlink("/no/such/log", home.root().join("projects/-home-ada-loom/gone.jsonl"))
@@ -302,7 +302,7 @@ fn what_cannot_be_read_is_said_and_the_rest_answered() {
         let run = at_home(&home, &["usage", "--json"]);
         assert_eq!((run.code, run.json_lines().len()), (0, 2));
         assert!(run.err.contains("gone.jsonl is gone"), "{}", run.err);
-        // A link that leads to itself is there and cannot be opened.
+        // A link to itself exists and cannot be opened.
         let circle = home.root().join("projects/-home-ada-loom/circle.jsonl");
         std::os::unix::fs::symlink(&circle, &circle).unwrap();
         let run = at_home(&home, &["usage", "--json"]);

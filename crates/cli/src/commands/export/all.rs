@@ -1,4 +1,4 @@
-//! Every session as a page, and the page that lists them.
+//! `export html --all`: a page for every session, and an index page.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -18,18 +18,18 @@ use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 use crate::lock::{locked, unlocked};
 
-/// What the last export into a folder found, so that the next one writes only what changed.
+/// The record of an export into a folder, so that the next one writes only pages that changed.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Manifest {
-    /// How pages were made: the version and the arguments.
+    /// The program version and the options that pages were written with.
     made: String,
     sessions: BTreeMap<String, Made>,
 }
 
-/// A page that was made: of what, and what the list says of it, so that the session need not be read again for that.
+/// A page that was written, with the data of its index entry, so that an unchanged session is not read again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Made {
-    /// The size and age of everything that the session is made of.
+    /// The size and modification time of the session's logs.
     state: String,
     title: Option<String>,
     first_prompt: Option<String>,
@@ -111,7 +111,8 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<Outcome, CommandError
     Ok(if whole { Outcome::Done } else { Outcome::Partly })
 }
 
-/// The size and age of a session's log and of those of its sub-agents.
+/// Returns a string that changes with the number, size or modification time of the logs of a session and its
+/// sub-agents.
 fn state(file: &SessionFile) -> String {
     let agents = file.agents().found;
     let paths = std::iter::once(&file.path).chain(agents.iter().map(|agent| &agent.path));

@@ -1,4 +1,4 @@
-//! A page that is drawn while it is told.
+//! Renders a page while its transcript is being built.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -8,25 +8,26 @@ use threadline_view::{Filter, Told};
 
 use crate::lock::{locked, unlocked};
 
-/// So many parts may wait to be drawn; then who tells them draws them.
+/// Maximum number of queued parts. Beyond it, the thread that produces parts renders them itself.
 const PARTS_AHEAD: usize = 8;
 
-/// A page that is drawn while it is told, by whoever is free.
+/// A page that any idle thread renders while its transcript is being built.
 pub(super) struct Drawing<'a> {
     filter: &'a Filter,
     page: Mutex<Page<'a>>,
     told: Mutex<VecDeque<Told>>,
-    /// What was drawn, until who told it comes by: memory is given back best where it was taken.
+    /// Rendered parts, which the producing thread drops: memory is freed fastest on the thread that allocated
+    /// it.
     drawn: Mutex<Vec<Told>>,
 }
 
 impl<'a> Drawing<'a> {
-    /// Of a page as it begins.
+    /// Starts with an empty page.
     pub(super) fn new(page: Page<'a>, filter: &'a Filter) -> Self {
         Self { filter, page: Mutex::new(page), told: Mutex::default(), drawn: Mutex::default() }
     }
 
-    /// Adds the next part.
+    /// Queues the next part.
     pub(super) fn push(&self, part: Told) {
         drop(std::mem::take(&mut *locked(&self.drawn)));
         let mut told = locked(&self.told);
@@ -38,7 +39,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Draws the parts that wait, unless somebody does.
+    /// Renders the queued parts, unless another thread is doing so.
     pub(super) fn draw(&self) {
         if let Ok(mut page) = self.page.try_lock() {
             self.draw_on(&mut page);
@@ -59,7 +60,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Draws what still waits, and hands over the page.
+    /// Renders the remaining parts and returns the page.
     pub(super) fn finish(self) -> Page<'a> {
         self.draw_on(&mut locked(&self.page));
         unlocked(self.page)

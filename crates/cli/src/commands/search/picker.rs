@@ -1,6 +1,6 @@
-//! The picker: type, see the sessions narrow, look at what was found, open it.
+//! The interactive picker: search while typing, preview matches, open one.
 //!
-//! [`Picker`] is what the screen shows and what keys do to it; it knows no terminal, no thread and no file.
+//! [`Picker`] is the state of the screen and how keys change it. It does no I/O.
 
 mod draw;
 mod hunt;
@@ -12,32 +12,32 @@ use std::path::PathBuf;
 
 pub(super) use self::screen::run;
 
-/// What the picker shows.
+/// The state of the picker.
 #[derive(Debug, Default)]
 pub(super) struct Picker {
     input: String,
-    /// Where typing goes, in bytes of the input.
+    /// The insertion point, as a byte offset into the input.
     cursor: usize,
     rows: Vec<Row>,
     selected: usize,
-    /// Which find of the selected session is looked at.
+    /// Index of the previewed match in the selected session.
     find: usize,
-    /// How far the preview was moved away from the find.
+    /// Scroll position of the preview, relative to the match.
     scroll: isize,
     status: Status,
     preview: Preview,
-    /// What was done last, for a moment.
+    /// The result of the last action, shown until the next key.
     message: Option<String>,
 }
 
-/// How far the search is.
+/// The progress of the search.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Status {
     #[default]
     Searching,
-    /// This many sessions were searched.
+    /// Finished; the number of sessions searched.
     Done(usize),
-    /// The query makes no sense (yet).
+    /// The query is invalid, perhaps because it is incomplete.
     Bad(String),
 }
 
@@ -49,12 +49,12 @@ pub(super) struct Row {
     heading: String,
     when: String,
     directory: Option<String>,
-    /// How much was found in it; some of it is in `finds`.
+    /// Number of matches; `finds` contains only the first ones.
     found: usize,
     finds: Vec<Find>,
 }
 
-/// Something found in a session.
+/// A match in a session.
 #[derive(Clone, Debug)]
 struct Find {
     path: PathBuf,
@@ -63,21 +63,21 @@ struct Find {
     block_idx: usize,
 }
 
-/// The conversation around a find.
+/// The conversation around a match.
 #[derive(Debug, Default)]
 struct Preview {
     lines: Vec<PreviewLine>,
 }
 
-/// A line of the preview: text in pieces, some of it marked.
+/// A line of the preview, as styled pieces of text.
 #[derive(Clone, Debug, Default)]
 struct PreviewLine {
     pieces: Vec<(String, Look)>,
-    /// Whether it belongs to the block that was found.
+    /// Whether the line belongs to the block that matched.
     found: bool,
 }
 
-/// How a piece of text looks.
+/// The style of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Look {
     Plain,
@@ -85,26 +85,26 @@ enum Look {
     Mark,
 }
 
-/// What a key asks for beyond the picker itself.
+/// An action that a key requests from the caller.
 #[derive(Debug, PartialEq, Eq)]
 enum Action {
     Nothing,
     /// The query changed.
     Search,
-    /// Another find is looked at.
+    /// Another match was selected.
     Look,
-    /// This place of this log is to be shown.
+    /// Open this log, at this anchor if there is one.
     Open(PathBuf, Option<String>),
-    /// This text is to be copied.
+    /// Copy this text to the clipboard.
     Copy(String),
     Quit,
 }
 
-/// What the search in the background tells.
+/// A message from the background search.
 enum News {
-    /// Something was found in another session.
+    /// A session with matches.
     Row(Row),
-    /// That is all, out of this many sessions.
+    /// The search is finished; the number of sessions searched.
     Done(usize),
     Bad(String),
 }
@@ -114,7 +114,7 @@ impl Picker {
         Self { input: input.to_owned(), cursor: input.len(), ..Self::default() }
     }
 
-    /// What a key does.
+    /// Handles a key.
     fn update(&mut self, key: KeyEvent) -> Action {
         self.message = None;
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
@@ -150,7 +150,7 @@ impl Picker {
         }
     }
 
-    /// A new search begins: what was found before is shown until something else is.
+    /// Starts a new search. The previous results are shown until new ones arrive.
     fn begin(&mut self) {
         self.status = Status::Searching;
         self.selected = 0;
@@ -158,7 +158,8 @@ impl Picker {
         self.scroll = 0;
     }
 
-    /// Takes what the search tells; `fresh` for its first word, which replaces what is shown.
+    /// Handles a message from the search. If `fresh` is set, it is the first one of a search, and replaces
+    /// the previous results.
     fn take(&mut self, news: News, fresh: bool) -> Action {
         let before = self.place();
         match news {
@@ -174,7 +175,7 @@ impl Picker {
                 }
                 self.status = Status::Done(searched);
             }
-            // What was found stays, since half of a query is often wrong.
+            // The results stay, since a query is often invalid while it is being typed.
             News::Bad(problem) => self.status = Status::Bad(problem),
         }
         self.selected = self.selected.min(self.rows.len().saturating_sub(1));
@@ -189,7 +190,7 @@ impl Picker {
         self.row()?.finds.get(self.find)
     }
 
-    /// What the preview shows.
+    /// Returns the log, byte offset and block index that the preview shows.
     fn place(&self) -> Option<(PathBuf, u64, usize)> {
         let row = self.row()?;
         let find = row.finds.get(self.find);
@@ -212,7 +213,7 @@ impl Picker {
         Action::Look
     }
 
-    /// Goes to another find of the same session, and around at its end.
+    /// Selects another match in the same session, wrapping around at both ends.
     fn go_to(&mut self, by: isize) -> Action {
         let count = self.row().map_or(0, |row| row.finds.len());
         if count == 0 {
@@ -273,7 +274,7 @@ impl Picker {
 }
 
 impl Row {
-    /// The command that resumes the session.
+    /// Returns the command that resumes the session.
     fn resume(&self) -> String {
         threadline_view::resume_command(&self.id, self.directory.as_deref())
     }

@@ -1,4 +1,4 @@
-//! What a search tells: finds grouped by session for people, one object a line for programs.
+//! Output of a search: matches grouped by session for people, one object per line for programs.
 
 use std::io;
 use std::ops::{ControlFlow, Range};
@@ -18,7 +18,7 @@ use crate::ui::{Answer, Progress};
 use super::SearchArgs;
 use super::files;
 
-/// A session in our JSON, for those who count.
+/// The number of matches in a session, as JSON.
 #[derive(Serialize)]
 struct CountObject<'a> {
     session: &'a str,
@@ -26,10 +26,10 @@ struct CountObject<'a> {
     count: usize,
 }
 
-/// How people see it when nothing else was asked for.
+/// Default number of matches shown per session.
 const SHOWN: usize = 10;
 
-/// What was found so far, told as it comes.
+/// Writes matches as they are found, and counts them.
 pub(super) struct Report<'a> {
     cx: &'a Context,
     args: &'a SearchArgs,
@@ -38,9 +38,9 @@ pub(super) struct Report<'a> {
     zone: jiff::tz::TimeZone,
     answer: Option<Answer>,
     progress: Option<Progress>,
-    /// When what was written last went out.
+    /// Time of the last flush.
     flushed: Option<Instant>,
-    /// Of the session at hand: how much was found, and what of it is to be shown.
+    /// Number of matches in the current session, and those that are yet to be shown.
     found: usize,
     shown: Vec<LogHit>,
     n_shown: usize,
@@ -105,7 +105,7 @@ impl<'a> Report<'a> {
             return Ok(ControlFlow::Continue(()));
         }
         if self.found > most {
-            // The rest is counted, and need not be waited for.
+            // Further matches are only counted, so the group is written now.
             if !self.is_flat() {
                 self.show(session, None)?;
             }
@@ -131,17 +131,17 @@ impl<'a> Report<'a> {
         Ok(ControlFlow::Break(()))
     }
 
-    /// Whether finds are told one by one, and not by session.
+    /// Returns whether matches are written one by one instead of grouped by session.
     fn is_flat(&self) -> bool {
         self.cx.json || self.args.lines
     }
 
-    /// A moment as people are told it.
+    /// Formats a time for display.
     fn when(&self, moment: jiff::Timestamp) -> String {
         moment.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M").to_string()
     }
 
-    /// A find on a line of its own: what `show` opens it by, when, what it is, and its text.
+    /// Formats a match as one line: a reference for `show`, the time, the kind and the text.
     fn line(&self, session: &Searched, hit: &LogHit) -> Option<TermText> {
         let found = hit.hit.as_ref()?;
         let log = &session.logs[hit.log];
@@ -154,7 +154,7 @@ impl<'a> Report<'a> {
         Some(text!("{place}#{}\t{when}\t{what}\t{text}\n", found.anchor))
     }
 
-    /// A session is known to belong to the list as soon as one thing was found in it.
+    /// Writes a session id for `--list`, which happens at the first match.
     fn end_of_list(&mut self, session: usize) -> Result<ControlFlow<()>, CommandError> {
         let id = &self.sessions[session].id;
         let line = text!("{id}\n");
@@ -198,7 +198,7 @@ impl<'a> Report<'a> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Shows what waits to be shown of a session, and how much was found in it if that is known.
+    /// Writes the pending matches of a session, with their total if it is known.
     fn show(&mut self, session: usize, found: Option<usize>) -> Result<(), CommandError> {
         if self.shown.is_empty() {
             return Ok(());
@@ -211,7 +211,7 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
-    /// The finds of one session, for people.
+    /// Formats the matches of one session.
     fn group(&self, session: &Searched, hits: &[LogHit], found: Option<usize>) -> TermText {
         let glance = glance(&files::file(session)).ok();
         let page = self.page;
@@ -247,7 +247,7 @@ impl<'a> Report<'a> {
     }
 
     fn answer(&mut self) -> &mut Answer {
-        // The line that told how far we are is wiped first.
+        // Erases the progress line first.
         self.progress = None;
         let (cx, args) = (self.cx, self.args);
         self.answer.get_or_insert_with(|| {
@@ -256,7 +256,7 @@ impl<'a> Report<'a> {
         })
     }
 
-    /// The first find goes out at once, later ones in bundles.
+    /// Flushes the first match immediately, later ones in batches.
     fn flush_now_and_then(&mut self) -> io::Result<()> {
         const PAUSE: Duration = Duration::from_millis(30);
         if self.flushed.is_none_or(|flushed| flushed.elapsed() >= PAUSE) {
@@ -311,7 +311,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// When what was found was written.
+/// Returns the time of the entry that matched.
 fn moment(found: &Hit) -> Option<jiff::Timestamp> {
     found.timestamp.and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok())
 }
@@ -336,10 +336,10 @@ fn object<'h>(session: &'h Searched, hit: &'h LogHit) -> Option<HitObject<'h>> {
     })
 }
 
-/// The columns before the text.
+/// Width of the columns before the text.
 const INDENT: usize = 26;
 
-/// One find: its anchor, what it is, and the text with what was found marked.
+/// Formats one match: its anchor, its kind, and the text with highlighted matches.
 fn render(hit: &Hit, copies: usize, context: bool, page: Page, out: &mut TermText) {
     let what = match &hit.tool {
         Some(tool) => format!("{} {tool}", hit.kind.name()),
@@ -370,7 +370,8 @@ fn render(hit: &Hit, copies: usize, context: bool, page: Page, out: &mut TermTex
     }
 }
 
-/// A line that begins at `at` of a text, cut to the width around the first range in it.
+/// Truncates a line to the width, around its first match. `at` is the offset of the line in the text that
+/// `ranges` refer to.
 fn fit(line: &str, at: usize, ranges: &[Range<usize>], width: Option<usize>) -> (String, Vec<Range<usize>>) {
     let end = at + line.len();
     let within = ranges.iter().filter(|range| range.start < end && range.end > at);
@@ -379,7 +380,7 @@ fn fit(line: &str, at: usize, ranges: &[Range<usize>], width: Option<usize>) -> 
     let Some(width) = width.map(|width| width.max(20)).filter(|width| columns(line) > *width) else {
         return (line.to_owned(), ranges);
     };
-    // A third of the width stands before what was found.
+    // A third of the width precedes the match.
     let first = ranges.first().map_or(0, |range| range.start);
     let mut start = first;
     while start > 0 && columns(&line[start..first]) < width / 3 {
@@ -403,13 +404,13 @@ fn fit(line: &str, at: usize, ranges: &[Range<usize>], width: Option<usize>) -> 
     (format!("{lead}{}{tail}", &line[start..stop]), ranges)
 }
 
-/// The line with its ranges painted, and nothing in it that commands the terminal.
+/// Highlights the ranges of a line, and escapes control characters.
 fn mark(line: &str, ranges: &[Range<usize>], page: Page) -> TermText {
     let mut out = TermText::new();
     let mut done = 0;
     for range in ranges {
         out.push(without_colours(&line[done..range.start]));
-        // In the colour that grep made everybody used to.
+        // Matches are red, as in grep.
         out.push(page.paint(Label::Error, without_colours(&line[range.clone()])));
         done = range.end;
     }
@@ -417,7 +418,7 @@ fn mark(line: &str, ranges: &[Range<usize>], page: Page) -> TermText {
     out
 }
 
-/// What was not as it should be, in words.
+/// Describes a problem with a log.
 fn told(trouble: &Trouble) -> String {
     match trouble {
         Trouble::Huge { path, line_no, length } => {

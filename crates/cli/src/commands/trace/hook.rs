@@ -1,4 +1,4 @@
-//! `trace hook`: what Claude Code runs when a turn ends.
+//! `trace hook`: run by Claude Code when a turn ends.
 
 use std::io::{self, IsTerminal, Read};
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ pub(crate) struct HookArgs {
     shape: ShapeArgs,
 }
 
-/// A hook is told less than this.
+/// Maximum number of bytes read from stdin.
 const MOST_INPUT: u64 = 16 << 20;
 
 pub(crate) fn run(args: &HookArgs) -> Result<Outcome, CommandError> {
@@ -52,7 +52,8 @@ pub(crate) fn run(args: &HookArgs) -> Result<Outcome, CommandError> {
     Ok(Outcome::Done)
 }
 
-/// Ends the process in time, whatever it waits for. What was not delivered is not noted as such.
+/// Exits the process after the timeout, even if it is blocked. Undelivered turns stay unsent in the saved
+/// state.
 fn watch(timeout: Duration, diary: Diary) {
     std::thread::spawn(move || {
         std::thread::sleep(timeout);
@@ -63,7 +64,7 @@ fn watch(timeout: Duration, diary: Diary) {
 }
 
 fn note(diary: &Diary, level: &str, text: &str) {
-    // There is nobody left to tell if this fails.
+    // There is nowhere to report a failure.
     let _ = diary.write(Timestamp::now().as_millisecond(), level, text);
 }
 

@@ -67,7 +67,7 @@ enum Scope {
     Local,
 }
 
-/// What became of the settings, as JSON tells it.
+/// The result of `install` or `uninstall`, as JSON.
 #[derive(Serialize)]
 struct Line<'a> {
     path: &'a Path,
@@ -105,7 +105,7 @@ pub(crate) fn run_back(cx: &Context, args: &UninstallArgs) -> Result<Outcome, Co
     settle(cx, &path, before.as_deref(), &change, args.apply)
 }
 
-/// Shows a change, and makes it if it is to be made.
+/// Shows a change, and applies it if `apply` is set.
 fn settle(
     cx: &Context,
     path: &Path,
@@ -141,7 +141,7 @@ fn settle(
     Ok(Outcome::Done)
 }
 
-/// What Claude Code is to run. Keys are no part of it.
+/// Returns the command line of the hook, without keys.
 fn command(args: &InstallArgs) -> Result<String, CommandError> {
     let program = std::env::current_exe()?;
     let program = program.to_str().ok_or_else(|| CommandError::new("the path of this program is no text"))?;
@@ -196,7 +196,7 @@ fn odd(path: &Path, error: &threadline_trace::InstallError) -> CommandError {
     CommandError::new(format!("{}: {error}", path.display())).hint("it was left as it is")
 }
 
-/// Replaces a file at once, through links, with the rights that it had.
+/// Replaces a file atomically, following links and keeping its permissions.
 fn write(path: &Path, text: &str) -> Result<(), CommandError> {
     let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = real.parent().unwrap_or(Path::new("."));

@@ -1,4 +1,4 @@
-//! `trace push`: sessions that were had before.
+//! `trace push`: sends existing sessions.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -54,10 +54,10 @@ pub(crate) struct PushArgs {
     shape: ShapeArgs,
 }
 
-/// Nobody goes on with a turn that was left alone for so long.
+/// A session that was not written to for this long is considered finished.
 pub(super) const LONG_IDLE: Duration = Duration::from_secs(60 * 60);
 
-/// How often a request is tried.
+/// Maximum number of attempts per request.
 const TRIES: u32 = 6;
 
 pub(crate) fn run(cx: &Context, args: &PushArgs) -> Result<Outcome, CommandError> {
@@ -76,10 +76,10 @@ pub(crate) fn run(cx: &Context, args: &PushArgs) -> Result<Outcome, CommandError
     Ok(if unread.is_empty() { outcome } else { Outcome::Partly })
 }
 
-/// A session, and whether nobody will go on with it.
+/// A session, and whether its last turn is considered finished.
 type Asked = (SessionFile, bool);
 
-/// The sessions that were asked for, and what could not be looked into.
+/// Returns the selected sessions, oldest first, and the errors of folders that could not be read.
 fn sessions(
     cx: &Context,
     args: &PushArgs,
@@ -106,12 +106,12 @@ fn sessions(
             sessions.push((written, file, args.unfinished || idle > LONG_IDLE));
         }
     }
-    // A fork comes behind what it was forked from, mostly.
+    // A fork is usually newer than its original.
     sessions.sort_by(|a, b| (a.0, &a.1.path).cmp(&(b.0, &b.1.path)));
     Ok((sessions.into_iter().map(|(_, file, is_over)| (file, is_over)).collect(), unread))
 }
 
-/// Shows what would be sent.
+/// Prints the spans that would be sent.
 fn show(
     cx: &Context,
     args: &PushArgs,
@@ -120,7 +120,7 @@ fn show(
     wardrobe: &Wardrobe,
     now: Timestamp,
 ) -> Result<Outcome, CommandError> {
-    // Nothing is sent, so nobody need be there to receive it.
+    // Nothing is sent, so no receiver needs to be configured.
     let dialect = match (args.target.preset, variables.target(&args.target)) {
         (Some(PresetName::Langfuse), _) => Dialect::Langfuse,
         (_, Ok(target)) => target.dialect,
@@ -153,7 +153,7 @@ fn show(
     Ok(Outcome::Done)
 }
 
-/// What became of one session, as JSON tells it.
+/// The result of one session, as JSON.
 #[derive(Serialize)]
 struct Line<'a> {
     session: &'a str,
@@ -189,7 +189,7 @@ fn send(
     };
     let folders = Folders::of(files);
     let progress = cx.ui.progress("sent", files.len());
-    // When keys or address are wrong, the first session tells, and the others need not be tried.
+    // A delivery error (wrong keys or address) concerns all sessions, so the remaining ones are skipped.
     let stop: Mutex<Option<String>> = Mutex::new(None);
     let stopped = || stop.lock().map_or_else(|stop| stop.into_inner().clone(), |stop| stop.clone());
     let results: Vec<Option<Result<Exported, ExportError>>> = files
@@ -215,12 +215,12 @@ fn send(
     report(cx, files, &results)
 }
 
-/// Forgets that a session was sent.
+/// Resets the saved state of a session, so that all of it is sent again.
 fn forget(states: &States, file: &SessionFile) {
     let key = States::key(file);
     let mut state = states.load(&key);
     state.forget();
-    // If that cannot be written, sending will say so.
+    // If the state cannot be saved, sending reports the error.
     let _ = states.save(&key, &state);
 }
 
@@ -291,7 +291,7 @@ fn could_not(file: &SessionFile, error: &ExportError) -> CommandError {
     CommandError::new(format!("{}: {error}", file.path.display()))
 }
 
-/// The sub-agents that lie beside sessions, folder by folder, found once.
+/// The sub-agent files next to sessions, by folder. Each folder is read once.
 struct Folders(std::collections::HashMap<PathBuf, FolderAgents>);
 
 impl Folders {

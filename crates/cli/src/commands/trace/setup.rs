@@ -1,4 +1,4 @@
-//! Where traces go and in what shape, from flags, environment, and a file of keys.
+//! Configuration of traces, from flags, environment variables and a key file.
 
 use std::path::{Path, PathBuf};
 
@@ -97,14 +97,14 @@ impl ContentName {
     }
 }
 
-/// Variables of the environment, and behind them those of a file that only its owner may read.
+/// Environment variables, with those of a private key file as a fallback.
 pub(crate) struct Variables {
     file: Vec<(String, String)>,
     path: Option<PathBuf>,
 }
 
 impl Variables {
-    /// Reads the file, if there is one.
+    /// Reads the key file, if it exists. Returns an error if others can read it.
     pub(crate) fn read() -> Result<Self, CommandError> {
         let Some(path) = key_file() else { return Ok(Self { file: Vec::new(), path: None }) };
         match std::fs::read_to_string(&path) {
@@ -124,7 +124,7 @@ impl Variables {
         env::get(name).or_else(kept).filter(|value| !value.is_empty())
     }
 
-    /// The receiver.
+    /// Returns the receiver that flags and variables select.
     pub(crate) fn target(&self, args: &TargetArgs) -> Result<Target, CommandError> {
         let asked = Asked {
             preset: args.preset.map(|preset| match preset {
@@ -163,7 +163,7 @@ impl Variables {
     }
 }
 
-/// `NAME=value` a line; `#` begins a comment.
+/// Parses lines of the form `NAME=value`; `#` starts a comment line.
 fn parse(text: &str) -> Vec<(String, String)> {
     let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
     let pair = |line: &str| {
@@ -191,12 +191,12 @@ fn check_private(_path: &Path) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Where keys may be kept.
+/// Returns the path of the key file.
 pub(crate) fn key_file() -> Option<PathBuf> {
     Some(etcetera::choose_base_strategy().ok()?.config_dir().join("threadline").join("trace.env"))
 }
 
-/// Where the states of sessions are kept.
+/// Returns the folder with the saved state of sessions.
 pub(crate) fn state_root() -> Result<PathBuf, CommandError> {
     let base = etcetera::choose_base_strategy()
         .map_err(|_| CommandError::new("cannot tell where your home folder is").hint("set HOME"))?;
@@ -204,7 +204,7 @@ pub(crate) fn state_root() -> Result<PathBuf, CommandError> {
     Ok(state.join("threadline").join("trace"))
 }
 
-/// What a [`Shape`] borrows.
+/// The values that a [`Shape`] borrows.
 pub(crate) struct Wardrobe {
     rules: Option<Rules>,
     book: Book,

@@ -1,4 +1,4 @@
-//! `trace status`: what was sent, what waits, what failed and why.
+//! `trace status`: spans sent, pending and failed.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub(crate) struct StatusArgs {
     all: bool,
 }
 
-/// A session and a receiver, as JSON tells it.
+/// The state of a session for one receiver, as JSON.
 #[derive(Serialize)]
 struct Line {
     receiver: String,
@@ -58,8 +58,8 @@ impl Line {
         }
     }
 
-    /// Whether there is something to say beside that it was sent. Lines behind a turn that belong to no turn
-    /// are few.
+    /// Returns whether the session has errors or pending data. A few bytes after the last turn are normal and
+    /// do not count.
     fn is_notable(&self) -> bool {
         self.error.is_some()
             || self.waiting_spans > 0

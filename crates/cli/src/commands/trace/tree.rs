@@ -1,4 +1,4 @@
-//! Spans as a tree for people, and as lines of JSON.
+//! Spans as a tree for people, and as JSON lines.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use threadline_term::{TermText, text};
 use threadline_trace::{Span, SpanId, SpanKind};
 use threadline_usage::Money;
 
-/// A span, as JSON tells it.
+/// A span, as JSON.
 #[derive(Serialize)]
 pub(super) struct SpanLine<'a> {
     session: &'a str,
@@ -59,7 +59,7 @@ impl<'a> SpanLine<'a> {
     }
 }
 
-/// The spans of a session as a tree.
+/// Renders the spans of a session as a tree, with totals.
 pub(super) fn render(session: &str, spans: &[Span]) -> TermText {
     let mut out = text!("{session}\n");
     let mut below: HashMap<SpanId, Vec<&Span>> = HashMap::new();

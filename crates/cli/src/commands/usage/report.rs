@@ -1,4 +1,4 @@
-//! What usage says: tables for people, JSON and CSV for programs.
+//! Output of `usage`: tables for people, JSON and CSV for programs.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -16,17 +16,17 @@ use super::Read;
 use crate::context::Context;
 use crate::error::CommandError;
 
-/// How to report.
+/// Options of the output.
 pub(super) struct Report<'a> {
     pub(super) cx: &'a Context,
     pub(super) book: &'a Book,
     pub(super) zone: &'a TimeZone,
-    /// In milliseconds since 1970.
+    /// The current time, in milliseconds since 1970.
     pub(super) now: i64,
     pub(super) csv: bool,
 }
 
-/// A session's figures beside Claude Code's own, as JSON.
+/// A session's cost compared with Claude Code's own figure, as JSON.
 #[derive(Serialize)]
 struct ReconciledObject<'a> {
     session: &'a str,
@@ -37,7 +37,7 @@ struct ReconciledObject<'a> {
     models: Vec<AccountObject<'a>>,
 }
 
-/// What a model used, in Claude Code's own account, as JSON.
+/// The usage of a model according to Claude Code, as JSON.
 #[derive(Serialize)]
 struct AccountObject<'a> {
     model: &'a str,
@@ -51,7 +51,7 @@ struct AccountObject<'a> {
 }
 
 impl Report<'_> {
-    /// The groups; `false` if there is none.
+    /// Writes the groups. Returns whether there are any.
     pub(super) fn groups(&self, calls: &Calls, by: By, groups: &Groups) -> Result<bool, CommandError> {
         let mut answer =
             if self.cx.json || self.csv { self.cx.ui.answer() } else { self.cx.ui.long_answer() };
@@ -73,7 +73,8 @@ impl Report<'_> {
         let text = |name: &'static str, gives_way: bool| Column { name, align: Align::Left, gives_way };
         let number = |name: &'static str| Column { name, align: Align::Right, gives_way: false };
         let mut columns: Vec<Column> = names(by).iter().map(|name| text(name, true)).collect();
-        // Calls are shared out among the tools that they used; how often each was used is a figure of its own.
+        // The figures of a call are divided among the tools that it used, so the number of uses is a separate
+        // column.
         let uses = |totals: &Totals| (by == By::Tool).then(|| count(totals.tool_calls));
         columns.extend((by == By::Tool).then(|| number("uses")));
         columns.extend(["calls", "input", "output", "cache read", "cache write", "cost"].map(number));
@@ -96,7 +97,7 @@ impl Report<'_> {
         table(self.cx.ui.page(), &columns, &rows)
     }
 
-    /// The five-hour windows; `false` if there is none.
+    /// Writes the five-hour windows. Returns whether there are any.
     pub(super) fn windows(
         &self,
         calls: &Calls,
@@ -156,7 +157,7 @@ impl Report<'_> {
         table(self.cx.ui.page(), &columns, &rows)
     }
 
-    /// Every record; `false` if there is none.
+    /// Writes every record. Returns whether there are any.
     pub(super) fn explain(
         &self,
         calls: &Calls,
@@ -190,7 +191,7 @@ impl Report<'_> {
         Ok(!records.is_empty())
     }
 
-    /// Ours beside Claude Code's own; `false` if no session has an account.
+    /// Writes our figures next to those of Claude Code. Returns whether any session has both.
     pub(super) fn reconcile(&self, calls: &Calls, keep: impl Fn(&str) -> bool) -> Result<bool, CommandError> {
         let sessions = reconcile(calls, self.book, keep);
         let mut answer = if self.cx.json { self.cx.ui.answer() } else { self.cx.ui.long_answer() };
@@ -232,7 +233,7 @@ impl Report<'_> {
         Ok(!sessions.is_empty())
     }
 
-    /// What a reader should know of the figures.
+    /// Writes notes on how reliable and complete the figures are.
     pub(super) fn notes(&self, read: &Read, total: &Totals) {
         let ui = &self.cx.ui;
         if total.unpriced_calls > 0 {
@@ -270,7 +271,7 @@ fn plural(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(n), if n == 1 { one } else { many })
 }
 
-/// What the columns of a group's key are called.
+/// Returns the column names of a group's key.
 fn names(by: By) -> &'static [&'static str] {
     match by {
         By::Day => &["day"],
@@ -284,7 +285,7 @@ fn names(by: By) -> &'static [&'static str] {
     }
 }
 
-/// The cells of a group's key.
+/// Returns the cells of a group's key.
 fn cells(key: &GroupKey) -> impl Iterator<Item = &str> {
     let (first, second): (&str, Option<&str>) = match key {
         GroupKey::Day(name)
@@ -299,12 +300,12 @@ fn cells(key: &GroupKey) -> impl Iterator<Item = &str> {
     [Some(first), second].into_iter().flatten()
 }
 
-/// Whether a group goes by this name.
+/// Returns whether one of the cells of a group's key is `name`.
 pub(super) fn is_named(key: &GroupKey, name: &str) -> bool {
     cells(key).any(|cell| cell == name)
 }
 
-/// The cells of a sum.
+/// Returns the cells of totals.
 fn figures(totals: &Totals) -> [String; 6] {
     let cost = match totals.unpriced_calls == totals.calls && totals.calls > 0 && totals.cost == Money::ZERO {
         true => "–".to_owned(),
@@ -321,12 +322,12 @@ fn figures(totals: &Totals) -> [String; 6] {
     ]
 }
 
-/// How long a group's bar is to be: by cost, or by tokens where nothing has a cost.
+/// Returns the weight of a group's bar: its cost, or its tokens if nothing has a cost.
 fn weight(totals: &Totals, whole: &Totals) -> f64 {
     if whole.cost > Money::ZERO { totals.cost.to_f64() } else { totals.tokens.total() as f64 }
 }
 
-/// A bar of up to 20 columns, in eighths.
+/// Renders a bar of up to 20 columns, in eighths.
 fn bar(weight: f64, largest: f64) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = if largest > 0.0 { (weight / largest * 160.0).round() as usize } else { 0 };
@@ -338,7 +339,7 @@ fn record_line(page: threadline_term::Page, record: &Explained) -> TermText {
     let id = visible(record.message_id.as_deref().unwrap_or("–"));
     let tokens = record.tokens;
     let mut line = format!("  {:>6}  {id}  {model}", record.line);
-    // What is no call has no model, and no figures either.
+    // A record that is not a model call has no model and no figures.
     if record.model.is_some() {
         line.push_str(&format!(
             "  {} in, {} out, {} read, {} written",
@@ -360,7 +361,7 @@ fn record_line(page: threadline_term::Page, record: &Explained) -> TermText {
     }
 }
 
-/// The groups as comma-separated values, with a heading.
+/// Formats the groups as comma-separated values, with a header line.
 fn csv(by: By, groups: &[Group]) -> String {
     let mut out = names(by).join(",");
     out.push_str(

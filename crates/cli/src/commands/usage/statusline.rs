@@ -69,7 +69,7 @@ pub(super) fn run(cx: &Context, args: &StatuslineArgs) -> Result<Outcome, Comman
     Ok(Outcome::Done)
 }
 
-/// How full the context is: as Claude Code says, else as the last call tells.
+/// Returns how full the context is, from Claude Code's figures or else from the last call.
 fn context(status: &Value, last: Option<u64>) -> Option<String> {
     let window = status.pointer("/context_window");
     let size = window.and_then(|window| window.get("context_window_size")).and_then(Value::as_u64);

@@ -1,4 +1,4 @@
-//! The picker as it is drawn.
+//! Renders the picker.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Position, Rect};
@@ -13,13 +13,13 @@ use super::{Look, Picker, Row, Status};
 const PROMPT: &str = "search ";
 
 impl Picker {
-    /// Draws everything.
+    /// Renders the whole screen.
     pub(super) fn draw(&self, frame: &mut Frame<'_>) {
         let [input, body, help] =
             Layout::vertical([Constraint::Length(1), Constraint::Min(1), Constraint::Length(1)])
                 .areas(frame.area());
         self.draw_input(frame, input);
-        // A narrow screen has the preview below the list.
+        // A narrow screen shows the preview below the list.
         let (list, preview) = if body.width >= 80 {
             let [list, _, preview] =
                 Layout::horizontal([Constraint::Percentage(40), Constraint::Length(1), Constraint::Min(1)])
@@ -69,7 +69,7 @@ impl Picker {
     }
 
     fn draw_list(&self, frame: &mut Frame<'_>, area: Rect) {
-        // Two lines a session; the selected one is always seen.
+        // Two lines per session; the selected one is always visible.
         let fits = usize::from(area.height / 2).max(1);
         let top = self.selected.saturating_sub(fits - 1);
         for (i, row) in self.rows.iter().enumerate().skip(top).take(fits) {
@@ -108,7 +108,7 @@ impl Picker {
             }
             wrap(&line.pieces, width, &mut lines);
         }
-        // What was found stands a third from the top.
+        // The match is a third of the way down.
         let focus = marked.or(found).unwrap_or(0).saturating_sub(usize::from(area.height) / 3);
         let last = lines.len().saturating_sub(1);
         let top = focus.saturating_add_signed(self.scroll).min(last);
@@ -129,12 +129,12 @@ fn style(look: Look) -> Style {
     }
 }
 
-/// Text that commands nothing, on one line.
+/// Escapes control characters and joins lines.
 fn shown(text: &str) -> String {
     visible(text).replace('\t', "    ").replace('\n', " ")
 }
 
-/// Cuts a line into as many as the width asks for, between words where there are any.
+/// Wraps a line to a width, between words where possible.
 fn wrap(pieces: &[(String, Look)], width: usize, out: &mut Vec<Line<'static>>) {
     let chars: Vec<(char, Look)> = pieces
         .iter()
@@ -156,12 +156,12 @@ fn wrap(pieces: &[(String, Look)], width: usize, out: &mut Vec<Line<'static>>) {
         let between = rest[..=fitting].iter().rposition(is_space).filter(|at| *at > fitting / 3);
         let (line, after) = rest.split_at(between.unwrap_or(fitting).max(1));
         out.push(line_of(line));
-        // The space itself is not shown.
+        // The space at the break is dropped.
         rest = if between.is_some() { &after[1..] } else { after };
     }
 }
 
-/// Characters as a line, a span for each look.
+/// Builds a line with one span per run of equal style.
 fn line_of(chars: &[(char, Look)]) -> Line<'static> {
     let spans = chars.chunk_by(|(_, a), (_, b)| a == b);
     Line::from_iter(

@@ -1,4 +1,4 @@
-//! The search in the background: one at a time, dropped as soon as another is asked for.
+//! The background search of the picker: one at a time, cancelled by the next one.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use threadline_store::{Store, glance};
 use super::super::files;
 use super::{Find, News, Row};
 
-/// Whoever types goes on typing within this.
+/// A search starts if the input did not change for this long.
 const PAUSE: Duration = Duration::from_millis(60);
 
-/// Nobody looks at more than this in a list.
+/// Maximum number of sessions in the list, and of matches per session.
 const MOST_ROWS: usize = 1000;
 const MOST_FINDS: usize = 200;
 
-/// The search in the background.
+/// A handle of the background search thread. Dropping it cancels the search and joins the thread.
 pub(super) struct Hunt {
     asks: Option<Sender<Ask>>,
-    /// The number of the last thing that was asked for.
+    /// The number of the latest search.
     number: usize,
     current: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -36,7 +36,7 @@ struct Ask {
 }
 
 impl Hunt {
-    /// A hunter, and what it tells: each word with the number of the search that it belongs to.
+    /// Starts the thread. Returns the handle and a receiver of messages, each with the number of its search.
     pub(super) fn start(store: Store, project: Option<String>) -> (Self, Receiver<(usize, News)>) {
         let (asks, asked) = channel();
         let (tells, told) = channel();
@@ -45,14 +45,14 @@ impl Hunt {
         (hunt, told)
     }
 
-    /// Drops what it was looking for, and looks for this. What it tells from now on has this number.
+    /// Cancels the current search and starts another one. Returns its number.
     pub(super) fn ask(&mut self, text: &str) -> usize {
         self.current.store(true, Ordering::Relaxed);
         self.current = Arc::default();
         self.number += 1;
         let ask = Ask { number: self.number, text: text.to_owned(), cancelled: Arc::clone(&self.current) };
         if let Some(asks) = &self.asks {
-            // It is there as long as we are.
+            // The thread runs as long as this handle exists.
             let _ = asks.send(ask);
         }
         self.number
@@ -71,7 +71,7 @@ impl Drop for Hunt {
 
 fn hunt(store: &Store, project: Option<&str>, asked: &Receiver<Ask>, tells: &Sender<(usize, News)>) {
     while let Ok(mut ask) = asked.recv() {
-        // The last of several asks counts.
+        // Only the latest of several requests counts.
         loop {
             match asked.recv_timeout(PAUSE) {
                 Ok(newer) => ask = newer,
@@ -98,7 +98,7 @@ fn hunt(store: &Store, project: Option<&str>, asked: &Receiver<Ask>, tells: &Sen
     }
 }
 
-/// Without a query, the last sessions.
+/// Lists the latest sessions, for an empty query.
 fn recent(
     store: &Store,
     project: Option<&str>,
@@ -166,11 +166,12 @@ fn search(
         Ok::<_, std::convert::Infallible>(ControlFlow::Continue(()))
     });
     let Ok(()) = told;
-    // The scan sets this when it ends; whoever asked for something else set it before.
+    // Also if the search was cancelled: the scan sets the flag when it ends, so it does not distinguish the
+    // two. The receiver ignores messages of earlier searches.
     ControlFlow::Continue(sessions.len())
 }
 
-/// A session, before anything was found in it.
+/// Builds the row of a session, without matches.
 fn row(session: &Searched) -> Row {
     let glance = glance(&files::file(session)).ok();
     let heading = glance.as_ref().and_then(|glance| glance.heading()).unwrap_or("(no title)");

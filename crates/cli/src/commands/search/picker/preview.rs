@@ -1,4 +1,4 @@
-//! The preview: the lines of a log around a find, as text.
+//! The preview: the lines of a log around a match, as text.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -8,11 +8,12 @@ use threadline_search::{Query, pieces};
 
 use super::{Look, Preview, PreviewLine};
 
-/// How much of the log before the find is looked at, and how many lines behind it.
+/// How many bytes before the match are read, and how many lines after it.
 const BEFORE: u64 = 1 << 16;
 const LINES_BEHIND: usize = 20;
 
-/// A block is shown up to this many lines; one that was found, around the find.
+/// Maximum number of lines shown of a block. Twice as many are shown of the matching block, from at most this
+/// many lines before the first match.
 const MOST_LINES: usize = 40;
 
 /// Reads the conversation around the block `block_idx` of the line at `byte_offset`.
@@ -29,7 +30,7 @@ pub(super) fn read(
     let mut preview = Preview::default();
     let mut behind = 0;
     let mut at = from;
-    // The first line is cut off, unless the file begins with it.
+    // The first line read is incomplete, unless it is the start of the file.
     let mut cut = from > 0;
     while behind < LINES_BEHIND {
         let Some(line) = lines.next()? else { break };

@@ -1,4 +1,4 @@
-//! The picker on a terminal: keys in, screens out, and the terminal as it was at the end.
+//! Runs the picker on a terminal, and restores the terminal at the end.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -22,11 +22,11 @@ use crate::error::{CommandError, Outcome};
 use super::hunt::Hunt;
 use super::{Action, News, Picker, Preview, preview};
 
-/// How often the screen looks for news while nobody types.
+/// How often messages of the search are polled while no key is pressed.
 const TICK: Duration = Duration::from_millis(30);
 
-/// Lets the person pick, and opens what was picked. The screen is drawn on stderr: stdout may be a pipe,
-/// and then gets the place instead.
+/// Runs the picker and opens the selected match. The screen is drawn on stderr, because stdout may be a pipe.
+/// In that case the selected reference is printed instead.
 pub(crate) fn run(cx: &Context, query: &str, project: Option<&str>) -> Result<Outcome, CommandError> {
     if !io::stderr().is_terminal() || !io::stdin().is_terminal() {
         return Err(CommandError::new("--interactive needs a terminal")
@@ -43,7 +43,7 @@ pub(crate) fn run(cx: &Context, query: &str, project: Option<&str>) -> Result<Ou
     }
 }
 
-/// A place that was picked: a log, and a name in it.
+/// A selected log, and an anchor in it.
 type Place = (std::path::PathBuf, Option<String>);
 
 fn pick(
@@ -82,7 +82,7 @@ fn pick(
             }
         }
         while let Ok((of, told)) = news.try_recv() {
-            // What an older search says is of no interest any more.
+            // Ignores messages of earlier searches.
             if of != number {
                 continue;
             }
@@ -96,7 +96,7 @@ fn pick(
     }
 }
 
-/// Reads the preview of what is selected.
+/// Loads the preview of the selected match.
 fn look(picker: &mut Picker) {
     let query = Query::parse(&picker.input, &jiff::Zoned::now()).ok();
     let read =
@@ -107,7 +107,7 @@ fn look(picker: &mut Picker) {
     };
 }
 
-/// Asks the terminal to put the text on the clipboard, wherever that terminal is.
+/// Copies a text to the clipboard through the terminal (OSC 52), which also works over SSH.
 fn copy(text: &str) -> io::Result<()> {
     let encoded = base64::engine::general_purpose::STANDARD.encode(text);
     let mut out = io::stderr();
@@ -115,7 +115,7 @@ fn copy(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Shows the place in the way of `show`; the whole session where the place cannot be shown by itself.
+/// Opens the match with `show`, or the whole session if the anchor cannot be shown.
 fn show(cx: &Context, path: &Path, anchor: Option<&str>) -> Result<Outcome, CommandError> {
     let place = match anchor {
         Some(anchor) => format!("{}#{anchor}", path.display()),
@@ -135,7 +135,7 @@ fn show(cx: &Context, path: &Path, anchor: Option<&str>) -> Result<Outcome, Comm
     Ok(Outcome::Done)
 }
 
-/// The terminal while we draw on it. It is put back however we leave: also by a panic.
+/// The terminal in raw mode on the alternate screen. It is restored when dropped, and after a panic.
 struct Screen {
     terminal: Terminal<CrosstermBackend<io::Stderr>>,
 }
