@@ -1,4 +1,4 @@
-//! What a page answers, and what it says when it cannot.
+//! Responses of pages, and errors.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -7,27 +7,27 @@ use threadline_html::{Frame, Markup, Tab};
 
 use crate::ask::Form;
 
-/// What a page answers.
+/// The response of a page.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// A page to read, whole.
+    /// A whole page.
     Html(Markup),
-    /// JSON lines, each an object.
+    /// JSON lines, one object per line.
     Json(Vec<u8>),
     /// Markdown.
     #[allow(dead_code, reason = "short pages answer with it")]
     Markdown(String),
-    /// Text as it is.
+    /// Plain text.
     Text(String),
-    /// A part of a page, with what it was made from.
+    /// A part of a page, and its stamp.
     Part(Markup, String),
-    /// A JSON object for a script of ours.
+    /// A JSON object for our scripts.
     Data(serde_json::Value),
-    /// Something long, made piece by piece as it is read: its type, and what makes the next piece.
+    /// A long response, generated piece by piece while it is sent: its content type and the generator.
     Long(&'static str, Pieces),
 }
 
-/// Makes the next piece of a long answer, until there is none.
+/// Generates the next piece of a long response, or `None` at the end.
 pub(crate) struct Pieces(pub(crate) Box<dyn FnMut() -> Option<Vec<u8>> + Send>);
 
 impl std::fmt::Debug for Pieces {
@@ -37,7 +37,8 @@ impl std::fmt::Debug for Pieces {
 }
 
 impl Pieces {
-    /// The pieces as a body. Each is made where it may block, and only once the one before was taken.
+    /// Converts the pieces to a body. Each is generated on a blocking thread, after the previous one was
+    /// taken.
     fn body(self) -> Body {
         Body::from_stream(futures_util::stream::unfold(Some(self), |pieces| async {
             let mut pieces = pieces?;
@@ -53,7 +54,7 @@ impl Pieces {
 }
 
 impl Answer {
-    /// JSON lines out of objects.
+    /// Serialises objects as JSON lines.
     pub(crate) fn json<T: serde::Serialize>(objects: impl IntoIterator<Item = T>) -> Result<Self, Problem> {
         let mut out = Vec::new();
         for object in objects {
@@ -84,13 +85,13 @@ impl IntoResponse for Answer {
     }
 }
 
-/// Why a page cannot answer, in words for the person who asked.
+/// An error with a message for the user.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
     pub(crate) status: StatusCode,
-    /// What happened, in one sentence.
+    /// The message, in one sentence.
     pub(crate) what: String,
-    /// What can be done about it.
+    /// A suggestion for the user.
     pub(crate) hint: Option<String>,
 }
 
@@ -99,17 +100,17 @@ impl Problem {
         Self { status, what: what.into(), hint: None }
     }
 
-    /// There is no such thing.
+    /// Returns a problem with status 404.
     pub(crate) fn not_found(what: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, what)
     }
 
-    /// It is there, and could not be told.
+    /// Returns a problem with status 500: the resource exists, but could not be shown.
     pub(crate) fn failed(what: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, what)
     }
 
-    /// What was asked makes no sense.
+    /// Returns a problem with status 400: the request is invalid.
     pub(crate) fn bad(what: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, what)
     }
@@ -119,7 +120,7 @@ impl Problem {
         self
     }
 
-    /// The problem, in the form that was asked for.
+    /// Renders the problem in the requested format.
     pub(crate) fn answer(&self, form: Form) -> Response {
         let answer = match form {
             Form::Html => Answer::Html(self.page()),

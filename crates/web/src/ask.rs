@@ -1,52 +1,52 @@
-//! What is asked of a page: in which form, and about what.
+//! Requests: the format and the parameters of a page.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// How a page is told.
+/// The format of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// As a page to read.
+    /// An HTML page.
     Html,
-    /// As JSON lines, our public JSON: the same address with `.json` behind it.
+    /// JSON lines, our public JSON: the same path with the suffix `.json`.
     Json,
-    /// As Markdown: the same address with `.md` behind it.
+    /// Markdown: the same path with the suffix `.md`.
     Markdown,
 }
 
-/// What is asked of a page.
+/// A request for a page.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
-    /// How to tell it.
+    /// The requested format.
     pub(crate) form: Form,
-    /// The parts of the path that vary, in order, without the ending of a twin.
+    /// The path parameters in order, without the suffix of the format.
     pub(crate) path: Vec<String>,
-    /// What stands behind the `?`, in order.
+    /// The query parameters in order.
     pub(crate) query: Vec<(String, String)>,
-    /// Set once nobody waits for the answer any more.
+    /// Set when the client has disconnected or has its response.
     pub(crate) gone: Arc<AtomicBool>,
 }
 
 impl Ask {
-    /// The last value of a name behind the `?`, unless it is empty.
+    /// Returns the last value of a query parameter, unless it is empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let mut found = self.query.iter().rev().filter(|(key, _)| key == name);
         found.next().map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// Everything behind the `?`, in order.
+    /// Returns all query parameters in order.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.query.iter().map(|(key, value)| (&**key, &**value))
     }
 
-    /// A varying part of the path.
+    /// Returns a path parameter, or an empty string.
     pub(crate) fn part(&self, idx: usize) -> &str {
         self.path.get(idx).map(String::as_str).unwrap_or_default()
     }
 }
 
 impl Form {
-    /// Splits the ending of a twin from the last part of a path.
+    /// Splits the format suffix from the last segment of a path.
     pub(crate) fn of(last: &str) -> (Self, &str) {
         if let Some(rest) = last.strip_suffix(".json") {
             (Self::Json, rest)

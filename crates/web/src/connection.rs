@@ -1,7 +1,7 @@
-//! Connections: how many there may be, and how long a client may take.
+//! Connections: their number, and the timeouts of clients.
 //!
-//! Anybody who can reach the port can connect, before any key is asked for. A client that sends half a request, that
-//! sends nothing more on a connection that it keeps, or that does not read its answer is cut off.
+//! Any process that can reach the port can connect before it is authenticated. A client is disconnected if it
+//! sends half a request, keeps a connection idle, or does not read its response.
 
 use std::future::Future;
 use std::io;
@@ -21,15 +21,15 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::server::ended;
 
-/// How long clients may take, and how many there may be.
+/// Timeouts and the maximum number of connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How long the headers of a request may take, counted from when the connection is ready for it. A connection on
-    /// which no request follows is closed after this time, too.
+    /// Maximum time for the headers of a request, counted from when the connection is ready for it. An idle
+    /// connection is closed after this time too.
     pub headers: Duration,
-    /// How long a client may leave an answer unread.
+    /// Maximum time for which a client may leave a response unread.
     pub stalled: Duration,
-    /// How many connections there may be at a time; further ones wait.
+    /// Maximum number of open connections; further ones are queued.
     pub connections: usize,
 }
 
@@ -39,7 +39,7 @@ impl Default for Limits {
     }
 }
 
-/// Answers until the server is about to end, and then finishes what it is answering.
+/// Accepts and serves connections until shutdown starts, then waits for those that are open.
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
@@ -57,7 +57,7 @@ pub(crate) async fn serve(
             accepted = accepted => accepted,
         };
         let Ok((stream, _)) = accepted else {
-            // No more files can be opened, or the client went away: others may be luckier in a moment.
+            // The process is out of file descriptors, or the client disconnected. Both are temporary.
             sleep(Duration::from_millis(20)).await;
             continue;
         };
@@ -67,12 +67,12 @@ pub(crate) async fn serve(
             drop(slot);
         });
     }
-    // All connections have ended when all slots are free.
+    // All connections have ended once all slots are free.
     let all = u32::try_from(limits.connections).unwrap_or(u32::MAX);
     let _ = slots.acquire_many(all).await;
 }
 
-/// Answers the requests of one connection. Errors are the client's.
+/// Serves the requests of one connection. Errors are caused by the client and ignored.
 async fn answer(stream: TcpStream, router: Router, limits: Limits, ending: watch::Receiver<bool>) {
     let _ = stream.set_nodelay(true);
     let stream = TokioIo::new(Impatient::new(stream, limits.stalled));
@@ -90,11 +90,11 @@ async fn answer(stream: TcpStream, router: Router, limits: Limits, ending: watch
     }
 }
 
-/// A stream whose writes fail when nothing was taken for a while.
+/// A stream whose writes time out if the client accepts no data.
 struct Impatient {
     stream: TcpStream,
     patience: Duration,
-    /// When to give up, while a write waits.
+    /// The deadline of the pending write.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
@@ -103,7 +103,7 @@ impl Impatient {
         Self { stream, patience, deadline: None }
     }
 
-    /// Notes whether a write went through, and gives up on one that has waited too long.
+    /// Clears the deadline if the write is done, and returns a timeout error once it has passed.
     fn timed<T>(&mut self, cx: &mut Context<'_>, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if result.is_ready() {
             self.deadline = None;

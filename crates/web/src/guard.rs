@@ -1,8 +1,9 @@
-//! Who may ask: nobody but the person who was given the token or the code, from pages that are ours.
+//! Access control: only requests that were authorised by the token or the code and come from our own pages
+//! are served.
 //!
-//! Sessions hold secrets, and any web page a person visits can send requests to their own machine. So the name that
-//! the request was sent to must be ours (a foreign name that points here is an attack by rebinding), the page that
-//! sent it must be ours, and it must carry the cookie that the token or the code was traded for.
+//! Sessions contain secrets, and any web page can send requests to the user's machine. Therefore the `Host`
+//! of a request must be ours (against DNS rebinding), the page that sent it must be ours, and it must carry
+//! the cookie that the token or the code was exchanged for.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -17,29 +18,30 @@ use axum::response::{IntoResponse, Response};
 use crate::answer::Problem;
 use crate::ask::Form;
 
-/// What pages may do: nothing but show what we send, and ask us for more.
+/// The content security policy: pages load resources from this server only, and run no inline scripts.
 const POLICY: &str = "default-src 'none'; img-src 'self' data:; style-src 'self'; script-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// What is asked of every request.
+/// The checks applied to every request.
 #[derive(Clone, Debug)]
 pub(crate) struct Guard {
     host: IpAddr,
     port: u16,
     keys: Arc<Keys>,
-    /// Until when the code may be used; nothing once it was.
+    /// The time until which the code is valid; `None` once it was used.
     code_until: Arc<Mutex<Option<Instant>>>,
 }
 
-/// What lets a person in: letters and digits that nobody can guess, each of them others.
+/// The secrets that grant access. All three must be unguessable and different from each other, and consist of
+/// letters and digits.
 #[derive(Clone)]
 pub struct Keys {
-    /// Stands in the link that is printed. It can be used as often as the person likes.
+    /// Part of the printed URL. Valid any number of times.
     pub token: String,
-    /// Stands in the link that is passed to the browser, on a command line that other users of the machine can read. It
-    /// can be used once, soon after the start.
+    /// Part of the URL passed to the browser, on a command line that other users of the machine can read.
+    /// Valid once, soon after the start.
     pub code: String,
-    /// The value of the cookie that either is traded for.
+    /// The value of the cookie that the token or the code is exchanged for.
     pub cookie: String,
 }
 
@@ -49,7 +51,7 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// How long the code can be used.
+/// How long the code is valid.
 const CODE_LIFETIME: Duration = Duration::from_secs(60);
 
 impl Guard {
@@ -58,12 +60,12 @@ impl Guard {
         Self { host, port, keys: Arc::new(keys), code_until }
     }
 
-    /// The address to print, with the token.
+    /// Returns the URL to print, with the token.
     pub(crate) fn address(&self) -> String {
         format!("{}/?token={}", self.origin(), self.keys.token)
     }
 
-    /// The address to pass to a browser, with the code.
+    /// Returns the URL to pass to a browser, with the code.
     pub(crate) fn opening_address(&self) -> String {
         format!("{}/?code={}", self.origin(), self.keys.code)
     }
@@ -75,7 +77,7 @@ impl Guard {
         }
     }
 
-    /// Whether a name with its port, as a browser writes it, is one of ours.
+    /// Returns whether a host and port, as written by a browser, refer to this server.
     fn is_ours(&self, authority: &str) -> bool {
         let (name, port) = match authority.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (name, port),
@@ -90,11 +92,11 @@ impl Guard {
         if self.host.is_loopback() {
             return loopback;
         }
-        // Rebinding needs a name; an address that somebody typed is what it says.
+        // DNS rebinding needs a host name, so any IP address is accepted.
         loopback || bare.parse::<IpAddr>().is_ok()
     }
 
-    /// Why a request is refused before its token is looked at.
+    /// Checks a request before its credentials. Returns the reason if it is rejected.
     fn refuses(&self, request: &Request) -> Option<Problem> {
         let headers = request.headers();
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
@@ -105,7 +107,7 @@ impl Guard {
         let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
         let foreign = origin
             .is_some_and(|origin| !origin.strip_prefix("http://").is_some_and(|host| self.is_ours(host)));
-        // A link from elsewhere may lead here; a page from elsewhere may not load anything of ours.
+        // A link on another site may lead here, but another site may not load our resources.
         let site = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let embedded = matches!(site("sec-fetch-site"), "cross-site" | "same-site")
             && !matches!(site("sec-fetch-mode"), "navigate" | "");
@@ -119,7 +121,7 @@ impl Guard {
     }
 
     fn cookie_name(&self) -> String {
-        // Cookies do not tell ports apart, and several servers may run.
+        // Cookies are shared by all ports of a host, and several servers may be running.
         format!("threadline-{}", self.port)
     }
 
@@ -131,14 +133,14 @@ impl Guard {
         cookies.any(|(key, value)| key == name && same(value, &self.keys.cookie))
     }
 
-    /// Where to go without the token or the code, if the right one was given.
+    /// Returns the path to redirect to, without the token or the code, if the request has a valid one.
     fn admitted(&self, request: &Request) -> Option<String> {
         let query = request.uri().query()?;
         let is_key = |part: &&str| part.starts_with("token=") || part.starts_with("code=");
         let (given, rest): (Vec<&str>, Vec<&str>) = query.split('&').partition(is_key);
         let (key, value) = given.first()?.split_once('=')?;
         let path = request.uri().path();
-        // Two slashes would name another server.
+        // A path that begins with two slashes would redirect to another host.
         let path = if path.starts_with("//") { "/" } else { path };
         let is_right = match key {
             "token" => same(value, &self.keys.token),
@@ -150,19 +152,19 @@ impl Guard {
         })
     }
 
-    /// Whether the code can be used now; it cannot be used again.
+    /// Consumes the code and returns whether it was still valid.
     fn take_code(&self) -> bool {
         let until = self.code_until.lock().unwrap_or_else(PoisonError::into_inner).take();
         until.is_some_and(|until| Instant::now() < until)
     }
 }
 
-/// Compares without telling by the time it takes how much was right.
+/// Compares in constant time.
 fn same(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
 }
 
-/// Lets a request through, or does not; and says on every answer what pages may do with it.
+/// Rejects, redirects or serves a request, and adds the security headers to every response.
 pub(crate) async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> Response {
     let form = Form::of(request.uri().path()).0;
     let mut response = if let Some(problem) = guard.refuses(&request) {
@@ -193,7 +195,8 @@ pub(crate) async fn guard(State(guard): State<Guard>, request: Request, next: Ne
     response
 }
 
-/// Style and script hold nothing of anybody, and the page that asks for the token is set with them.
+/// Returns whether a path needs no cookie. Stylesheets and scripts contain no user data, and the page that
+/// asks for the token uses them.
 fn is_public(path: &str) -> bool {
     path.starts_with("/assets/")
 }

@@ -1,9 +1,8 @@
-//! The local HTTP server: pages, live updates, JSON twins.
+//! The local HTTP server: pages, live updates, and the same content as JSON and Markdown.
 //!
-//! A [`Server`] reads sessions and shows them; no request changes anything on disk. A page is one file in `pages`:
-//! a plain function from an `Ask` to an `Answer`, run apart from the tasks that talk
-//! to clients, so that a page that takes long or panics costs the others nothing. Who may ask is decided in
-//! `guard` alone, before any page is looked for.
+//! A [`Server`] reads sessions and shows them; no request changes anything on disk. A page is one file in
+//! `pages`: a function from an `Ask` to an `Answer`. It runs on a blocking thread, so that a page that is
+//! slow or panics does not affect others. `guard` checks every request before it is routed.
 
 #![warn(missing_docs)]
 

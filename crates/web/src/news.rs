@@ -1,4 +1,4 @@
-//! News: that something in a home changed, for pages that are open.
+//! Notifies open pages of changes in the homes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -7,14 +7,14 @@ use notify::{RecursiveMode, Watcher};
 use threadline_store::Store;
 use tokio::sync::watch;
 
-/// Where folders cannot be watched they are looked at this often.
+/// Polling interval for folders that cannot be watched.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Tells whoever listens that something changed. Cheap to clone.
+/// Notifies listeners of changes. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct News {
     tell: Arc<watch::Sender<u64>>,
-    /// What watches the folders, once somebody listens.
+    /// The file watcher, created when the first listener subscribes.
     watching: Arc<Mutex<Option<Box<dyn Watcher + Send>>>>,
 }
 
@@ -23,12 +23,12 @@ impl News {
         Self { tell: Arc::new(watch::Sender::new(0)), watching: Arc::default() }
     }
 
-    /// Says that something changed.
+    /// Notifies all listeners.
     pub(crate) fn tell(&self) {
         self.tell.send_modify(|count| *count += 1);
     }
 
-    /// What to wait for. The homes are watched from the first call on.
+    /// Returns a receiver of the number of changes so far. Starts to watch the homes at the first call.
     pub(crate) fn listen(&self, store: &Store) -> watch::Receiver<u64> {
         let mut watching = self.watching.lock().unwrap_or_else(PoisonError::into_inner);
         if watching.is_none() {
@@ -37,12 +37,12 @@ impl News {
         self.tell.subscribe()
     }
 
-    /// How much was told so far; a page that is made now has all of it, and asks for the rest.
+    /// Returns the number of changes so far. A page rendered now includes all of them.
     pub(crate) fn count(&self, store: &Store) -> u64 {
         *self.listen(store).borrow()
     }
 
-    /// Watches the homes: as the system tells, else by looking.
+    /// Watches the homes with the notifications of the system, or else by polling.
     fn watch(&self, store: &Store) -> Option<Box<dyn Watcher + Send>> {
         let heard = |tell: &Arc<watch::Sender<u64>>| {
             let tell = Arc::downgrade(tell);
@@ -65,7 +65,8 @@ impl News {
     }
 }
 
-/// Watches the folder with the projects of each home, or where that is not there yet, the home.
+/// Watches the projects folder of each home, or the home itself if that does not exist yet. Returns whether
+/// any folder is watched.
 fn watch_all(watcher: &mut dyn Watcher, store: &Store) -> bool {
     let mut any = false;
     for home in store.homes() {

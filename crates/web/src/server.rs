@@ -1,4 +1,4 @@
-//! The server: from an address to answers, until somebody stops it.
+//! The server: binds an address and serves requests until it is stopped.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -17,24 +17,24 @@ use crate::guard::{self, Guard, Keys};
 use crate::pages;
 use crate::state::State;
 
-/// How to serve.
+/// Options of the server.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The address to listen at.
+    /// The IP address to listen on.
     pub host: IpAddr,
-    /// The port; 0 for any that is free.
+    /// The port; 0 picks any free port.
     pub port: u16,
-    /// What lets a person in.
+    /// The secrets that grant access.
     pub keys: Keys,
-    /// How long clients may take, and how many there may be.
+    /// Timeouts and the maximum number of connections.
     pub limits: Limits,
-    /// The zone that times are shown in.
+    /// The time zone in which times are shown.
     pub zone: TimeZone,
-    /// What calls cost.
+    /// The prices of model calls.
     pub book: Book,
 }
 
-/// A server that listens, and answers once it is [run](Server::run).
+/// A server that is bound to an address. It serves requests once it is [run](Server::run).
 pub struct Server {
     runtime: Runtime,
     listener: TcpListener,
@@ -50,18 +50,18 @@ pub struct Server {
 pub struct Stop(Arc<Notify>);
 
 impl Stop {
-    /// Lets the server finish what it is answering, and end.
+    /// Starts a graceful shutdown.
     pub fn stop(&self) {
         self.0.notify_one();
     }
 }
 
 impl Server {
-    /// Listens at the address. Nothing is answered yet.
+    /// Binds the address. Requests are not served before [`Server::run`].
     ///
     /// # Errors
     ///
-    /// If the address is taken, or is none of this machine's.
+    /// If the address is in use, or does not belong to this machine.
     pub fn bind(store: Store, options: Options) -> io::Result<Self> {
         let listener = TcpListener::bind(SocketAddr::new(options.host, options.port))?;
         listener.set_nonblocking(true)?;
@@ -80,31 +80,31 @@ impl Server {
         Ok(Self { runtime, listener, router, guard, limits, stop: Arc::new(Notify::new()), state })
     }
 
-    /// The address to pass to a browser: it works once, soon after the start.
+    /// Returns the URL to pass to a browser. It works once, soon after the start.
     pub fn opening_address(&self) -> String {
         self.guard.opening_address()
     }
 
-    /// The address to print, with the token.
+    /// Returns the URL to print, with the token.
     pub fn address(&self) -> String {
         self.guard.address()
     }
 
-    /// The address without the token.
+    /// Returns the URL without the token.
     pub fn origin(&self) -> String {
         self.guard.origin()
     }
 
-    /// What stops it.
+    /// Returns a handle that stops the server.
     pub fn stop(&self) -> Stop {
         Stop(Arc::clone(&self.stop))
     }
 
-    /// Answers until it is stopped or interrupted.
+    /// Serves requests until stopped or interrupted by Ctrl-C.
     ///
     /// # Errors
     ///
-    /// Those of the listening socket.
+    /// If the listening socket cannot be registered.
     pub fn run(self) -> io::Result<()> {
         let Self { runtime, listener, router, stop, state, limits, .. } = self;
         let ending = state.ending.subscribe();
@@ -117,11 +117,11 @@ impl Server {
                     _ = tokio::signal::ctrl_c() => {}
                 }
                 state.ending.send_replace(true);
-                // What is being answered is given a moment, and then cut.
+                // Requests in progress get a grace period, and are then aborted.
                 tokio::time::sleep(GRACE).await;
             };
             tokio::select! {
-                // Before anything is answered, somebody listens for Ctrl-C.
+                // Registers the Ctrl-C handler before the first request is served.
                 biased;
                 () = end => Ok(()),
                 () = serving => Ok(()),
@@ -132,13 +132,13 @@ impl Server {
     }
 }
 
-/// So many pages are made at a time; the others wait.
+/// Maximum number of pages that are generated concurrently; further ones are queued.
 const BLOCKING: usize = 8;
 
-/// How long answers may take that were begun before the server was stopped.
+/// Grace period for requests in progress at shutdown.
 const GRACE: Duration = Duration::from_millis(1500);
 
-/// Waits until the server is about to end.
+/// Waits until shutdown starts.
 pub(crate) async fn ended(mut ending: tokio::sync::watch::Receiver<bool>) {
     let _ = ending.wait_for(|ending| *ending).await;
 }

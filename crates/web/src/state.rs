@@ -1,4 +1,4 @@
-//! What every page gets: the sessions, and how to show them.
+//! State shared by all pages.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -13,29 +13,29 @@ use crate::news::News;
 use crate::shelf::Shelf;
 use crate::watch::Watches;
 
-/// What every page gets. Cheap to clone.
+/// State shared by all pages. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct State(Arc<Inner>);
 
-/// What there is one of a server.
+/// The contents of [`State`], one per server.
 pub(crate) struct Inner {
-    /// Where sessions are.
+    /// The Claude Code homes.
     pub(crate) store: Store,
-    /// The zone that times are shown in.
+    /// The time zone in which times are shown.
     pub(crate) zone: TimeZone,
-    /// The sessions that were looked at last.
+    /// The sessions opened most recently.
     pub(crate) shelf: Shelf,
-    /// Those that somebody follows.
+    /// The sessions that open pages follow.
     pub(crate) watches: Watches,
-    /// Whether the server is about to end.
+    /// Whether shutdown has started.
     pub(crate) ending: tokio::sync::watch::Sender<bool>,
-    /// What calls cost.
+    /// The prices of model calls.
     pub(crate) book: Book,
-    /// Tells open pages that something changed.
+    /// Notifies open pages of changes.
     pub(crate) news: News,
-    /// The sessions as lists show them.
+    /// The rows of the session lists.
     pub(crate) cards: Cards,
-    /// What only a whole reading tells.
+    /// Figures that require reading whole logs.
     pub(crate) counter: Counter,
 }
 
@@ -49,13 +49,13 @@ impl State {
         Self(Arc::new(Inner { store, zone, shelf, watches, ending, book, news, cards, counter }))
     }
 
-    /// The moment that a date or the like begins or, if asked, ends at.
+    /// Parses a date or a relative time. Returns the start or the end of it, in milliseconds.
     pub(crate) fn moment(&self, text: &str, end: bool) -> Option<i64> {
         let now = jiff::Timestamp::try_from(self.now()).ok()?.to_zoned(self.zone.clone());
         threadline_search::moment(text, &now).map(|(from, to)| if end { to } else { from })
     }
 
-    /// Now.
+    /// Returns the current time.
     #[allow(clippy::disallowed_methods, reason = "a server that shows what is live has a clock")]
     pub(crate) fn now(&self) -> SystemTime {
         SystemTime::now()

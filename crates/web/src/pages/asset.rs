@@ -1,4 +1,4 @@
-//! Style and script, which are ours alone and the same for everybody.
+//! Stylesheets and scripts, which are the same for every user.
 
 use axum::extract::Path;
 use axum::http::header;
@@ -7,7 +7,8 @@ use axum::response::{IntoResponse, Response};
 use crate::answer::Problem;
 use crate::ask::Form;
 
-/// An asset by its name. Its address holds a stamp of its content, so it may be kept for good.
+/// Returns an asset by its name. Its path contains a hash of all assets, so the browser may cache it
+/// indefinitely if the hash is current.
 pub(crate) async fn asset(Path((stamp, name)): Path<(String, String)>) -> Response {
     match threadline_html::asset(&name) {
         Some((kind, text)) => {

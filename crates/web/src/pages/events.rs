@@ -1,4 +1,4 @@
-//! Word that something changed, for pages that are open.
+//! Change events for the home, search and usage pages.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -9,12 +9,14 @@ use futures_util::stream;
 
 use crate::state::State;
 
-/// Much that changes at once is told once.
+/// Changes within this interval are sent as one event.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// An endless answer: `changed` whenever a session was written to or counted, with how much was told so far.
+/// An endless event stream: `changed` whenever a session was written to or counted, with the number of
+/// changes so far.
 ///
-/// The first word comes at once, so that a page can tell whether it missed something while it was on its way.
+/// The first event is sent immediately, so that a page can detect changes that it missed while it was
+/// loading.
 pub(crate) async fn events(state: State) -> Response {
     let mut news = state.news.listen(&state.store);
     news.mark_changed();

@@ -1,4 +1,4 @@
-//! Home: the sessions there are, and which of them to show.
+//! The home page: the list of sessions, filtered and sorted.
 
 use std::time::Duration;
 
@@ -11,10 +11,11 @@ use crate::ask::{Ask, Form};
 use crate::cards::millis;
 use crate::state::State;
 
-/// A reader is not kept waiting for figures; what they ask for a list by is worth a moment.
+/// How long an HTML page waits for figures that are not counted yet: longer if the filter or the sort order
+/// needs them.
 const GLANCE: Duration = Duration::from_millis(15);
 const MOMENT: Duration = Duration::from_millis(200);
-/// A program wants a whole answer.
+/// JSON and Markdown wait for complete figures.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {

@@ -1,4 +1,4 @@
-//! What is new in a session, told as it is written.
+//! Live updates of a session page, as server-sent events.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::server::ended;
 use crate::state::State;
 use crate::watch::Watch;
 
-/// Tells a page what changed since it was made, and then whatever changes.
+/// Sends the differences since the page was rendered, and then every change.
 pub(crate) async fn live(
     axum::extract::State(state): axum::extract::State<State>,
     OriginalUri(_): OriginalUri,
@@ -34,7 +34,7 @@ pub(crate) async fn live(
         watch: state.watches.follow(&state, &id),
         id,
         look,
-        // A page that was made by another run of the server is told everything.
+        // A page rendered by an earlier run of the server gets everything.
         sent: Sent {
             parts: ask.get("have").map(|have| have.split(',').map(pair).collect()).unwrap_or_default(),
             ..Sent::default()
@@ -54,7 +54,7 @@ fn pair(text: &str) -> (String, String) {
     (name.to_owned(), stamp.to_owned())
 }
 
-/// Somebody who follows a session.
+/// A client that follows a session.
 struct Following {
     state: State,
     watch: Arc<Watch>,
@@ -64,7 +64,7 @@ struct Following {
     told: bool,
 }
 
-/// What a page knows.
+/// The state of the page on the client.
 #[derive(Default)]
 struct Sent {
     parts: Vec<(String, String)>,
@@ -76,7 +76,7 @@ struct Sent {
 }
 
 impl Following {
-    /// The next thing to tell: at once what the page does not know yet, then whatever changes.
+    /// Returns the next event: first the differences to the page, then one per change.
     async fn next(&mut self) -> Option<Event> {
         let mut version = self.watch.version.clone();
         loop {
@@ -112,7 +112,7 @@ fn gone(problem: &Problem) -> Event {
 }
 
 impl Sent {
-    /// What a page must be told to know this plan; `None` if it knows it already.
+    /// Returns the update that brings a page to this plan, or `None` if it is up to date.
     fn change(&mut self, plan: &Plan) -> Option<Value> {
         let parts: Vec<_> =
             plan.parts.iter().map(|(part, _)| (part.name.clone(), part.stamp.clone())).collect();
@@ -154,7 +154,7 @@ impl Sent {
     }
 }
 
-/// From where on two lists differ.
+/// Returns the index from which two lists differ, if they do.
 fn differs<T: PartialEq>(before: &[T], after: &[T]) -> Option<usize> {
     let same = before.iter().zip(after).take_while(|(a, b)| a == b).count();
     (same < before.len() || same < after.len()).then_some(same)

@@ -1,8 +1,8 @@
 //! The pages, one file each.
 //!
-//! A page is `fn page(&State, &Ask) -> Result<Answer, Problem>`: plain, blocking code. [`page`] hangs it into the
-//! router, with its twins: `/usage`, `/usage.json` and `/usage.md` are one page in three forms. What varies in a path
-//! (`/s/{id}`) reaches the page as [`Ask::part`]. To add a page: write its file, and add a line in [`router`].
+//! A page is `fn page(&State, &Ask) -> Result<Answer, Problem>`: plain blocking code. [`page`] adds it to the
+//! router in all formats: `/usage`, `/usage.json` and `/usage.md` are the same page. Path parameters
+//! (`/s/{id}`) are available as [`Ask::part`]. To add a page, write its file and add a line to [`router`].
 
 mod asset;
 mod check;
@@ -28,7 +28,7 @@ use crate::answer::{Answer, Problem};
 use crate::ask::{Ask, Form};
 use crate::state::State;
 
-/// A page.
+/// The handler of a page.
 type Page = fn(&State, &Ask) -> Result<Answer, Problem>;
 
 pub(crate) fn router(state: State) -> Router {
@@ -52,7 +52,7 @@ pub(crate) fn router(state: State) -> Router {
     router.route("/assets/{stamp}/{name}", get(asset::asset)).fallback(nowhere)
 }
 
-/// Adds a page with its twins. The twins of `/` are `/index.json` and `/index.md`.
+/// Adds a page in all formats. Those of `/` are `/index.json` and `/index.md`.
 fn page(router: Router, state: &State, path: &'static str, page: Page) -> Router {
     let state = state.clone();
     let handler = get(
@@ -82,19 +82,19 @@ fn page(router: Router, state: &State, path: &'static str, page: Page) -> Router
     router
 }
 
-/// A page that lists something, around what is in it.
+/// Wraps the content of a list page in its frame.
 fn list(frame: &Frame<'_>, content: &Markup) -> Answer {
     let mut page = threadline_html::site_head(frame);
     page.add(content).lit("</body>\n</html>\n");
     Answer::Html(page)
 }
 
-/// Runs a page where it may block. One that panics is one answer that failed.
+/// Runs a page on a blocking thread. If it panics, only this request fails.
 async fn run(state: State, page: Page, ask: Ask) -> Response {
     let form = ask.form;
     let _leaving = Leaving(Arc::clone(&ask.gone));
     let done = tokio::task::spawn_blocking(move || {
-        // Who waited in a queue may have left.
+        // The client may have disconnected while the request was queued.
         if ask.gone.load(Ordering::Relaxed) {
             return Err(Problem::failed("Nobody waits for this page"));
         }
@@ -110,7 +110,7 @@ async fn run(state: State, page: Page, ask: Ask) -> Response {
     }
 }
 
-/// Tells a page that nobody waits for it any more: its client went away, or has its answer.
+/// Sets the flag when dropped: the client disconnected, or has its response.
 struct Leaving(Arc<AtomicBool>);
 
 impl Drop for Leaving {

@@ -1,4 +1,4 @@
-//! A session: its conversation, and the parts of it that pages ask for later.
+//! The page of a session, and the parts of it that are loaded later.
 
 use threadline_html::{Markup, Options, PartTurn, Served, served_page};
 use threadline_store::SessionFile;
@@ -11,10 +11,11 @@ use crate::plan::{Plan, Span};
 use crate::shelf::no_such_session;
 use crate::state::State;
 
-/// Output of a tool that is longer than this is cut on pages; its raw line has all of it.
+/// Tool output longer than this is truncated on pages; the raw line has all of it.
 const MAX_OUTPUT: usize = 200 << 10;
 
-/// A page has the parts from where it begins up to about so many bytes of the log; a short session is whole.
+/// Approximate number of log bytes in the parts that are sent with a page. A session of up to `WHOLE` bytes
+/// is sent completely.
 const FIRST: u64 = 160 << 10;
 const WHOLE: u64 = 600 << 10;
 
@@ -26,7 +27,7 @@ pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     }
 }
 
-/// What of the session is asked for.
+/// Parses which sub-agent and which branch are requested.
 pub(crate) fn look(ask: &Ask) -> Result<Look, Problem> {
     let leaf = ask
         .get("branch")
@@ -34,12 +35,12 @@ pub(crate) fn look(ask: &Ask) -> Result<Look, Problem> {
     Ok(Look { agent: ask.get("agent").map(str::to_owned), leaf: leaf.transpose()? })
 }
 
-/// The line of a name such as `m42` or `m42.2`.
+/// Returns the line number of an anchor such as `m42` or `m42.2`.
 pub(crate) fn line_of(name: &str) -> Option<u64> {
     name.strip_prefix('m')?.split('.').next()?.parse().ok()
 }
 
-/// What stands behind the address of a page, and of everything that it asks for.
+/// Returns the query string of a page, which all its subresources share.
 fn query(look: &Look) -> String {
     let mut parts = Vec::new();
     if let Some(agent) = &look.agent {
@@ -82,7 +83,7 @@ fn html(state: &State, ask: &Ask, look: &Look) -> Result<Answer, Problem> {
     Ok(Answer::Html(served_page(&served)))
 }
 
-/// What a page says besides the conversation.
+/// Data of a page besides the conversation.
 pub(crate) struct Facts {
     file: SessionFile,
     size: u64,
@@ -145,7 +146,7 @@ impl Facts {
     }
 }
 
-/// The parts that a page has when it is sent.
+/// Returns the range of parts that are sent with the page.
 fn first_parts(
     held: &Held,
     look: &Look,
@@ -167,7 +168,7 @@ fn first_parts(
     Ok(from..to)
 }
 
-/// Draws parts, given everything they are told from.
+/// Renders parts from their lines.
 fn draw(
     told: &Told,
     plan: &Plan,
@@ -191,7 +192,7 @@ fn draw(
     drawn
 }
 
-/// One part: what a page asks for when it comes near it.
+/// Returns one part, which the page loads when it comes into view.
 pub(crate) fn part(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let (id, look) = (ask.part(0), look(ask)?);
     let name = ask.get("name").unwrap_or_default();
@@ -206,7 +207,7 @@ pub(crate) fn part(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     Ok(Answer::Part(drawn.pop().unwrap_or_default(), stamp))
 }
 
-/// A stretch of the outline.
+/// Returns a section of the outline.
 pub(crate) fn rail(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let (id, look) = (ask.part(0), look(ask)?);
     let plan = state.shelf.with(&state.store, id, |held| Ok(held.plan(&look)?))?;
@@ -217,7 +218,7 @@ pub(crate) fn rail(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     Ok(Answer::Part(threadline_html::rail_part(&plan.layout, rail.number), rail.stamp.clone()))
 }
 
-/// What a page says besides the conversation, drawn anew.
+/// Renders everything around the conversation again.
 pub(crate) fn around(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let (id, look) = (ask.part(0), look(ask)?);
     let (plan, facts) =
@@ -230,10 +231,10 @@ pub(crate) fn around(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     Ok(Answer::Data(object))
 }
 
-/// A sub-agent's work beyond this many bytes has its own page and no other.
+/// A sub-agent log larger than this, in more than 8 parts, is not shown inline.
 const INSIDE: u64 = 1 << 20;
 
-/// What a sub-agent did, to stand inside the call that started it.
+/// Renders the conversation of a sub-agent, to be shown inline in the call that started it.
 pub(crate) fn inside(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let (id, look) = (ask.part(0), look(ask)?);
     let agent = look.agent.clone().ok_or_else(|| Problem::bad("No sub-agent is named"))?;
@@ -256,7 +257,7 @@ pub(crate) fn inside(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     Ok(Answer::Html(threadline_html::inside(&turns, &agent, cwd, &options(state, id))))
 }
 
-/// Whole turns out of stretches.
+/// Joins spans to whole turns.
 pub(crate) fn turns_of(plan: &Plan, told: &Told, spans: &[Span]) -> Vec<TurnView> {
     let mut turns: Vec<TurnView> = Vec::new();
     for (i, span) in spans.iter().enumerate() {
@@ -269,10 +270,10 @@ pub(crate) fn turns_of(plan: &Plan, told: &Told, spans: &[Span]) -> Vec<TurnView
     turns
 }
 
-/// How much of a raw line is sent, unless all of it is asked for.
+/// Maximum number of bytes sent of a raw line, unless all of it is requested.
 const RAW: u64 = 1 << 20;
 
-/// A line of the log as it stands.
+/// Returns a raw line of the log.
 pub(crate) fn raw(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let (id, look) = (ask.part(0), look(ask)?);
     let line =
@@ -287,7 +288,7 @@ pub(crate) fn raw(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     Ok(Answer::Text(text))
 }
 
-/// What became of the files.
+/// Returns the changes made to files.
 pub(crate) fn changes(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let id = ask.part(0);
     let (edits, title, cwd) = state.shelf.with(&state.store, id, |held| {
@@ -322,7 +323,7 @@ pub(crate) fn changes(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     }
 }
 
-/// Where a text stands in this session: the names of the blocks that have it.
+/// Returns the anchors of the blocks in this conversation that match a query.
 pub(crate) fn find(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let (id, look) = (ask.part(0), look(ask)?);
     let (path, plan) = state
@@ -345,7 +346,7 @@ pub(crate) fn find(state: &State, ask: &Ask) -> Result<Answer, Problem> {
         },
     );
     searched.map_err(|error| Problem::failed("The log could not be searched").hint(error.to_string()))?;
-    // What the conversation left behind is found by the search over all sessions.
+    // Matches in abandoned branches are found by the search over all sessions.
     names.retain(|name| line_of(name).is_some_and(|line| plan.holds(line)));
     names.dedup();
     Ok(Answer::Data(serde_json::json!({"hits": names})))

@@ -1,4 +1,4 @@
-//! A session as JSON lines or as Markdown, told turn by turn while it is read.
+//! A session as JSON lines or Markdown, generated turn by turn while it is sent.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::held::{Held, Look};
 use crate::plan::{Plan, Span};
 use crate::state::State;
 
-/// Agents start agents; nobody reads further down than this.
+/// Maximum nesting depth of sub-agents.
 const DEPTH: usize = 32;
 
 pub(crate) fn page(state: &State, ask: &Ask, look: &Look) -> Result<Answer, Problem> {
@@ -33,7 +33,7 @@ pub(crate) fn page(state: &State, ask: &Ask, look: &Look) -> Result<Answer, Prob
             return None;
         }
         let told = state.shelf.with(&state.store, &id, |held| turn(held, &look, &plan, at - 1, DEPTH));
-        // The head was sent, so what is left is to say where it ends.
+        // The head was sent already, so an error can only be appended.
         Some(told.map_or_else(|problem| trouble(&problem, form), |told| piece(&told, &plan, form)))
     };
     let kind = if form == Form::Json { "application/x-ndjson" } else { "text/markdown; charset=utf-8" };
@@ -77,7 +77,7 @@ fn trouble(problem: &Problem, form: Form) -> Vec<u8> {
     }
 }
 
-/// A whole turn, with what sub-agents did in it.
+/// Returns a whole turn, with the turns of its sub-agents.
 fn turn(
     held: &mut Held,
     look: &Look,

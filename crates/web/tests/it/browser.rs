@@ -1,4 +1,4 @@
-//! Pages in a real browser, where there is one.
+//! Session pages in a real browser. The tests are skipped if there is none.
 
 use std::fs::File;
 use std::io::Write;
@@ -9,7 +9,7 @@ use threadline_testkit::{Browser, TestHome, session_uuid};
 
 use crate::support::{Served, no_complaints};
 
-/// What a page shows, without what only shows where the reader is.
+/// Returns the rendered content of a page, without markup that depends on the scroll position or the visit.
 const SHOWN: &str = r#"
 const shown = [];
 for (const part of ['opening', 'parts', 'ending', 'rail']) {
@@ -25,17 +25,17 @@ for (const part of ['opening', 'parts', 'ending', 'rail']) {
 return shown.join('\n=====\n');
 "#;
 
-/// Draws every part that was left for later.
+/// Scrolls to a part that is not rendered yet. Returns true once all parts are rendered.
 const DRAW_ALL: &str = r#"
 const left = document.querySelector('#parts > .piece:not(.drawn)');
 if (left) { left.scrollIntoView(); return false; }
 return true;
 "#;
 
-/// How much of a page is below what is seen.
+/// Returns the height of the page below the viewport, in pixels.
 const LEFT_TO_READ: &str = "return document.documentElement.scrollHeight - innerHeight - scrollY";
 
-/// A real session of a middling size, or the longest of the samples.
+/// Returns a real session of medium size, or else the largest of the demo sessions.
 fn some_session() -> PathBuf {
     let mut logs = threadline_testkit::shared_logs();
     logs.retain(|log| {
@@ -70,14 +70,14 @@ fn a_page_that_was_open_while_a_session_was_written_ends_equal_to_a_fresh_one() 
     let home = TestHome::new();
     let id = session_uuid("live");
     let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
-    // Enough of it is there before that its end is out of sight.
+    // The first half is long enough that its end is out of view.
     let (before, after) = lines.split_at(lines.len() / 2);
     let path = home.file(format!("projects/-p/{id}.jsonl"), before.concat());
     let served = Served::new(&home);
     browser.open(&served.url(&format!("/s/{id}")));
     browser.resize(1400, 500);
     browser.wait("return document.getElementById('main')?.dataset.line");
-    // The reader is somewhere in the middle of what there is, and opened something.
+    // The reader is in the middle of the page and has expanded an element.
     browser.run("document.querySelector('#parts details')?.setAttribute('open', ''); scrollTo(0, 60);");
     let held = browser.run("return scrollY").as_f64().unwrap();
     assert!(browser.run(LEFT_TO_READ).as_f64().unwrap() > 500.0, "whoever is at the end follows it");
@@ -138,12 +138,12 @@ fn a_line_that_is_appended_is_seen_and_marked_as_new_on_the_next_visit() {
     browser.wait("return document.querySelector('#rail').textContent.includes('second prompt')");
     browser.wait("return !document.getElementById('live').hidden");
     assert_eq!(browser.run("return document.getElementById('since')"), serde_json::Value::Null);
-    // The reader leaves, and comes back.
+    // The reader leaves and returns.
     browser.open(&served.url("/"));
     add("a2 <- ?u2 reply m2 text \"second answer\"");
     browser.open(&served.url(&format!("/s/{id}")));
     browser.wait("return document.getElementById('since')?.nextElementSibling?.id === 'm4'");
-    // The log goes away while it is read.
+    // The log is deleted while its page is open.
     std::fs::remove_file(&path).unwrap();
     browser.wait("return document.getElementById('gone')?.textContent.includes('There is no such session')");
     browser.wait("return document.getElementById('m3').textContent.includes('second prompt')");
@@ -184,7 +184,7 @@ fn keys_filters_folds_raw_lines_search_agents_and_branches() {
         browser.run("return location.search").as_str().unwrap().is_empty(),
         "the token is not kept in the address"
     );
-    // From prompt to prompt, and to what went wrong.
+    // From prompt to prompt, and to the error.
     browser.press("j");
     browser.wait("return location.hash === '#m1'");
     browser.press("j");
@@ -195,13 +195,13 @@ fn keys_filters_folds_raw_lines_search_agents_and_branches() {
     browser.wait("return location.hash === '#m1'");
     browser.press("e");
     browser.wait("return location.hash === '#m7' && document.querySelector('#m7 > details').open");
-    // The line itself.
+    // The raw line.
     browser.press("r");
     browser.wait("return document.getElementById('raw').open && document.querySelector('#raw pre').textContent.includes('cargo test')");
     browser.run("document.getElementById('raw-next').click()");
     browser.wait("return document.querySelector('#raw pre').textContent.includes('Exit code 101')");
     browser.run("document.getElementById('raw-close').click()");
-    // By kind and by tool.
+    // Filters by kind and by tool.
     let visible = |anchor: &str| {
         browser.run(&format!("return document.getElementById('{anchor}').getClientRects().length > 0"))
             == true
@@ -213,14 +213,14 @@ fn keys_filters_folds_raw_lines_search_agents_and_branches() {
     browser.run("const tool = document.getElementById('tool'); tool.value = [...tool.options].find(o => o.text.startsWith('Bash')).value; tool.dispatchEvent(new Event('change'));");
     assert!(visible("m7") && !visible("m3") && !visible("m5"));
     browser.run("const tool = document.getElementById('tool'); tool.value = ''; tool.dispatchEvent(new Event('change'));");
-    // Search goes over the whole log.
+    // Search covers the whole log.
     browser.run(
         "const q = document.getElementById('q'); q.value = 'sleep'; q.dispatchEvent(new Event('input'));",
     );
     browser.wait("return document.getElementById('hits').textContent === '3'");
     browser.run("document.getElementById('b-next').click()");
     browser.wait("return document.querySelector('.here') && CSS.highlights.has('hit')");
-    // Copies.
+    // Copy buttons.
     browser.run(
         "window.copied = null; navigator.clipboard.writeText = async text => { window.copied = text; };",
     );
@@ -230,7 +230,7 @@ fn keys_filters_folds_raw_lines_search_agents_and_branches() {
     browser.wait("return document.querySelector('.resume .copy')");
     browser.run("document.querySelector('.resume .copy').click()");
     browser.wait(&format!("return window.copied === 'cd /home/ada/loom && claude --resume {id}'"));
-    // A sub-agent in place, and on its own page.
+    // A sub-agent inline, and on its own page.
     browser.run("document.querySelector('#m9 > details').open = true; document.querySelector('#m9 .inside').open = true;");
     browser.wait("return document.getElementById('a-x1-m2')?.textContent.includes('I looked.')");
     browser.run("document.querySelector('#m9 a[href*=agent]').click()");
@@ -262,10 +262,10 @@ fn a_large_session_is_drawn_where_the_reader_is() {
     browser.wait("return document.getElementById('m900')?.classList.contains('here')");
     assert_eq!(browser.run("return document.getElementById('m500')"), serde_json::Value::Null);
     browser.wait("const box = document.getElementById('m900').getBoundingClientRect(); return box.top >= -5 && box.top < innerHeight");
-    // The outline is drawn further down when it is scrolled to.
+    // The rest of the outline is loaded when scrolled to.
     browser.run("const rail = document.getElementById('rail'); rail.scrollTop = rail.scrollHeight;");
     browser.wait("return document.querySelector('#rail a[href=\"#m999\"]')");
-    // Without a script, a page begins anywhere.
+    // Without a script, a page can start at any line.
     let page = served.get(&format!("/s/{id}?at=m900"));
     assert!(
         page.body.contains("id=\"m900\"") && page.body.contains(&format!("<a href=\"/s/{id}?at=m1#m1\">"))
@@ -316,7 +316,7 @@ fn nothing_of_a_hostile_session_runs() {
     }
 }
 
-/// Not a test: makes the pictures of the documents from the sample sessions.
+/// Not a test: creates the screenshots of the documentation from the demo sessions.
 #[test]
 #[ignore = "writes into docs"]
 fn pictures() {

@@ -1,4 +1,4 @@
-//! Home, search, usage and check in a real browser, where there is one.
+//! Home, search, usage and check pages in a real browser. The tests are skipped if there is none.
 
 use std::fs::File;
 use std::io::Write;
@@ -9,7 +9,7 @@ use threadline_testkit::{Browser, TestHome, session_uuid};
 
 use crate::support::{Served, no_complaints};
 
-/// Thirty sessions of three projects, all long done.
+/// Creates thirty sessions in three projects, none of them live.
 fn home() -> TestHome {
     let home = TestHome::new();
     for n in 0..30_u64 {
@@ -40,11 +40,11 @@ fn home_is_filtered_sorted_and_walked_by_keys() {
     let home = home();
     let served = Served::new(&home);
     browser.open(&served.url("/"));
-    // Figures come in by themselves as they are counted.
+    // Figures appear without a reload once they are counted.
     browser
         .wait("return !document.querySelector('.wait') && document.querySelectorAll('tr.s').length === 30");
 
-    // A filter takes effect as it is chosen, and is in the link.
+    // A filter takes effect when chosen, and is part of the URL.
     browser.run("const box = document.querySelector('input[name=errors]'); box.click();");
     browser.wait("return document.querySelectorAll('tr.s').length === 6");
     assert_eq!(browser.run("return location.search"), "?errors=1");
@@ -58,13 +58,13 @@ fn home_is_filtered_sorted_and_walked_by_keys() {
     browser.press("x");
     browser.wait("return document.querySelectorAll('tr.s').length === 30");
 
-    // A click on a column sorts by it.
+    // A click on a column heading sorts by it.
     browser
         .run("[...document.querySelectorAll('thead a')].find(link => link.textContent === 'Cost').click()");
     browser.wait("return document.querySelector('th[aria-sort]').textContent === 'Cost'");
     assert_eq!(browser.run("return document.querySelector('tr.s .go').textContent"), "Session 28");
 
-    // Words narrow the list while they are typed, and what is typed stays.
+    // Typed words filter the list immediately, and the input keeps its text.
     browser.press("f");
     for key in "session 1".chars() {
         browser.press(&key.to_string());
@@ -73,7 +73,7 @@ fn home_is_filtered_sorted_and_walked_by_keys() {
     assert_eq!(browser.run("return document.activeElement.id"), "words");
     browser.press("\u{e00c}");
 
-    // Keys walk over the list, and open what they stopped at.
+    // Keys move the selection and open the selected session.
     browser.press("j");
     browser.press("j");
     browser.press("k");
@@ -112,7 +112,7 @@ fn what_is_written_comes_to_the_top_while_home_is_open() {
         return [ends(document.querySelector('thead tr')), ends(document.querySelector('tr.live'))]";
     let edges = browser.run(edges);
     assert_eq!(edges[0], edges[1], "figures stand below their heads");
-    // A new session appears, too.
+    // A new session appears too.
     home.session("fresh", "u1 user \"a fresh start\"");
     browser.wait("return document.querySelectorAll('tr.s').length === 31");
     no_complaints(&browser);
@@ -143,7 +143,7 @@ fn search_finds_while_one_types_and_leads_to_the_block() {
     assert_eq!(browser.run("return document.querySelectorAll('li.at-hand').length"), 1);
     browser.run("document.querySelector('.hits .go').click()");
     browser.wait("return location.hash === '#m2' && document.getElementById('m2')");
-    // What was found is marked there.
+    // The matches are highlighted there.
     let marked =
         browser.wait("return CSS.highlights.get('hit')?.size && [...CSS.highlights.get('hit')].map(String)");
     assert_eq!(marked, json!(["woven", "17"]));
@@ -164,10 +164,10 @@ fn charts_are_drawn_in_both_themes_and_on_a_phone() {
     let light = browser.run(fill);
     browser.prefer("dark");
     assert_ne!(browser.run(fill), light);
-    // The key turns it back, whatever the system likes.
+    // The key overrides the system preference.
     browser.press("d");
     assert_eq!(browser.run(fill), light);
-    // Bars have a size, and a figure leads to its records.
+    // Bars have a height, and a figure links to its records.
     assert_eq!(browser.run("return [...document.querySelectorAll('.chart rect:not(.reach)')].every(one => one.getBBox().height > 0)"), true);
     browser.run("document.querySelector('.numbers tbody td a').click()");
     browser.wait("return document.querySelector('.explain .numbers tbody tr')");

@@ -1,4 +1,4 @@
-//! Readers who do not look at a screen the whole time: a page without its server, on paper, and read aloud.
+//! Pages in other conditions: without their server, printed, and in the accessibility tree.
 
 use std::fs::File;
 use std::io::Write;
@@ -8,7 +8,7 @@ use threadline_testkit::{Browser, TestHome, session_uuid};
 
 use crate::support::{Served, no_complaints};
 
-/// A session of which only the beginning is drawn at first.
+/// Creates a session of which only the beginning is rendered at first. Returns its id.
 fn long(home: &TestHome) -> String {
     let text = "word ".repeat(600);
     let mut log = "u0 user \"start\"\n".to_owned();
@@ -84,7 +84,7 @@ fn what_is_printed_is_all_there_and_dark_on_light() {
     no_complaints(&browser);
 }
 
-/// What a screen reader is told of a page: of each thing its role and its name.
+/// Returns the role and the name of every node in the accessibility tree.
 fn read_aloud(browser: &Browser) -> Vec<(String, String)> {
     let tree = browser.devtools("Accessibility.getFullAXTree", &json!({}));
     let told = |node: &Value, what: &str| node[what]["value"].as_str().unwrap_or_default().to_owned();
@@ -135,7 +135,7 @@ a3 <- r1  reply  m2 text "It **broke**:\n\n```rust\nfn main() {}\n```"
             ];
             assert!(!acts.contains(&&**role) || !name.is_empty(), "{page}: a {role} without a name");
         }
-        // Headings go down one step at a time, and there is one at the top.
+        // There is one top heading, and no level is skipped on the way down.
         let levels = browser.run(
             "return [...document.querySelectorAll('h1, h2, h3, h4, h5, h6')].filter(head => !head.closest('dialog')).map(head => +head.tagName[1])",
         );
@@ -143,7 +143,7 @@ a3 <- r1  reply  m2 text "It **broke**:\n\n```rust\nfn main() {}\n```"
             levels.as_array().unwrap().iter().map(|level| level.as_u64().unwrap()).collect();
         assert_eq!(levels.iter().filter(|level| **level == 1).count(), 1, "{page}: {levels:?}");
         assert!(levels.windows(2).all(|pair| pair[1] <= pair[0] + 1), "{page}: {levels:?}");
-        // The first thing that the Tab key comes to leads past the bar, unless one is about to type.
+        // The first tab stop is the skip link, unless the search box has the focus.
         let typing = browser.run("return document.activeElement.id === 'q'");
         assert_eq!(typing, page.starts_with("/search"));
         browser.press("\u{e004}");

@@ -1,4 +1,4 @@
-//! Clients that are slow, silent, or many.
+//! Slow clients, silent clients, and many of them.
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ fn half_a_request_is_cut_off() {
         let mut stream = served.connect();
         stream.write_all(half.as_bytes()).unwrap();
         let mut rest = Vec::new();
-        // The client waits a minute; the server does not.
+        // The client would wait for a minute; the server closes the connection earlier.
         let ended = stream.read_to_end(&mut rest);
         assert!(ended.is_ok(), "{half:?}: {ended:?}");
         assert!(!rest.starts_with(b"HTTP/1.1 200"), "{half:?}");
@@ -35,7 +35,7 @@ fn headers_that_trickle_in_are_cut_off() {
     stream.write_all(b"GET / HTTP/1.1\r\n").unwrap();
     let begun = Instant::now();
     stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-    // A byte now and then does not keep the connection.
+    // A byte from time to time does not extend the deadline.
     let mut byte = [0];
     loop {
         assert!(begun.elapsed() < Duration::from_secs(30), "still open");
@@ -67,7 +67,7 @@ fn further_clients_wait_for_a_free_connection() {
     let served = Served::within(home.root(), 0, Limits { connections: 2, ..limits() });
     let begun = Instant::now();
     let silent: Vec<_> = (0..2).map(|_| served.connect()).collect();
-    // The third is answered when the first two were cut off, and is not lost.
+    // The third connection is queued, and is answered once the first two were closed.
     assert_eq!(served.get("/").status, 200);
     assert!(begun.elapsed() >= Duration::from_millis(250), "{:?}", begun.elapsed());
     drop(silent);
@@ -83,7 +83,7 @@ fn an_answer_that_nobody_reads_is_given_up() {
     let request =
         format!("GET /assets/x/page.js HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\r\n", served.port).repeat(400);
     deaf.write_all(request.as_bytes()).unwrap();
-    // There is one connection, so this is answered only when the first was given up.
+    // Only one connection is allowed, so this is answered after the first was closed.
     assert_eq!(served.get("/").status, 200);
     drop(deaf);
 }

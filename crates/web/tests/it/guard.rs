@@ -1,4 +1,4 @@
-//! Who is let in, and what pages may do.
+//! Access control, and the security headers of responses.
 
 use threadline_testkit::TestHome;
 
@@ -23,7 +23,7 @@ fn the_token_is_traded_for_a_cookie_that_no_script_and_no_other_site_can_use() {
     assert!(page.body.contains("the warp is tangled"));
 }
 
-/// The code stands on the command line of the browser's starter, where other users of the machine can read it.
+/// The code is in the command line of the browser, which other users of the machine can read.
 #[test]
 fn the_code_works_once_and_the_token_always() {
     let home = home();
@@ -38,7 +38,7 @@ fn the_code_works_once_and_the_token_always() {
     for _ in 0..3 {
         assert_eq!(served.ask("GET", &format!("/?token={}", served.token), &[]).status, 303);
     }
-    // None of the three is another one.
+    // All three keys are different.
     let keys = [&served.token, &served.code, &served.key];
     for (i, key) in keys.iter().enumerate() {
         assert!(!keys[i + 1..].contains(key));
@@ -64,7 +64,7 @@ fn nobody_is_let_in_without_the_token() {
             assert!(!reply.body.contains("warp"), "{path}");
         }
     }
-    // Style and script are the same for everybody.
+    // Stylesheets and scripts are public.
     assert_eq!(served.ask("GET", "/assets/x/page.css", &[]).status, 200);
 }
 

@@ -1,4 +1,4 @@
-//! Home, search, usage and check, asked over loopback.
+//! Home, search, usage and check pages, requested over loopback.
 
 use serde_json::Value;
 use threadline_testkit::{TestHome, session_uuid};
@@ -25,7 +25,7 @@ fn home() -> TestHome {
     let home = TestHome::new();
     let loom = home.session("loom", LOOM);
     let dye = home.session_in("/home/ada/dye works", "dye", DYE);
-    // Long ago, so that neither is being written.
+    // Old enough that neither session is live.
     for (path, day) in [(loom, 20), (dye, 30)] {
         let at = std::time::UNIX_EPOCH + std::time::Duration::from_secs(day * 86_400 + 1_750_000_000);
         std::fs::File::options().append(true).open(path).unwrap().set_modified(at).unwrap();
@@ -61,7 +61,7 @@ fn home_tells_of_each_session_what_a_person_wants_to_know() {
     assert_eq!((&loom["tokens"]["input"], &loom["tokens"]["cache_read"]), (&1010.into(), &9000.into()));
     let cost = loom["cost_usd"].as_f64().unwrap();
     assert!((cost - 0.012_05).abs() < 1e-9, "{cost}");
-    // The page has the same, once it was counted.
+    // The page shows the same figures once they are counted.
     let page = served.get("/").body;
     for text in
         ["Slow loom", "why is the loom slow?", "feature/blue", "dye works", "1 error", "opus-5", "$0.01"]
@@ -126,7 +126,7 @@ fn open_pages_are_told_that_something_changed() {
     write!(stream, "GET /events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {cookie}\r\n\r\n").unwrap();
     let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
     let mut told = || lines.by_ref().find_map(|line| line.strip_prefix("data: ").map(str::to_owned)).unwrap();
-    // The first word comes at once.
+    // The first event is sent immediately.
     let before = told();
     home.session("new", "u1 user \"hello\"");
     assert_ne!(told(), before);
@@ -219,7 +219,7 @@ fn figures_are_those_of_a_plain_reading() {
         assert!(!plain.is_empty());
         assert_eq!(objects(&served, &format!("/usage.json?by={name}")), plain, "{name}");
     }
-    // And each session's on home.
+    // The figures of each session on the home page are the same too.
     let groups = Groups::of(&calls, By::Session, &Book::embedded(), &jiff::tz::TimeZone::UTC, |_, _| true);
     let cards = objects(&served, "/index.json");
     assert!(!cards.is_empty());

@@ -1,4 +1,4 @@
-//! The server from outside: asked over loopback, as a browser or an attacker would.
+//! Tests of the server from outside, over loopback, as a browser or an attacker would use it.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

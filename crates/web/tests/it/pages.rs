@@ -1,4 +1,4 @@
-//! What pages answer.
+//! Error pages, and clients that disconnect.
 
 use threadline_testkit::TestHome;
 

@@ -1,4 +1,4 @@
-//! A session's page and what it asks for, and what happens to it on the way.
+//! The page of a session with its subresources, and changes to the log while it is open.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -153,7 +153,7 @@ fn no_parameter_leads_out_of_the_store() {
             format!("/s/{id}/rail?number={bad}"),
             format!("/s/{id}/inside?agent={bad}"),
         ] {
-            // A live stream answers before it looks.
+            // A live stream responds before it looks up the session.
             let reply = if path.ends_with("/live") {
                 continue;
             } else {
@@ -210,7 +210,7 @@ fn what_happens_to_a_log_is_said_and_the_others_go_on() {
     let other = session_uuid("other");
     let served = Served::new(&home);
     assert!(served.get(&format!("/s/{other}")).body.contains("first words"));
-    // It grows, and is torn in the middle of a line.
+    // The log grows, and ends in the middle of a line.
     let mut file = std::fs::File::options().append(true).open(&path).unwrap();
     file.write_all(b"{\"type\":\"user\",\"mess").unwrap();
     let page = served.get(&format!("/s/{other}")).body;
@@ -218,7 +218,7 @@ fn what_happens_to_a_log_is_said_and_the_others_go_on() {
     file.write_all(b"\xff\xfe\x00 not json\n").unwrap();
     let page = served.get(&format!("/s/{other}")).body;
     assert!(page.contains("unknown line") && !page.contains("The log ends in the middle"), "{page}");
-    // It is replaced, cut to nothing, and deleted.
+    // The log is replaced, truncated and deleted.
     std::fs::rename(home.session("third", "u1 user \"other words\""), &path).unwrap();
     let page = served.get(&format!("/s/{other}")).body;
     assert!(page.contains("other words") && !page.contains("first words"), "{page}");
@@ -281,7 +281,7 @@ fn a_session_of_two_gigabytes_and_a_line_of_a_hundred_megabytes_are_shown() {
     assert_eq!(served.get("/").status, 200);
 }
 
-/// A prompt in the middle of a log.
+/// Returns a prompt line that follows the previous one.
 fn line(n: u64, text: &str) -> serde_json::Value {
     serde_json::json!({"type": "user", "uuid": format!("{n:08}-0000-4000-8000-000000000000"),
         "parentUuid": format!("{:08}-0000-4000-8000-000000000000", n - 1), "timestamp": "2026-02-01T10:00:00Z",

@@ -1,4 +1,4 @@
-//! A server in this process, and a client that says exactly what it is told to.
+//! A server in this process, and a client that sends exactly the given requests.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
@@ -9,24 +9,24 @@ use threadline_store::Store;
 use threadline_testkit::{Browser, TestHome};
 use threadline_web::{Keys, Limits, Options, Server, Stop};
 
-/// A server over a home, which ends when dropped.
+/// A server over a home, stopped when dropped.
 pub(crate) struct Served {
     pub(crate) port: u16,
-    /// What lets one in.
+    /// The token of the printed address.
     pub(crate) token: String,
-    /// The one that works once.
+    /// The code that works once.
     pub(crate) code: String,
-    /// The value of the cookie.
+    /// The value of the session cookie.
     pub(crate) key: String,
     stop: Stop,
     running: Option<JoinHandle<std::io::Result<()>>>,
 }
 
-/// What came back.
+/// An HTTP response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
-    /// Names in lower case.
+    /// Header names are in lower case.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
 }
@@ -36,19 +36,19 @@ impl Served {
         Self::over(home.root())
     }
 
-    /// A server over the home at a folder.
+    /// Starts a server over the home in a folder.
     pub(crate) fn over(root: &std::path::Path) -> Self {
         Self::at(root, 0)
     }
 
-    /// A server at a port, such as that of one before it; 0 for any that is free.
+    /// Starts a server on a port, for example the one of an earlier server; 0 picks any free port.
     pub(crate) fn at(root: &std::path::Path, port: u16) -> Self {
         Self::within(root, port, Limits::default())
     }
 
-    /// A server with other limits.
+    /// Starts a server with other limits.
     pub(crate) fn within(root: &std::path::Path, port: u16, limits: Limits) -> Self {
-        // Any text will do, and one that is no secret is told apart from one that is.
+        // Any text will do. It is assembled from words so that secret scanners do not report it.
         let token = ["token", "of", "a", "test"].concat();
         let keys = Keys { token, code: ["used", "once"].concat(), cookie: ["another", "value"].concat() };
         let options = Options {
@@ -66,7 +66,7 @@ impl Served {
         Self { port, token: keys.token, code: keys.code, key: keys.cookie, stop, running }
     }
 
-    /// The address of a page, with what lets one in.
+    /// Returns the URL of a page, with the token.
     pub(crate) fn url(&self, path: &str) -> String {
         let (path, fragment) =
             path.split_once('#').map_or((path, String::new()), |(path, name)| (path, format!("#{name}")));
@@ -74,17 +74,17 @@ impl Served {
         format!("http://127.0.0.1:{}{path}{mark}token={}{fragment}", self.port, self.token)
     }
 
-    /// The cookie that the token was traded for.
+    /// Returns the cookie that the server sets in exchange for the token.
     pub(crate) fn cookie(&self) -> String {
         format!("threadline-{}={}", self.port, self.key)
     }
 
-    /// What a page answers to somebody who was let in.
+    /// Requests a page with the cookie.
     pub(crate) fn get(&self, path: &str) -> Reply {
         self.ask("GET", path, &[("Cookie", &self.cookie())])
     }
 
-    /// What comes back to a request with these headers, and a right `Host` unless one is among them.
+    /// Sends a request with these headers, and with a valid `Host` unless one is given.
     pub(crate) fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Reply {
         let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
         if !headers.iter().any(|(name, _)| *name == "Host") {
@@ -100,7 +100,7 @@ impl Served {
         Reply::read(&bytes)
     }
 
-    /// A bare connection.
+    /// Opens a connection.
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -108,7 +108,7 @@ impl Served {
     }
 }
 
-/// The browser has nothing to complain of, and asked nobody but us.
+/// Asserts that the browser console is empty and that no resource came from another origin.
 pub(crate) fn no_complaints(browser: &Browser) {
     let said = browser.console();
     assert!(said.is_empty(), "{said:#?}");
@@ -145,13 +145,13 @@ impl Reply {
         Self { status: status.expect("a status"), headers, body }
     }
 
-    /// A header; empty if it is not there.
+    /// Returns the value of a header, or an empty string.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
     }
 }
 
-/// A body that was sent piece by piece, put together.
+/// Decodes a chunked body.
 fn unchunked(mut body: &str) -> String {
     let mut out = Vec::new();
     while let Some((size, rest)) = body.split_once("\r\n") {
