@@ -2,7 +2,7 @@
 //!
 //! A [`Server`] reads sessions and shows them; no request changes anything on disk. A page is one file in
 //! `pages`: a function from an `Ask` to an `Answer`. It runs on a blocking thread, so that a page that is
-//! slow or panics does not affect others. `guard` checks every request before it is routed.
+//! slow or panics does not affect others. `guard` checks every request before its page runs.
 
 #![warn(missing_docs)]
 

@@ -61,7 +61,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If the address is in use, or does not belong to this machine.
+    /// If the address is in use or does not belong to this machine, or if the runtime cannot be started.
     pub fn bind(store: Store, options: Options) -> io::Result<Self> {
         let listener = TcpListener::bind(SocketAddr::new(options.host, options.port))?;
         listener.set_nonblocking(true)?;

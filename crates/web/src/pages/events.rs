@@ -1,4 +1,4 @@
-//! Change events for the home, search and usage pages.
+//! Change events for open list pages.
 
 use std::convert::Infallible;
 use std::time::Duration;

@@ -76,7 +76,7 @@ struct Sent {
 }
 
 impl Following {
-    /// Returns the next event: first the differences to the page, then one per change.
+    /// Returns the next event: first the differences to the page, then one whenever the session has changed.
     async fn next(&mut self) -> Option<Event> {
         let mut version = self.watch.version.clone();
         loop {

@@ -1,8 +1,8 @@
 //! The pages, one file each.
 //!
-//! A page is `fn page(&State, &Ask) -> Result<Answer, Problem>`: plain blocking code. [`page`] adds it to the
-//! router in all formats: `/usage`, `/usage.json` and `/usage.md` are the same page. Path parameters
-//! (`/s/{id}`) are available as [`Ask::part`]. To add a page, write its file and add a line to [`router`].
+//! A page is a [`Page`], a function with plain blocking code. [`page`] adds it to the router in all formats:
+//! `/usage`, `/usage.json` and `/usage.md` are the same page. Path parameters (`/s/{id}`) are available as
+//! [`Ask::part`]. To add a page, write its file and add a line to [`router`].
 
 mod asset;
 mod check;
