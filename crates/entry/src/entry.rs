@@ -101,7 +101,7 @@ pub fn parse_line(line: &Line<'_>, mut sink: impl FnMut(Entry, Vec<Finding>)) {
         let (mut entry, mut findings) = Entry::parse_at(&line.bytes[piece], ending, at);
         entry.glue = if i == 0 { Glue::First } else { Glue::Behind };
         if i == 0 {
-            let message = format!("{count} things stand on one line; Claude Code reads only the first");
+            let message = format!("{count} values on one line; Claude Code reads only the first");
             findings.insert(0, Finding::new(Code::BrokenLine, at, message));
         } else {
             // One finding per line is enough.
@@ -235,18 +235,14 @@ impl Entry {
             Ok((index, seen)) => {
                 self.kind = kind_of(&index, text);
                 if seen.deepest >= DEPTH_LIMIT {
-                    let message = format!("values are nested {} deep", seen.deepest);
+                    let message = format!("values are nested {} levels deep", seen.deepest);
                     findings.push(Finding::new(Code::DeepNesting, at, message));
                 }
                 if let Some(key) = index.doubled_key(text) {
-                    findings.push(Finding::new(
-                        Code::DuplicateKey,
-                        at,
-                        format!("the key `{key}` stands twice"),
-                    ));
+                    findings.push(Finding::new(Code::DuplicateKey, at, format!("duplicate key `{key}`")));
                 }
                 if seen.surrogates && json::has_lone_surrogate(text) {
-                    let message = "half of a surrogate pair stands alone, which is no text";
+                    let message = "unpaired surrogate, which is not valid text";
                     findings.push(Finding::new(Code::LoneSurrogate, at, message));
                 }
                 self.index = index;
@@ -403,16 +399,16 @@ fn kind_of(index: &Index, text: &str) -> Kind {
 fn broken(body: &str, at: Position, message: String) -> Finding {
     let line = body.trim();
     if line.starts_with("//") {
-        return Finding::new(Code::BrokenLine, at, "a comment stands where an object should").as_note();
+        return Finding::new(Code::BrokenLine, at, "expected a JSON object, found a comment").as_note();
     }
     let message = if line.contains('\0') {
-        "NUL bytes stand where an object should".into()
+        "expected a JSON object, found NUL bytes".into()
     } else if line.starts_with('{') && message.starts_with("EOF") {
-        "the line is torn: it ends in the middle of an object".into()
-    } else if message.starts_with("a JSON") {
+        "the line is truncated: it ends inside an object".into()
+    } else if message.starts_with("expected a JSON object") {
         message
     } else {
-        format!("the line is no JSON: {message}")
+        format!("the line is not JSON: {message}")
     };
     Finding::new(Code::BrokenLine, at, message)
 }

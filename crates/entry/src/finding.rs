@@ -65,23 +65,23 @@ macro_rules! codes {
 
 codes! {
     /// A tool call without a result.
-    OrphanCall = "F01" "orphan-call" Warning "add an error result that says it was interrupted, or drop the call",
+    OrphanCall = "F01" "orphan-call" Warning "add an error result for the interrupted call, or remove the call",
     /// A tool result without a call.
-    OrphanResult = "F02" "orphan-result" Warning "drop the result",
+    OrphanResult = "F02" "orphan-result" Warning "remove the result",
     /// A parent that is not in the file.
-    DanglingParent = "F03" "dangling-parent" Warning "relink to the line before",
+    DanglingParent = "F03" "dangling-parent" Warning "reattach to the previous line",
     /// A parent that is written only later in the file.
-    LateParent = "F04" "late-parent" Note "relink past it to the nearest earlier conversation line",
+    LateParent = "F04" "late-parent" Note "reattach to the nearest earlier conversation line",
     /// The conversation continues from a line that compaction had replaced.
-    StaleTip = "F05" "stale-tip" Warning "relink to the summary of the newest compaction",
+    StaleTip = "F05" "stale-tip" Warning "reattach to the summary of the latest compaction",
     /// A prompt is a child of an API error instead of the retry that succeeded.
-    LostRetry = "F06" "lost-retry" Warning "relink the prompt to the end of the reply",
+    LostRetry = "F06" "lost-retry" Warning "reattach the prompt to the end of the reply",
     /// A uuid that two lines share.
-    DuplicateUuid = "F07" "duplicate-uuid" Warning "drop the copy, or give it a uuid of its own",
+    DuplicateUuid = "F07" "duplicate-uuid" Warning "remove the duplicate, or give it a new uuid",
     /// Two processes wrote to the session at the same time.
     ForkedWriters = "F08" "forked-writers" Warning "choose a branch, or split the session",
     /// A line that is not a JSON object, or contains more than one.
-    BrokenLine = "F09" "broken-line" Warning "set the line aside; glued objects go on lines of their own",
+    BrokenLine = "F09" "broken-line" Warning "move the line out of the log; split concatenated objects into separate lines",
     /// A thinking block with a signature but without text.
     HollowThinking = "F10" "hollow-thinking" Warning "remove the block",
     /// A thinking block without a signature.
@@ -89,41 +89,41 @@ codes! {
     /// Half of a surrogate pair, which is not valid text.
     LoneSurrogate = "F12" "lone-surrogate" Warning "replace it with U+FFFD",
     /// An image larger than the API accepts.
-    LargeImage = "F13" "large-image" Warning "scale it down, or replace it with text",
+    LargeImage = "F13" "large-image" Warning "resize it, or replace it with text",
     /// A message without content, or an empty text block.
-    EmptyContent = "F14" "empty-content" Warning "drop the block; drop the line and relink if nothing is left",
+    EmptyContent = "F14" "empty-content" Warning "remove the block; if the message becomes empty, remove the line and reattach its children",
     /// A line so long that readers become slow or fail.
-    HugeLine = "F15" "huge-line" Warning "trim `toolUseResult`; drop progress",
+    HugeLine = "F15" "huge-line" Warning "truncate `toolUseResult`; remove progress lines",
     /// `sessions-index.json` does not match the session files.
-    StaleIndex = "F16" "stale-index" Warning "delete the index; it is made anew",
+    StaleIndex = "F16" "stale-index" Warning "delete the index; Claude Code rebuilds it",
     /// The first line hides the session from the picker.
-    HiddenFromPicker = "F17" "hidden-from-picker" Warning "move the line behind the first prompt",
+    HiddenFromPicker = "F17" "hidden-from-picker" Warning "move the line after the first prompt",
     /// The name of the folder does not match the working directory in the lines.
     FolderMismatch = "F18" "folder-mismatch" Warning "move the session to the folder of its working directory",
     /// The working directory changes within the file.
-    MovedCwd = "F19" "moved-cwd" Note "nothing to mend",
+    MovedCwd = "F19" "moved-cwd" Note "no repair needed",
     /// A backup that a snapshot refers to is missing.
-    HistoryGap = "F20" "history-gap" Warning "nothing brings the backup back; rewinding to it will not work",
+    HistoryGap = "F20" "history-gap" Warning "the backup cannot be restored; rewinding to it will fail",
     /// Side data of a session that no longer exists.
     OrphanSideData = "F21" "orphan-side-data" Warning "delete it",
     /// Claude Code will soon delete the session.
     Retention = "F22" "retention" Note "raise `cleanupPeriodDays`, or copy the session",
     /// The session ends in an API error.
-    ErrorTail = "F23" "error-tail" Note "drop the error lines at the end",
+    ErrorTail = "F23" "error-tail" Note "remove the error lines at the end",
     /// A configuration file of Claude Code is truncated.
-    TornConfig = "F24" "torn-config" Warning "restore it from a backup beside it",
+    TornConfig = "F24" "torn-config" Warning "restore it from a backup in the same folder",
     /// A conversation line without a timestamp or a uuid.
-    MissingField = "F25" "missing-field" Warning "fill it in",
+    MissingField = "F25" "missing-field" Warning "add the missing field",
     /// A secret in plain text.
     Secret = "F26" "secret" Warning "redact it",
     /// Parents that form a cycle.
-    Cycle = "F27" "cycle" Error "relink the first of them to the line before",
+    Cycle = "F27" "cycle" Error "reattach the first of them to the previous line",
     /// Bytes that do not belong in a log: a byte order mark, NUL, invalid UTF-8, carriage returns.
     OddBytes = "F28" "odd-bytes" Warning "rewrite the line as plain UTF-8",
     /// A key that occurs twice in an object.
-    DuplicateKey = "F29" "duplicate-key" Warning "keep the last one",
+    DuplicateKey = "F29" "duplicate-key" Warning "keep the last value",
     /// Values nested deeper than most parsers support.
-    DeepNesting = "F30" "deep-nesting" Warning "set the line aside",
+    DeepNesting = "F30" "deep-nesting" Warning "move the line out of the log",
 }
 
 impl fmt::Display for Code {

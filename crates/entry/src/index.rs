@@ -66,7 +66,7 @@ impl Index {
         let whole: &RawValue = serde_json::from_str(&text[start..]).map_err(|error| error.to_string())?;
         let json = Json::trusted(whole.get());
         if !json.is_object() {
-            return Err(format!("a JSON {} stands where an object should", json.kind().name()));
+            return Err(format!("expected a JSON object, found a JSON {}", json.kind().name()));
         }
         let place =
             |part: &str| u32::try_from(part.as_ptr() as usize - text.as_ptr() as usize).unwrap_or(u32::MAX);

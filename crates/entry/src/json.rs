@@ -25,7 +25,7 @@ pub struct Json<'a>(&'a str);
 
 /// The six kinds of JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it all")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum JsonKind {
     Null,
     Bool,

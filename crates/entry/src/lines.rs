@@ -110,7 +110,10 @@ impl<R: Read> Lines<R> {
     }
 
     /// Returns the next line, or `None` at the end of the stream.
-    #[expect(clippy::should_implement_trait, reason = "a line borrows the buffer, which no Iterator can say")]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "a line borrows the buffer, which Iterator cannot express"
+    )]
     pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         let newline = self.find_newline(memchr)?;
         if self.start == self.end {

@@ -44,7 +44,7 @@ impl<R: Read> Stretches<R> {
     }
 
     /// Returns the next chunk, or `None` at the end of the stream.
-    #[expect(clippy::should_implement_trait, reason = "it is read like `Lines`")]
+    #[expect(clippy::should_implement_trait, reason = "same interface as `Lines`")]
     pub fn next(&mut self) -> io::Result<Option<Stretch>> {
         let mut bytes = Vec::with_capacity(self.rest.len() + CHUNK);
         bytes.append(&mut self.rest);

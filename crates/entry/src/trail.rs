@@ -414,7 +414,7 @@ struct Scout<'l, 'p, const N: usize> {
 impl<const N: usize> Scout<'_, '_, N> {
     /// Scans the whole line and returns the span of its content.
     fn explore(&mut self) -> Option<Span> {
-        const { assert!(N <= 64, "a path has a bit") };
+        const { assert!(N <= 64, "each path needs a bit of the mask") };
         let end = self.object(0, 0, u64::MAX >> (64 - N), false)?;
         if json::skip_white(self.line, end) != self.line.len() {
             return None;

@@ -36,7 +36,7 @@ fn a_finding_says_where_what_and_how_to_mend_it() {
     ----- stdout -----
     [home]/projects/-home-ada-loom/[log]
       line 2 (byte 302): warning F01 orphan-call: the call of Bash has no result (t1)
-        repair: add an error result that says it was interrupted, or drop the call
+        repair: add an error result for the interrupted call, or remove the call
     ----- stderr -----
     1 log checked, 1 finding
     ");

@@ -403,8 +403,8 @@ macro_rules! lens {
         #[derive(Clone, Copy, Debug)]
         pub struct $name<'a>(crate::lens::Object<'a>);
 
-        #[expect(clippy::allow_attributes, reason = "not every lens has lifetimes that can be left out")]
-        #[allow(missing_docs, reason = "a field is named after the key it reads, or says what differs")]
+        #[expect(clippy::allow_attributes, reason = "not every lens has lifetimes that can be elided")]
+        #[allow(missing_docs, reason = "a field is named after its key, or is documented")]
         impl<'a> $name<'a> {
             $(
                 $(#[$field_meta])*

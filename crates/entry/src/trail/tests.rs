@@ -104,8 +104,8 @@ fn lines_that_say_the_same_are_told_from_those_that_may_not() {
         found.alike_in(paths.iter().fold(0, |all, path| all | 1 << path))
     };
     let (kind, id, tokens, missing, branch) = (0, 1, 2, 4, 5);
-    assert_eq!(alike_in("a", "1", "main", &[kind]), None, "nothing to compare it with");
-    assert_eq!(alike_in("a", "2", "main", &[kind]), None, "what changes is learnt");
+    assert_eq!(alike_in("a", "1", "main", &[kind]), None, "no earlier line to compare with");
+    assert_eq!(alike_in("a", "2", "main", &[kind]), None, "a changing value is learned");
     let first = alike_in("a", "3", "main", &[kind, missing, branch]);
     assert!(first.is_some());
     assert_eq!(alike_in("a", "4", "main", &[kind, missing, branch]), first);

@@ -164,10 +164,10 @@ u5 <- a3  user   "further"
 #[test]
 fn f09_a_line_that_is_no_object_or_holds_two() {
     assert_snapshot!(planted(TALK, &format!("{TALK}raw {{\"type\":\"user\",\"mess\nraw 42\nraw // a comment\nraw {{\"type\":\"mode\"}}{{\"type\":\"mode\"}}")), @r"
-    line 7  F09 broken-line  warning: the line is torn: it ends in the middle of an object
-    line 8  F09 broken-line  warning: a JSON number stands where an object should
-    line 9  F09 broken-line  note: a comment stands where an object should
-    line 10  F09 broken-line  warning: 2 things stand on one line; Claude Code reads only the first
+    line 7  F09 broken-line  warning: the line is truncated: it ends inside an object
+    line 8  F09 broken-line  warning: expected a JSON object, found a JSON number
+    line 9  F09 broken-line  note: expected a JSON object, found a comment
+    line 10  F09 broken-line  warning: 2 values on one line; Claude Code reads only the first
     ");
 }
 
@@ -192,7 +192,7 @@ fn f11_thinking_without_a_signature() {
 
 #[test]
 fn f12_half_of_a_surrogate_pair() {
-    assert_snapshot!(planted(&with("Done.", r"Done \ud83d\ude00."), &with("Done.", r"Done \ud83d.")), @"line 4  F12 lone-surrogate  warning: half of a surrogate pair stands alone, which is no text");
+    assert_snapshot!(planted(&with("Done.", r"Done \ud83d\ude00."), &with("Done.", r"Done \ud83d.")), @"line 4  F12 lone-surrogate  warning: unpaired surrogate, which is not valid text");
 }
 
 /// Returns an image block of this size. The data contains only the header and padding.
@@ -283,13 +283,13 @@ fn f28_bytes_that_do_not_belong_in_a_log() {
     let session = |bytes: Vec<u8>| findings_of(&Session::from_bytes(&bytes));
     assert_snapshot!(session([b"\xef\xbb\xbf", &plain[..]].concat()), @"line 1  F28 odd-bytes  warning: the line begins with a byte order mark");
     assert_snapshot!(session([&plain[..], b"{\"type\":\"mode\",\"mode\":\"\xff\"}\n"].concat()), @"line 7  F28 odd-bytes  warning: the line is not UTF-8");
-    assert_snapshot!(session([&plain[..], b"\0\0\0\0\n"].concat()), @"line 7  F09 broken-line  warning: NUL bytes stand where an object should");
+    assert_snapshot!(session([&plain[..], b"\0\0\0\0\n"].concat()), @"line 7  F09 broken-line  warning: expected a JSON object, found NUL bytes");
     assert_snapshot!(session([&plain[..], b"{\"type\":\"mode\"}\r\n"].concat()), @"line 7  F28 odd-bytes  note: the line ends with a carriage return");
 }
 
 #[test]
 fn f29_a_key_that_stands_twice() {
-    assert_snapshot!(planted(TALK, &format!("{TALK}raw {{\"type\":\"mode\",\"mode\":1,\"mode\":2}}")), @"line 7  F29 duplicate-key  warning: the key `mode` stands twice");
+    assert_snapshot!(planted(TALK, &format!("{TALK}raw {{\"type\":\"mode\",\"mode\":1,\"mode\":2}}")), @"line 7  F29 duplicate-key  warning: duplicate key `mode`");
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn f30_values_nested_too_deep() {
     let nested = |depth: usize| {
         format!("{TALK}raw {{\"type\":\"mode\",\"mode\":{}{}}}", "[".repeat(depth), "]".repeat(depth))
     };
-    assert_snapshot!(planted(&nested(9), &nested(600)), @"line 7  F30 deep-nesting  warning: values are nested 600 deep");
+    assert_snapshot!(planted(&nested(9), &nested(600)), @"line 7  F30 deep-nesting  warning: values are nested 600 levels deep");
 }
 
 #[test]

@@ -102,7 +102,7 @@ u2 <- u1  user   "still there?"
     turn 2  new_round  "still there?"  open
       [u2]
     "#);
-    assert_snapshot!(findings_of(&session), @"line 2  F09 broken-line  warning: the line is no JSON: expected `:` at line 1 column 58");
+    assert_snapshot!(findings_of(&session), @"line 2  F09 broken-line  warning: the line is not JSON: expected `:` at line 1 column 58");
 }
 
 #[test]
@@ -122,7 +122,7 @@ u2 <- ?a1 user   "bye"
     turn 2  new_round  "bye"  open
       [u2]
     "#);
-    assert_snapshot!(findings_of(&session), @"line 2  F09 broken-line  warning: 2 things stand on one line; Claude Code reads only the first");
+    assert_snapshot!(findings_of(&session), @"line 2  F09 broken-line  warning: 2 values on one line; Claude Code reads only the first");
 }
 
 #[test]
