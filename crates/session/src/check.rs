@@ -72,7 +72,7 @@ impl Session {
         }
         for (id, results) in self.orphan_results() {
             for result in results {
-                let message = format!("the result answers a call that is not in the log ({id})");
+                let message = format!("the result has no call in the log ({id})");
                 findings.push(self.finding(Code::OrphanResult, result.entry_idx, message));
             }
         }
@@ -148,7 +148,7 @@ impl Session {
             let says = self.entries()[idx].kind() == Kind::Assistant;
             if parent < last.boundary && (asks || says) && !self.is_sidechain(idx) {
                 let line = self.entries()[last.boundary].at().line_no;
-                let message = format!("the line goes on from before the compaction on line {line}");
+                let message = format!("the parent precedes the compaction on line {line}");
                 findings.push(self.finding(Code::StaleTip, idx, message));
             }
         }
@@ -174,8 +174,9 @@ impl Session {
             });
             if let Some(retried) = retried {
                 let line = self.entries()[retried].at().line_no;
-                let message =
-                    format!("the prompt hangs below an API error, and the reply of line {line} is left out");
+                let message = format!(
+                    "the prompt continues an API error and skips the successful retry on line {line}"
+                );
                 findings.push(self.finding(Code::LostRetry, idx, message));
             }
         }
@@ -199,8 +200,7 @@ impl Session {
                 talk.get(talk.partition_point(|&idx| idx <= first)).copied().filter(|&idx| idx < last);
             if let Some(beside) = beside.filter(|&beside| beside > fork) {
                 let line = self.entries()[beside].at().line_no;
-                let message =
-                    format!("two conversations were written at the same time, here and from line {line} on");
+                let message = format!("two processes wrote at the same time, here and from line {line}");
                 findings.push(self.finding(Code::ForkedWriters, first, message));
             }
         }
@@ -230,8 +230,11 @@ impl Session {
             whole.insert(maker);
         }
         for (idx, maker) in hollow {
-            let finding =
-                self.finding(Code::HollowThinking, idx, "the thinking is empty, only its signature is left");
+            let finding = self.finding(
+                Code::HollowThinking,
+                idx,
+                "the thinking text is missing, only the signature remains",
+            );
             findings.push(if whole.contains(&maker) { finding } else { finding.as_note() });
         }
     }
@@ -249,10 +252,10 @@ impl Session {
         for (idx, size) in images {
             if size.width.max(size.height) > limit {
                 let message =
-                    format!("the image is {} × {} pixels; the API takes {limit}", size.width, size.height);
+                    format!("the image is {} × {} pixels; API limit: {limit}", size.width, size.height);
                 findings.push(self.finding(Code::LargeImage, idx, message));
             } else if size.bytes > IMAGE_BYTES {
-                let message = format!("the image is {} MB large; the API takes 5", size.bytes >> 20);
+                let message = format!("the image is {} MB; API limit: 5 MB", size.bytes >> 20);
                 findings.push(self.finding(Code::LargeImage, idx, message));
             }
         }
@@ -275,7 +278,7 @@ impl Session {
             let empty_list = content.as_str().is_none() && content.json().items().next().is_none();
             let empty_text = content.as_str().is_some_and(|text| text.is_empty());
             if empty_list || empty_text {
-                findings.push(self.finding(Code::EmptyContent, idx, "the message's content is empty"));
+                findings.push(self.finding(Code::EmptyContent, idx, "the content of the message is empty"));
             }
             for text in content.blocks().filter(|block| block.is("text")).filter_map(Block::text) {
                 if text.is_empty() {
@@ -287,7 +290,8 @@ impl Session {
                             .all(|block| block.text().is_some_and(|text| text.trim().is_empty()));
                     findings.push(if is_silent { finding.as_note() } else { finding });
                 } else if text.trim().is_empty() {
-                    let finding = self.finding(Code::EmptyContent, idx, "a text block is white space only");
+                    let finding =
+                        self.finding(Code::EmptyContent, idx, "a text block contains only white space");
                     findings.push(finding.as_note());
                 }
             }
@@ -323,11 +327,7 @@ impl Session {
     fn check_secrets(&self, findings: &mut Vec<Finding>) {
         for (idx, entry) in self.entries().iter().enumerate() {
             if let Some(what) = secret_in(entry) {
-                findings.push(self.finding(
-                    Code::Secret,
-                    idx,
-                    format!("the line holds {what} in plain text"),
-                ));
+                findings.push(self.finding(Code::Secret, idx, format!("{what} in plain text")));
             }
         }
     }
@@ -335,7 +335,7 @@ impl Session {
     fn check_start(&self, findings: &mut Vec<Finding>) {
         let first = self.entries().iter().position(|entry| entry.kind() != Kind::Blank);
         if let Some(first) = first.filter(|&idx| self.entries()[idx].kind() == Kind::PrLink) {
-            let message = "a `pr-link` line stands first, which hides the session from the picker";
+            let message = "the first line is `pr-link`, which hides the session from the session picker";
             findings.push(self.finding(Code::HiddenFromPicker, first, message));
         }
     }

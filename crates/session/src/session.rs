@@ -158,8 +158,8 @@ impl Session {
         }
         if let Some(first) = again {
             let line = self.entries[first as usize].at().line_no;
-            let what = if is_copy { "is a copy of" } else { "has the uuid of" };
-            let finding = Finding::new(Code::DuplicateUuid, at, format!("the line {what} line {line}"));
+            let what = if is_copy { "copy of" } else { "same uuid as" };
+            let finding = Finding::new(Code::DuplicateUuid, at, format!("{what} line {line}"));
             // Claude Code repeats lines before a compaction, sometimes with an additional field.
             self.findings.push(if is_copy { finding.as_note() } else { finding });
         }
@@ -222,12 +222,12 @@ impl Session {
             let child = child as usize;
             // The child has no parent yet, so it can only be an ancestor of the entry if it is the root.
             if self.root_of(idx) == child {
-                let message = "the line's parents lead back to itself";
+                let message = "the parents of the line form a cycle";
                 self.findings.push(Finding::new(Code::Cycle, self.entries[child].at(), message));
                 continue;
             }
             let late = self.entries[idx].at().line_no;
-            let message = format!("the parent is written only later, on line {late}");
+            let message = format!("the parent comes later, on line {late}");
             self.findings.push(Finding::new(Code::LateParent, self.entries[child].at(), message));
             self.link(child, idx);
         }

@@ -168,12 +168,7 @@ impl Soundness {
             if let (Some(model), Some(old)) = (self.models.get(&reply), before.models.get(&reply))
                 && model != old
             {
-                breaches.push(Breach::new(
-                    Rule::Model,
-                    line,
-                    reply,
-                    "the reply is said to be another model's",
-                ));
+                breaches.push(Breach::new(Rule::Model, line, reply, "the model of the reply was changed"));
             }
             let (now, old) = (self.thoughts.get(&reply), before.thoughts.get(&reply));
             if now.is_some() && now != old {
@@ -181,7 +176,7 @@ impl Soundness {
                     Rule::Thinking,
                     line,
                     reply,
-                    "thinking of the reply is not what it was",
+                    "the thinking of the reply was changed",
                 ));
             }
         }
@@ -189,7 +184,7 @@ impl Soundness {
             && !self.thoughts.contains_key(&reply)
             && before.thoughts.contains_key(&reply)
         {
-            let message = "the reply waits to go on with its results, and what it thought is gone";
+            let message = "the reply has pending results, but its thinking was removed";
             breaches.push(Breach::new(Rule::Thinking, line, reply, message));
         }
         breaches
@@ -227,19 +222,14 @@ impl Soundness {
         for (i, &line) in chain.iter().enumerate() {
             let fact = &self.facts[line];
             if i == 0 && fact.up != Up::Root {
-                breaches.push(Breach::new(
-                    Rule::OneRoot,
-                    line,
-                    fact.name,
-                    "the conversation has no beginning",
-                ));
+                breaches.push(Breach::new(Rule::OneRoot, line, fact.name, "the conversation has no root"));
             }
             match (fact.time, clock) {
                 (None, _) => {
-                    breaches.push(Breach::new(Rule::Straight, line, fact.name, "the line has no time"));
+                    breaches.push(Breach::new(Rule::Straight, line, fact.name, "the line has no timestamp"));
                 }
                 (Some(time), Some(before)) if time <= before => {
-                    let message = "the line is not later than the one that it continues";
+                    let message = "the timestamp is not later than that of the parent";
                     breaches.push(Breach::new(Rule::Straight, line, fact.name, message));
                 }
                 _ => {}
@@ -257,14 +247,19 @@ impl Soundness {
                 Rule::Straight,
                 newest,
                 name,
-                "the newest line is not the conversation's last",
+                "the line with the newest timestamp is not the last of the conversation",
             ));
         }
         // Newer versions resume from the last line that is not a progress line.
         let seen = self.facts.iter().rposition(|fact| fact.in_tree && !fact.sidechain && !fact.progress);
         if let Some(last) = seen.filter(|last| chain.binary_search(last).is_err()) {
             let name = self.facts[last].name;
-            breaches.push(Breach::new(Rule::Straight, last, name, "the last line is not the conversation's"));
+            breaches.push(Breach::new(
+                Rule::Straight,
+                last,
+                name,
+                "the last line is not part of the conversation",
+            ));
         }
         self.check_recovered(chain, breaches);
     }
@@ -285,7 +280,7 @@ impl Soundness {
                 && matches!(fact.up, Up::Line(up) if on_chain[up as usize]
                     && self.facts[up as usize].reply.is_some());
             if beside && (of_reply || answers) {
-                let message = "the line belongs to a reply of the conversation and hangs beside it";
+                let message = "the line belongs to a reply of the conversation but is on another branch";
                 breaches.push(Breach::new(Rule::Straight, line, fact.name, message));
             }
         }
@@ -299,11 +294,11 @@ impl Soundness {
                 continue;
             }
             if fact.speaks() {
-                let message = "the line was said beside the conversation";
+                let message = "the message is outside the conversation";
                 breaches.push(Breach::new(Rule::Straight, line, fact.name, message));
             }
             if fact.up == Up::Root {
-                breaches.push(Breach::new(Rule::OneRoot, line, fact.name, "the line is a second beginning"));
+                breaches.push(Breach::new(Rule::OneRoot, line, fact.name, "the line is a second root"));
             }
         }
     }
@@ -312,7 +307,7 @@ impl Soundness {
         for (line, uuid) in &self.references {
             if !self.by_uuid.contains_key(uuid) {
                 let line = *line as usize;
-                let message = "the line refers to one that is not there";
+                let message = "the line refers to a missing line";
                 breaches.push(Breach::new(Rule::References, line, hash(&uuid), message));
             }
         }

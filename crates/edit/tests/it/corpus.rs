@@ -187,7 +187,7 @@ fn fault(plan: &Plan<'_>, odd: &[Code], in_place: bool) -> Option<String> {
     if let [first, ..] = plan.refusals() {
         // If the conversation consists of tool calls only, nothing remains without them.
         let nothing =
-            first.contains("no conversation is left") || first.contains("nothing of the conversation");
+            first.contains("the conversation is empty") || first.contains("nothing of the conversation");
         return (!nothing).then(|| plan.refusals().join("; "));
     }
     let bytes = plan.to_bytes();

@@ -127,13 +127,13 @@ impl Soundness {
             breach(Rule::OwnId, "the line has the id of another session");
         }
         if entry.kind() == Kind::Bad {
-            breach(Rule::Text, "the line is no JSON object");
+            breach(Rule::Text, "the line is not a JSON object");
         }
         if std::str::from_utf8(entry.as_bytes()).is_err() || has_lone_surrogate(entry.text()) {
-            breach(Rule::Text, "the line holds what is no text");
+            breach(Rule::Text, "the line contains invalid Unicode");
         }
         if fact.in_tree && fact.sidechain {
-            breach(Rule::Sidechain, "the line is a sub-agent's");
+            breach(Rule::Sidechain, "the line belongs to a sub-agent");
         }
         self.check_content(line, entry, fact);
         self.note_references(line, entry, fact);
@@ -145,7 +145,7 @@ impl Soundness {
             Some(parent) => match self.by_uuid.get(&*parent) {
                 Some(&above) => Up::Line(above),
                 None => {
-                    let message = "what the line continues does not stand before it";
+                    let message = "the parent does not precede the line";
                     self.lines.push(Breach::new(Rule::ParentBefore, line, name, message));
                     Up::Missing
                 }
@@ -199,7 +199,7 @@ impl Soundness {
         for block in content.into_iter().flat_map(|content| content.blocks()) {
             let text = || block.object().get("text").and_then(Json::quoted);
             if block.is("text") && text().is_none_or(is_white) {
-                self.lines.push(Breach::new(Rule::NotEmpty, line, name, "a text is empty"));
+                self.lines.push(Breach::new(Rule::NotEmpty, line, name, "a text block is empty"));
             }
             if block.is("thinking") || block.is("redacted_thinking") {
                 let thought = hash(&block.object().json().raw());
@@ -209,7 +209,7 @@ impl Soundness {
                 }
             }
             if too_large(block) || block.content().is_some_and(|content| content.blocks().any(too_large)) {
-                self.lines.push(Breach::new(Rule::Size, line, name, "an image is larger than the API takes"));
+                self.lines.push(Breach::new(Rule::Size, line, name, "an image exceeds the API limit"));
             }
         }
     }

@@ -6,7 +6,7 @@ use super::{Breach, Rule, Soundness};
 /// The maximum size of a request in bytes.
 const REQUEST: u64 = 32 << 20;
 
-pub(super) const UNASKED: &str = "the first message is the model's";
+pub(super) const UNASKED: &str = "the first message is from the model";
 
 impl Soundness {
     /// Checks the messages of each section between compactions.
@@ -17,7 +17,7 @@ impl Soundness {
             let mut breach = |rule, message| breaches.push(Breach::new(rule, line, fact.name, message));
             if fact.boundary {
                 if !stretch.open.is_empty() {
-                    breach(Rule::Pairs, "a call before it has no result");
+                    breach(Rule::Pairs, "a previous call has no result");
                 }
                 stretch = Stretch::default();
                 continue;
@@ -30,10 +30,7 @@ impl Soundness {
                     }
                     if stretch.last == Some(Role::User) || stretch.reply != fact.reply {
                         if !stretch.open.is_empty() {
-                            breach(
-                                Rule::Pairs,
-                                "a call before it has no result in the message that followed",
-                            );
+                            breach(Rule::Pairs, "a previous call has no result in the next message");
                         }
                         stretch.open.clear();
                     }
@@ -41,19 +38,19 @@ impl Soundness {
                     stretch.reply = fact.reply;
                     stretch.text = false;
                     if fact.calls.iter().any(|call| !stretch.calls.insert(*call)) {
-                        breach(Rule::Pairs, "the call was made before");
+                        breach(Rule::Pairs, "duplicate call");
                     }
                 }
                 Role::User => {
                     if !fact.results.is_empty() && stretch.text {
-                        breach(Rule::Pairs, "the result stands behind a text of its message");
+                        breach(Rule::Pairs, "the result follows text in its message");
                     }
                     for result in &fact.results {
                         match stretch.open.iter().position(|call| call == result) {
                             Some(at) => {
                                 stretch.open.remove(at);
                             }
-                            None => breach(Rule::Pairs, "the result answers no call of the message before"),
+                            None => breach(Rule::Pairs, "the result answers no call of the previous message"),
                         }
                     }
                     stretch.text |= fact.text;
@@ -68,10 +65,10 @@ impl Soundness {
             breaches.push(Breach::new(Rule::Pairs, last, name, "a call has no result"));
         }
         if stretch.size > REQUEST {
-            breaches.push(Breach::new(Rule::Size, last, 0, "the request is larger than the API takes"));
+            breaches.push(Breach::new(Rule::Size, last, 0, "the request exceeds the API limit"));
         }
         if stretch.last.is_none() {
-            breaches.push(Breach::new(Rule::NotEmpty, last, 0, "no conversation is left"));
+            breaches.push(Breach::new(Rule::NotEmpty, last, 0, "the conversation is empty"));
         }
     }
 

@@ -224,7 +224,7 @@ o2 <- o1  reply  n1 tool t2 Agent {"prompt":"inner"} sidechain
     in Task started by t2 of out
       thread: o1 o2 o3
       replies: n1
-    out Task started by nobody knows what
+    out Task started by an unknown call
       thread: o1 o2
       replies: n1
     ");

@@ -53,7 +53,7 @@ r1 <- a1  result t1 "ok"
 #[test]
 fn f02_a_result_without_a_call() {
     assert_snapshot!(planted(TALK, &with("tool t1 Bash\nr1 <- a1  result t1", "tool t1 Bash\nr1 <- a1  user [result t1 \"ok\", result t2")
-        .replace("result t2 \"ok\"", "result t2 \"ok\"]")), @"line 3  F02 orphan-result  warning: the result answers a call that is not in the log (t2)");
+        .replace("result t2 \"ok\"", "result t2 \"ok\"]")), @"line 3  F02 orphan-result  warning: the result has no call in the log (t2)");
 }
 
 #[test]
@@ -83,7 +83,7 @@ a1 <- u1  reply  m1 tool t1 Bash
 r1 <- a1  result t1 "ok"
 a2 <- p1  reply  m2 text "Done."
 p1 <- r1  progress hook t1
-"#), @"line 4  F04 late-parent  note: the parent is written only later, on line 5");
+"#), @"line 4  F04 late-parent  note: the parent comes later, on line 5");
 }
 
 const COMPACTED: &str = r#"
@@ -97,7 +97,7 @@ a2 <- u2  reply  m2 text "On."
 
 #[test]
 fn f05_a_line_that_goes_on_from_before_the_compaction() {
-    assert_snapshot!(planted(COMPACTED, &COMPACTED.replace("u2 <- c1", "u2 <- a1")), @"line 5  F05 stale-tip  warning: the line goes on from before the compaction on line 3");
+    assert_snapshot!(planted(COMPACTED, &COMPACTED.replace("u2 <- c1", "u2 <- a1")), @"line 5  F05 stale-tip  warning: the parent precedes the compaction on line 3");
 }
 
 #[test]
@@ -110,13 +110,13 @@ a1 <- e2  reply  m1 text "Done."
 u2 <- a1  user   "and?"
 "#;
     let lost = sound.replace("a1 <- e2", "a1 <- u1").replace("u2 <- a1", "u2 <- e2");
-    assert_snapshot!(planted(sound, &lost), @"line 5  F06 lost-retry  warning: the prompt hangs below an API error, and the reply of line 4 is left out");
+    assert_snapshot!(planted(sound, &lost), @"line 5  F06 lost-retry  warning: the prompt continues an API error and skips the successful retry on line 4");
 }
 
 #[test]
 fn f07_a_uuid_that_two_lines_carry() {
-    assert_snapshot!(planted(TALK, &with("a3 <- u2", "a2 <- u2")), @"line 6  F07 duplicate-uuid  warning: the line has the uuid of line 4");
-    assert_snapshot!(findings(&format!("{TALK}a3 <- u2  reply  m3 text \"That is all.\" @10:00:05")), @"line 7  F07 duplicate-uuid  note: the line is a copy of line 6");
+    assert_snapshot!(planted(TALK, &with("a3 <- u2", "a2 <- u2")), @"line 6  F07 duplicate-uuid  warning: same uuid as line 4");
+    assert_snapshot!(findings(&format!("{TALK}a3 <- u2  reply  m3 text \"That is all.\" @10:00:05")), @"line 7  F07 duplicate-uuid  note: copy of line 6");
 }
 
 #[test]
@@ -130,8 +130,8 @@ b1 <- h1  boundary auto
 c1 <- b1  compact-summary "In short."
 "#;
     assert_snapshot!(findings(again), @r"
-    line 3  F07 duplicate-uuid  note: the line is a copy of line 1
-    line 4  F07 duplicate-uuid  note: the line is a copy of line 2
+    line 3  F07 duplicate-uuid  note: copy of line 1
+    line 4  F07 duplicate-uuid  note: copy of line 2
     ");
 }
 
@@ -158,7 +158,7 @@ u4 <- a2  user   "further"
 a4 <- u4  reply  m4 text "Further."
 u5 <- a3  user   "further"
 "#;
-    assert_snapshot!(planted(sound, interleaved), @"line 3  F08 forked-writers  warning: two conversations were written at the same time, here and from line 4 on");
+    assert_snapshot!(planted(sound, interleaved), @"line 3  F08 forked-writers  warning: two processes wrote at the same time, here and from line 4");
 }
 
 #[test]
@@ -174,11 +174,11 @@ fn f09_a_line_that_is_no_object_or_holds_two() {
 #[test]
 fn f10_thinking_that_is_empty_among_thinking_that_is_not() {
     let sound = "a1 reply m1 thinking \"Hm.\" \"c2ln\"\na2 <- a1 reply m2 thinking \"So.\" \"c2ln\"";
-    assert_snapshot!(planted(sound, &sound.replace("\"So.\"", "\"\"")), @"line 2  F10 hollow-thinking  warning: the thinking is empty, only its signature is left");
+    assert_snapshot!(planted(sound, &sound.replace("\"So.\"", "\"\"")), @"line 2  F10 hollow-thinking  warning: the thinking text is missing, only the signature remains");
     // Some versions log no thinking text at all. There is nothing to repair then.
     assert_snapshot!(findings(&sound.replace("\"So.\"", "\"\"").replace("\"Hm.\"", "\"\"")), @r"
-    line 1  F10 hollow-thinking  note: the thinking is empty, only its signature is left
-    line 2  F10 hollow-thinking  note: the thinking is empty, only its signature is left
+    line 1  F10 hollow-thinking  note: the thinking text is missing, only the signature remains
+    line 2  F10 hollow-thinking  note: the thinking text is missing, only the signature remains
     ");
 }
 
@@ -211,9 +211,9 @@ fn f13_an_image_that_the_api_does_not_take() {
     let prompt = |image: String| format!("u1 user [text \"look\", {image}]");
     let shot =
         |image: String| format!("a1 reply m1 tool t1 Shot\nr1 <- a1 result t1 [text \"shot\", {image}]");
-    assert_snapshot!(planted(&prompt(image(8000, 10, 0)), &prompt(image(8001, 10, 0))), @"line 1  F13 large-image  warning: the image is 8001 × 10 pixels; the API takes 8000");
-    assert_snapshot!(planted(&shot(image(10, 8000, 0)), &shot(image(10, 9000, 0))), @"line 2  F13 large-image  warning: the image is 10 × 9000 pixels; the API takes 8000");
-    assert_snapshot!(planted(&prompt(image(9, 9, 1 << 20)), &prompt(image(9, 9, 6 << 20))), @"line 1  F13 large-image  warning: the image is 6 MB large; the API takes 5");
+    assert_snapshot!(planted(&prompt(image(8000, 10, 0)), &prompt(image(8001, 10, 0))), @"line 1  F13 large-image  warning: the image is 8001 × 10 pixels; API limit: 8000");
+    assert_snapshot!(planted(&shot(image(10, 8000, 0)), &shot(image(10, 9000, 0))), @"line 2  F13 large-image  warning: the image is 10 × 9000 pixels; API limit: 8000");
+    assert_snapshot!(planted(&prompt(image(9, 9, 1 << 20)), &prompt(image(9, 9, 6 << 20))), @"line 1  F13 large-image  warning: the image is 6 MB; API limit: 5 MB");
     // With many images in a request, each must be smaller.
     let many = |n: usize| format!("u1 user [{}]", vec![image(3000, 9, 0); n].join(", "));
     assert!(is_sound(&session(&many(20))));
@@ -229,10 +229,10 @@ fn f14_a_message_that_holds_nothing() {
     assert!(is_sound(&session(&content(r#""hi""#))));
     assert_snapshot!(findings(&user("")), @"line 1  F14 empty-content  warning: the line has no message");
     assert_snapshot!(findings(&user(r#","message":{"role":"user"}"#)), @"line 1  F14 empty-content  warning: the message has no content");
-    assert_snapshot!(findings(&content("[]")), @"line 1  F14 empty-content  warning: the message's content is empty");
-    assert_snapshot!(findings(&content("\"\"")), @"line 1  F14 empty-content  warning: the message's content is empty");
+    assert_snapshot!(findings(&content("[]")), @"line 1  F14 empty-content  warning: the content of the message is empty");
+    assert_snapshot!(findings(&content("\"\"")), @"line 1  F14 empty-content  warning: the content of the message is empty");
     assert_snapshot!(findings(&content(r#"[{"type":"text","text":""}]"#)), @"line 1  F14 empty-content  warning: a text block is empty");
-    assert_snapshot!(findings(&content(r#"[{"type":"text","text":" \n"}]"#)), @"line 1  F14 empty-content  note: a text block is white space only");
+    assert_snapshot!(findings(&content(r#"[{"type":"text","text":" \n"}]"#)), @"line 1  F14 empty-content  note: a text block contains only white space");
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn f15_a_line_that_readers_choke_on() {
 #[test]
 fn f17_a_first_line_that_hides_the_session() {
     let line = "pr-link 7 ada/loom\n";
-    assert_snapshot!(planted(&format!("{TALK}{line}"), &format!("{line}{TALK}")), @"line 1  F17 hidden-from-picker  warning: a `pr-link` line stands first, which hides the session from the picker");
+    assert_snapshot!(planted(&format!("{TALK}{line}"), &format!("{line}{TALK}")), @"line 1  F17 hidden-from-picker  warning: the first line is `pr-link`, which hides the session from the session picker");
 }
 
 #[test]
@@ -273,8 +273,8 @@ fn f25_a_line_without_timestamp_or_uuid() {
 
 #[test]
 fn f27_parents_that_lead_in_a_circle() {
-    assert_snapshot!(planted(TALK, &with("u1        user", "u1 <- a3  user")), @"line 1  F27 cycle  error: the line's parents lead back to itself");
-    assert_snapshot!(findings("u1 <- u1 user \"me\""), @"line 1  F27 cycle  error: the line's parents lead back to itself");
+    assert_snapshot!(planted(TALK, &with("u1        user", "u1 <- a3  user")), @"line 1  F27 cycle  error: the parents of the line form a cycle");
+    assert_snapshot!(findings("u1 <- u1 user \"me\""), @"line 1  F27 cycle  error: the parents of the line form a cycle");
 }
 
 #[test]

@@ -136,19 +136,19 @@ proptest! {
         let side = thread.leaf.is_some_and(|leaf| session.is_sidechain(leaf));
         let mut places = vec![0; session.entries().len()];
         for &idx in thread.entries.iter().chain(session.branches().iter().flat_map(|branch| &branch.entries)) {
-            prop_assert!(session.in_tree(idx) || Some(idx) == thread.leaf, "line {idx} is no part of the tree");
+            prop_assert!(session.in_tree(idx) || Some(idx) == thread.leaf, "line {idx} is not in the tree");
             places[idx] += 1;
         }
         for (idx, entry) in session.entries().iter().enumerate().filter(|(idx, _)| session.in_tree(*idx)) {
             let spoken = matches!(entry.kind(), Kind::User | Kind::Assistant) && session.is_sidechain(idx) == side;
-            prop_assert!(places[idx] <= 1, "line {idx} stands in {} places", places[idx]);
-            prop_assert!(places[idx] == 1 || !spoken, "line {idx} stands nowhere");
+            prop_assert!(places[idx] <= 1, "line {idx} is in {} places", places[idx]);
+            prop_assert!(places[idx] == 1 || !spoken, "line {idx} is in no place");
         }
         prop_assert!(thread.entries.is_sorted());
         let turns: Vec<usize> = session.turns().into_iter().flat_map(|turn| turn.entries).collect();
         let spoken = |idx: &usize| matches!(session.entries()[*idx].kind(), Kind::User | Kind::Assistant);
         prop_assert_eq!(turns.iter().collect::<HashSet<_>>().len(), turns.len(), "turns share no lines");
-        prop_assert!(thread.entries.iter().filter(|idx| spoken(idx)).all(|idx| turns.contains(idx)), "turns leave nothing out");
+        prop_assert!(thread.entries.iter().filter(|idx| spoken(idx)).all(|idx| turns.contains(idx)), "turns contain every message");
     }
 
     #[test]
@@ -187,7 +187,7 @@ proptest! {
             prop_assert_eq!(&results, &open, "each call is answered once, in the message that follows");
             open = ids("tool_use", "id");
         }
-        prop_assert!(open.is_empty(), "calls at the end are answered or left out");
+        prop_assert!(open.is_empty(), "calls at the end are answered or omitted");
     }
 
     #[test]

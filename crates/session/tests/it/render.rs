@@ -164,10 +164,10 @@ pub(crate) fn agent(id: &str, tool_use_id: Option<&str>, notation: &str) -> Agen
 pub(crate) fn agents(family: &Family) -> String {
     let mut out = String::new();
     for (i, agent) in family.agents.iter().enumerate() {
-        let spawn = agent.spawn.as_ref().map_or("nobody knows what".into(), |spawn| {
+        let spawn = agent.spawn.as_ref().map_or("an unknown call".into(), |spawn| {
             let by = spawn.agent.map_or("the session", |by| &family.agents[by].id);
             let known = family.spawned_by(spawn.agent, &spawn.tool_use_id).any(|spawned| spawned == i);
-            assert!(known, "spawned_by finds what spawn names");
+            assert!(known, "spawned_by and spawn disagree");
             format!("{} of {by}", spawn.tool_use_id)
         });
         let called = [&agent.agent_type, &agent.description].into_iter().flatten();

@@ -24,7 +24,7 @@ fn a_secret_is_found_in_whatever_a_line_says() {
          entry hologram {{\"{token}\":1}}\n"
     );
     let expected: Vec<(u64, String)> =
-        (1..=5).map(|line_no| (line_no, "the line holds a GitHub token in plain text".to_owned())).collect();
+        (1..=5).map(|line_no| (line_no, "a GitHub token in plain text".to_owned())).collect();
     assert_eq!(found(&log(&lines)), expected);
 }
 

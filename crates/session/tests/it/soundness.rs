@@ -37,49 +37,49 @@ fn a_sound_session_breaks_none() {
 #[test]
 fn each_fault_is_told() {
     for (fault, replaced, by) in [
-        ("line 1: the line is a second beginning (rule 1)", "u2 <- y1  user", "u2        user"),
-        ("line 2: what the line continues does not stand before it (rule 2)", "a1 <- u1", "a1 <- ?x"),
+        ("line 1: the line is a second root (rule 1)", "u2 <- y1  user", "u2        user"),
+        ("line 2: the parent does not precede the line (rule 2)", "a1 <- u1", "a1 <- ?x"),
         (
             "line 7: another line has the same uuid (rule 2)",
             "text \"One file.\"",
             "text \"One file.\" +{\"uuid\":\"u1\"}",
         ),
         (
-            "line 3: the line is not later than the one that it continues (rule 3)",
+            "line 3: the timestamp is not later than that of the parent (rule 3)",
             r#"{"command":"ls"}"#,
             r#"{"command":"ls"} @10:00:01"#,
         ),
         (
-            "line 3: the newest line is not the conversation's last (rule 3)",
+            "line 3: the line with the newest timestamp is not the last of the conversation (rule 3)",
             r#"{"command":"ls"}"#,
             r#"{"command":"ls"} +{"timestamp":"2030-01-01T00:00:00Z"}"#,
         ),
         (
-            "line 5: the line belongs to a reply of the conversation and hangs beside it (rule 3)",
+            "line 5: the line belongs to a reply of the conversation but is on another branch (rule 3)",
             "r2 <- r1",
             "r2 <- a3",
         ),
-        ("line 11: the line refers to one that is not there (rule 4)", "leaf u2", "leaf ?x"),
+        ("line 11: the line refers to a missing line (rule 4)", "leaf u2", "leaf ?x"),
         (
-            "line 2: the line is a sub-agent's (rule 5)",
+            "line 2: the line belongs to a sub-agent (rule 5)",
             "thinking \"Both.\" \"sig\"",
             "thinking \"Both.\" \"sig\" sidechain",
         ),
         (
-            "line 7: a call before it has no result in the message that followed (rule 6)",
+            "line 7: a previous call has no result in the next message (rule 6)",
             "r1 <- a3  result t1 \"a\"",
             "r1 <- a3  progress bash t1",
         ),
-        ("line 5: the result answers no call of the message before (rule 6)", "result t1", "result t9"),
-        ("line 4: the call was made before (rule 6)", "tool t2", "tool t1"),
+        ("line 5: the result answers no call of the previous message (rule 6)", "result t1", "result t9"),
+        ("line 4: duplicate call (rule 6)", "tool t2", "tool t1"),
         (
-            "line 1: the first message is the model's (rule 7)",
+            "line 1: the first message is from the model (rule 7)",
             "user   \"list and count\"",
             "reply m0 text \"Hello.\"",
         ),
         ("line 1: the message is empty (rule 7)", "\"list and count\"", "\" \\n\""),
-        ("line 7: a text is empty (rule 7)", "text \"One file.\"", "text \"\""),
-        ("line 1: the line holds what is no text (rule 11)", "\"list and count\"", "\"half \\ud83d\""),
+        ("line 7: a text block is empty (rule 7)", "text \"One file.\"", "text \"\""),
+        ("line 1: the line contains invalid Unicode (rule 11)", "\"list and count\"", "\"half \\ud83d\""),
         (
             "line 1: the line has the id of another session (rule 12)",
             "\"list and count\"",
@@ -96,7 +96,7 @@ fn each_fault_is_told() {
 fn branches_count_where_the_whole_is_asked_for() {
     let branched = SOUND.replace("a4 <- r2", "a9 <- r2  reply  m9 text \"Wait.\"\na4 <- r2");
     assert_eq!(told(&branched, false), [""; 0]);
-    assert_eq!(told(&branched, true), ["line 7: the line was said beside the conversation (rule 3)"]);
+    assert_eq!(told(&branched, true), ["line 7: the message is outside the conversation (rule 3)"]);
 }
 
 #[test]
@@ -111,20 +111,17 @@ fn thinking_is_whole_or_gone() {
     assert_eq!(touched(&gone), [""; 0]);
     assert_eq!(
         touched(&SOUND.replace("Both.", "One.")),
-        ["line 2: thinking of the reply is not what it was (rule 8)"]
+        ["line 2: the thinking of the reply was changed (rule 8)"]
     );
     let model = SOUND.replace("text \"One file.\"", "text \"One file.\" model=other");
-    assert_eq!(touched(&model), ["line 7: the reply is said to be another model's (rule 9)"]);
+    assert_eq!(touched(&model), ["line 7: the model of the reply was changed (rule 9)"]);
     // A reply with pending results needs its thinking.
     let open: String = SOUND.lines().take(7).map(|line| format!("{line}\n")).collect();
     let before = rules(&open).baseline();
     let gone: String = gone.lines().take(7).map(|line| format!("{line}\n")).collect();
     let touched: Vec<String> =
         rules(&gone).touched_replies(&before).iter().map(ToString::to_string).collect();
-    assert_eq!(
-        touched,
-        ["line 3: the reply waits to go on with its results, and what it thought is gone (rule 8)"]
-    );
+    assert_eq!(touched, ["line 3: the reply has pending results, but its thinking was removed (rule 8)"]);
 }
 
 #[test]
@@ -138,5 +135,5 @@ fn what_was_wrong_before_is_not_new() {
 #[test]
 fn the_last_line_that_is_no_progress_is_the_conversations() {
     let log = "u1 user \"a\"\na1 <- u1 reply m1 text \"b\"\nu2 <- u1 user \"c\"\np1 <- a1 progress bash t1\n";
-    assert_eq!(told(log, false), ["line 3: the last line is not the conversation's (rule 3)"]);
+    assert_eq!(told(log, false), ["line 3: the last line is not part of the conversation (rule 3)"]);
 }

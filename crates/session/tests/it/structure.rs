@@ -167,8 +167,8 @@ x1 <- x1  user   "my own parent"
     ");
     assert_snapshot!(paths(notation), @"thread: u1 a1 a2 x1");
     assert_snapshot!(findings(notation), @r"
-    line 1  F27 cycle  error: the line's parents lead back to itself
-    line 4  F27 cycle  error: the line's parents lead back to itself
+    line 1  F27 cycle  error: the parents of the line form a cycle
+    line 4  F27 cycle  error: the parents of the line form a cycle
     ");
 }
 
@@ -398,7 +398,7 @@ x4 <- x3   reply m2 text "<summary>In short.</summary>" sidechain agent=acompact
     assert!(is_sound(&summarizer.session));
     let family = Family::new(main, vec![Agent { kind: AgentKind::Compaction, ..summarizer }]);
     assert_snapshot!(agents(&family), @r"
-    acompact-1f Compaction started by nobody knows what
+    acompact-1f Compaction started by an unknown call
       thread: x1 x2 x3 x4
       replies: m2
     ");

@@ -76,7 +76,7 @@ fn everything_that_was_said_in_a_real_session_has_one_place() {
         placed.sort_unstable();
         assert!(
             placed.windows(2).all(|pair| pair[0] != pair[1]),
-            "{}: a line stands in two places",
+            "{}: a line is in two places",
             path.display()
         );
         let in_turns: usize = session.turns().iter().map(|turn| turn.entries.len()).sum();
@@ -89,7 +89,7 @@ fn everything_that_was_said_in_a_real_session_has_one_place() {
         for idx in spoken.filter(|&idx| session.in_tree(idx) && session.is_sidechain(idx) == side) {
             assert!(
                 placed.binary_search(&idx).is_ok(),
-                "{}: line {} stands nowhere",
+                "{}: line {} is in no place",
                 path.display(),
                 idx + 1
             );
@@ -104,7 +104,7 @@ fn every_agent_of_a_real_session_has_a_conversation_and_the_call_that_started_it
         let is_agents = path.components().any(|part| part.as_os_str() == "subagents");
         assert!(!is_agents || !session.turns().is_empty(), "{}", path.display());
         for agent in Family::new(session, Vec::new()).agents {
-            assert!(agent.spawn.is_some(), "{}: {} was started by nobody", path.display(), agent.id);
+            assert!(agent.spawn.is_some(), "{}: {} has no spawning call", path.display(), agent.id);
             assert!(agent.session.branches().is_empty(), "{}: {} has branches", path.display(), agent.id);
             // An agent that was resumed has one turn per resume.
             assert!(!agent.session.turns().is_empty(), "{}: {}", path.display(), agent.id);
