@@ -42,7 +42,7 @@ fn short_lines(call: &CallView, page: Page, indent: usize) -> Vec<TermText> {
         if page.color { markdown::render(text, page, indent) } else { page.wrap(&visible(text), indent) }
     };
     match &call.card {
-        Card::Diff { by_hand: true, .. } => vec![dim("(changed by hand before it was written)")],
+        Card::Diff { by_hand: true, .. } => vec![dim("(edited by the user before accepting)")],
         Card::Command(_) | Card::File { .. } | Card::Diff { .. } => Vec::new(),
         Card::Matches { place, files, lines, .. } => {
             let place = (!place.is_empty()).then(|| format!("in {}", visible(place)));
@@ -154,7 +154,7 @@ fn command_lines(card: &CommandCard, page: Page, indent: usize, emit: &mut dyn F
         }
     }
     if let Some(path) = &card.kept_at {
-        let text = format!("(the whole output was kept in {})", visible(path));
+        let text = format!("(full output saved to {})", visible(path));
         page.wrap_each(&text, indent, |line| emit(page.paint(Label::Dim, &line)));
     }
 }

@@ -15,12 +15,12 @@ pub fn render_outline(lines: &[OutlineLine], page: Page) -> TermText {
     let number = |name: &'static str| Column { name, align: Align::Right, gives_way: false };
     let columns = [
         number("turn"),
-        Column { name: "asked", align: Align::Left, gives_way: true },
+        Column { name: "prompt", align: Align::Left, gives_way: true },
         number("calls"),
         number("errors"),
         number("lines"),
-        number("read"),
-        number("said"),
+        number("in"),
+        number("out"),
         number("time"),
         number("cost"),
         Column { name: "", align: Align::Left, gives_way: false },
@@ -54,7 +54,7 @@ pub fn render_outline(lines: &[OutlineLine], page: Page) -> TermText {
         .collect();
     let text = table(page, &columns, &rows);
     if lines.iter().any(|line| line.compactions > 0) {
-        return text + page.paint(Label::Dim, "══ the conversation was compacted in this turn") + "\n";
+        return text + page.paint(Label::Dim, "══ compacted in this turn") + "\n";
     }
     text
 }

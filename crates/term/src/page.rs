@@ -20,7 +20,7 @@ pub struct Page {
 
 /// The role of a piece of text, which determines its style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it all")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum Label {
     Title,
     Prompt,

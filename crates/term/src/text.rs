@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(written.plain(), format!("a {SHOWN} {SHOWN} {HOSTILE:?}"));
         // Styled text that was converted to a `String` loses its special status.
         assert_eq!(text!("{}", format!("{painted}")).plain(), format!("^[[2m{SHOWN}^[[0m"));
-        assert_eq!(text!("{HOSTILE}").as_str(), SHOWN, "and nothing stays behind");
+        assert_eq!(text!("{HOSTILE}").as_str(), SHOWN, "no state is kept");
     }
 
     #[test]

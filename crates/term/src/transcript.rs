@@ -105,7 +105,7 @@ pub fn render_end(turn: &TurnView, page: Page) -> TermText {
 fn figures(turn: &TurnView, split: bool) -> Vec<String> {
     let mut figures = Vec::new();
     if let Some((start, end)) = turn.span {
-        let parts = [(turn.timing.tools, "in tools"), (turn.timing.answering, "for answers")];
+        let parts = [(turn.timing.tools, "in tools"), (turn.timing.answering, "waiting for the user")];
         let parts = parts.into_iter().filter(|(millis, _)| split && *millis > 999);
         let parts: Vec<String> = parts.map(|(millis, of)| format!("{} {of}", duration(millis))).collect();
         let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
@@ -147,7 +147,7 @@ impl<'a> Writer<'a> {
     fn rest(&mut self, transcript: &Transcript) {
         if !transcript.agents.is_empty() {
             self.gap();
-            self.line(0, Some(Label::Warning), "╌╌ sub-agents that no call started");
+            self.line(0, Some(Label::Warning), "╌╌ sub-agents without a starting call");
             for agent in &transcript.agents {
                 self.agent(agent, 2);
             }
@@ -163,7 +163,7 @@ impl<'a> Writer<'a> {
     }
 
     fn head(&mut self, transcript: &Transcript) {
-        let title = visible(transcript.heading().unwrap_or("(nothing was said)")).into_owned();
+        let title = visible(transcript.heading().unwrap_or("(no messages)")).into_owned();
         let title = self.page.paint(Label::Title, cut(&title, self.page.column(0)));
         let version = transcript.version.as_ref().map(|version| format!("Claude Code {version}"));
         let parts = [&transcript.id, &transcript.cwd, &transcript.git_branch, &version];
@@ -172,14 +172,14 @@ impl<'a> Writer<'a> {
         about.push(plural(transcript.n_turns as u64, "turn"));
         about.extend(cost(&transcript.spent));
         if transcript.n_branches > 0 {
-            about.push(format!("{} left behind", plural(transcript.n_branches as u64, "branch")));
+            about.push(plural(transcript.n_branches as u64, "abandoned branch"));
         }
         let _ = writeln!(self.out, "{title}");
         for line in self.page.wrap(&about.join(" · "), 0) {
             self.line(0, Some(Label::Dim), &line);
         }
         if let Some(caveat) = transcript.spent.caveat() {
-            self.paragraph(0, Some(Label::Dim), &format!("≥ because of {caveat}"));
+            self.paragraph(0, Some(Label::Dim), &format!("≥ minimum: {caveat}"));
         }
     }
 
@@ -281,9 +281,9 @@ impl<'a> Writer<'a> {
 
     fn branch(&mut self, branch: &BranchView, is_before: bool) {
         let name = match &branch.fork {
-            Some(fork) => format!("a branch, left at {fork}"),
-            None if is_before => "an earlier conversation".to_owned(),
-            None => "a branch, apart from the conversation".to_owned(),
+            Some(fork) => format!("abandoned branch at {fork}"),
+            None if is_before => "earlier conversation".to_owned(),
+            None => "unconnected branch".to_owned(),
         };
         self.gap();
         self.line(0, Some(Label::Warning), format!("╌╌ {name}"));

@@ -40,7 +40,7 @@ impl Writer<'_> {
             let same = after.iter().take_while(|item| is_lost(item) && !begins(item)).count();
             let lost = if is_lost(&item) { 1 + same } else { 0 };
             if lost > 1 {
-                let text = format!("~ thought {lost} times (not in the log)");
+                let text = format!("~ {} (not in the log)", plural(lost as u64, "thinking block"));
                 self.line(indent, Some(Label::Dim), &text);
                 rest = &rest[lost..];
             } else {
@@ -84,7 +84,7 @@ impl Writer<'_> {
                     _ => {}
                 }
                 if *dropped > 0 {
-                    parts.push(format!("{} summed up", plural(*dropped as u64, "line")));
+                    parts.push(format!("{} dropped", plural(*dropped as u64, "line")));
                 }
                 self.gap();
                 let text = format!("══ compacted: {}", parts.join(", "));
@@ -121,8 +121,8 @@ impl Writer<'_> {
             }
             Body::Unknown { kind, raw } => {
                 let text = match kind {
-                    Some(kind) => format!("? {} (a type that threadline does not know)", visible(kind)),
-                    None => "? a line that is no entry".to_owned(),
+                    Some(kind) => format!("? {} (unknown entry type)", visible(kind)),
+                    None => "? unreadable line".to_owned(),
                 };
                 self.line(indent, Some(Label::Warning), &text);
                 if self.style.level >= Level::Full {
@@ -134,9 +134,9 @@ impl Writer<'_> {
 
     fn thinking(&mut self, text: &str, indent: usize) {
         if text.is_empty() {
-            self.line(indent, Some(Label::Dim), "~ thought (not in the log)");
+            self.line(indent, Some(Label::Dim), "~ thinking (not in the log)");
         } else if self.style.level >= Level::Full {
-            self.line(indent, Some(Label::Dim), "~ thought");
+            self.line(indent, Some(Label::Dim), "~ thinking");
             self.paragraph(indent + 2, Some(Label::Dim), text);
         } else {
             let line = cut(&format!("~ {}", beginning(text)), self.page.column(indent));
@@ -147,7 +147,7 @@ impl Writer<'_> {
     fn input(&mut self, input: Input, text: &str, indent: usize) {
         if input == Input::Interrupt {
             let how = text.trim().trim_start_matches("[Request interrupted by user").trim_end_matches(']');
-            let how = how.trim().replace("for tool use", "at a tool call");
+            let how = how.trim().replace("for tool use", "during a tool call");
             let text = format!("■ interrupted {}", visible(&how));
             return self.line(indent, Some(Label::Warning), text.trim_end());
         }
