@@ -44,7 +44,7 @@ pub struct Price {
 
 /// The price of one token of each kind, in steps of 10⁻¹⁵ dollars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it all")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct Rates {
     pub input: u64,
     pub output: u64,
@@ -58,10 +58,10 @@ pub struct Rates {
 #[non_exhaustive]
 pub enum BookError {
     /// It is not a JSON object with a list `prices`.
-    #[error("a price book is a JSON object with a list `prices`")]
+    #[error("a price book must be a JSON object with an array `prices`")]
     Shape,
     /// A field of a price is missing or has the wrong type.
-    #[error("price {number} of the list: `{field}` is missing or is not {expected}")]
+    #[error("price {number}: expected {expected} in `{field}`")]
     Field {
         /// The number of the price in the list, counted from 1.
         number: usize,
@@ -92,7 +92,7 @@ impl Book {
         };
         let book = empty.with(EMBEDDED);
         debug_assert!(book.is_ok(), "{book:?}");
-        book.unwrap_or_else(|_| unreachable!("the embedded book is sound"))
+        book.unwrap_or_else(|_| unreachable!("the embedded price book is valid"))
     }
 
     /// Returns the book with another one merged into it: the prices that `json` has for a model replace all
@@ -181,13 +181,13 @@ impl Book {
 
 fn read_price(json: Json<'_>, number: usize) -> Result<(String, Price), BookError> {
     let wrong = |field, expected| BookError::Field { number, field, expected };
-    let name = json.get("model").and_then(Json::as_str).ok_or(wrong("model", "the name of a model"))?;
+    let name = json.get("model").and_then(Json::as_str).ok_or(wrong("model", "a model name"))?;
     let from = match json.get("from").filter(|json| !json.is_null()) {
         None => None,
         Some(json) => {
             let day = json.as_str().and_then(|text| text.parse::<jiff::civil::Date>().ok());
             let start = day.and_then(|day| day.to_zoned(jiff::tz::TimeZone::UTC).ok());
-            Some(start.ok_or(wrong("from", "a day such as 2026-03-13"))?.timestamp().as_millisecond())
+            Some(start.ok_or(wrong("from", "a date such as 2026-03-13"))?.timestamp().as_millisecond())
         }
     };
     let rates = |json: Json<'_>| {
@@ -267,11 +267,11 @@ mod tests {
         assert_eq!(book.prices("claude-opus-5"), Book::embedded().prices("claude-opus-5"));
         assert_ne!(book.digest(), Book::embedded().digest());
         for (json, message) in [
-            ("[]", "a price book is a JSON object with a list `prices`"),
-            (r#"{"prices":[{}]}"#, "price 1 of the list: `model` is missing or is not the name of a model"),
+            ("[]", "a price book must be a JSON object with an array `prices`"),
+            (r#"{"prices":[{}]}"#, "price 1: expected a model name in `model`"),
             (
                 r#"{"prices":[{"model":"x","input":"1"}]}"#,
-                "price 1 of the list: `input` is missing or is not dollars per million tokens",
+                "price 1: expected dollars per million tokens in `input`",
             ),
         ] {
             assert_eq!(Book::embedded().with(json).unwrap_err().to_string(), message);

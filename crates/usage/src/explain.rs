@@ -92,14 +92,14 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::SameReply { line } => write!(f, "the same reply, counted at line {line}"),
+            Self::SameReply { line } => write!(f, "same reply, counted at line {line}"),
             Self::Copy { path, line, inherited: true } => write!(f, "inherited, counted at {path}:{line}"),
-            Self::Copy { path, line, .. } => write!(f, "a copy, counted at {path}:{line}"),
-            Self::Progress { path, line } => write!(f, "progress of a sub-agent, counted at {path}:{line}"),
-            Self::Synthetic => f.write_str("written by Claude Code itself, no call"),
-            Self::ApiError => f.write_str("the call failed"),
-            Self::NoFigures => f.write_str("the reply has no figures"),
-            Self::Broken => f.write_str("the line is no JSON"),
+            Self::Copy { path, line, .. } => write!(f, "copy, counted at {path}:{line}"),
+            Self::Progress { path, line } => write!(f, "sub-agent progress, counted at {path}:{line}"),
+            Self::Synthetic => f.write_str("synthetic message, no model call"),
+            Self::ApiError => f.write_str("failed call"),
+            Self::NoFigures => f.write_str("no usage data"),
+            Self::Broken => f.write_str("invalid JSON"),
         }
     }
 }

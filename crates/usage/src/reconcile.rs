@@ -111,18 +111,18 @@ pub fn reconcile(calls: &Calls, book: &Book, keep: impl Fn(&str) -> bool) -> Vec
         }
         if !ours.unpriced.is_empty() {
             let names: Vec<_> = ours.unpriced.iter().map(|name| &**name).collect();
-            reasons.push(format!("no price is known for {}", names.join(", ")));
+            reasons.push(format!("no price for {}", names.join(", ")));
         }
         if theirs.has_unknown_cost {
-            reasons.push("Claude Code did not know the price of some model".to_owned());
+            reasons.push("Claude Code has no price for some models".to_owned());
         }
         if ours.under_reported > 0 {
             let calls = said(ours.under_reported);
-            reasons.push(format!("{calls} of versions that log too few output tokens"));
+            reasons.push(format!("{calls} from versions that under-report output tokens"));
         }
         if let Some(&inherited) = inherited.get(session) {
             let calls = said(inherited);
-            reasons.push(format!("{calls} inherited from another session, and counted there"));
+            reasons.push(format!("{calls} inherited from another session and counted there"));
         }
         out.push(Reconciled { session: session.to_owned(), ours, theirs: theirs.clone(), reasons });
     }
@@ -146,15 +146,15 @@ fn compare(theirs: &AccountModel, ours: &Totals) -> Option<String> {
     .collect();
     if !parts.is_empty() {
         let why = if ours.calls == 0 {
-            "no call of it is in the log"
+            "no calls in the log"
         } else if difference(own.total(), other.total()) > 0 {
-            "calls that are in no log, or tokens that the log does not tell"
+            "calls missing from the logs, or tokens not logged"
         } else {
-            "Claude Code began to count later"
+            "Claude Code started counting later"
         };
-        return Some(format!("{name}: Claude Code has {} tokens ({why})", parts.join(", ")));
+        return Some(format!("{name}: Claude Code reports {} tokens ({why})", parts.join(", ")));
     }
     // Claude Code adds floating-point numbers; up to a millionth of a dollar is not a difference.
     let gap = (theirs.cost - ours.cost).steps().abs();
-    (gap > 1_000_000_000).then(|| format!("{name}: the same tokens at another price"))
+    (gap > 1_000_000_000).then(|| format!("{name}: same tokens, different price"))
 }

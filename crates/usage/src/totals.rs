@@ -68,7 +68,7 @@ impl Totals {
             reasons.push(format!("{} without a price ({})", said(self.unpriced_calls), names.join(", ")));
         }
         if self.under_reported > 0 {
-            reasons.push(format!("{} with more output than the log says", said(self.under_reported)));
+            reasons.push(format!("{} with under-reported output tokens", said(self.under_reported)));
         }
         (!reasons.is_empty()).then(|| reasons.join("; "))
     }

@@ -156,7 +156,7 @@ fn explain_goes_down_to_the_lines() {
         ]
     );
     let people = at_home(&home(), &["usage", "--explain"]);
-    assert!(people.out.contains("not counted: the same reply, counted at line 3"), "{people}");
+    assert!(people.out.contains("not counted: same reply, counted at line 3"), "{people}");
     assert!(people.err.starts_with("3 records counted, 1 not; $0.50\n"), "{people}");
 }
 
@@ -166,7 +166,7 @@ fn what_is_no_call_is_told_without_figures() {
     home.session("one", "a1 reply msg_1 text \"Sorry\" model=\"<synthetic>\" usage={\"input_tokens\":0}");
     let told = at_home(&home, &["usage", "--explain"]).out;
     let line = told.lines().nth(1).unwrap_or_default();
-    assert_eq!(line.trim(), "1  –  –  not counted: written by Claude Code itself, no call");
+    assert_eq!(line.trim(), "1  –  –  not counted: synthetic message, no model call");
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn a_persons_own_prices_are_laid_over_ours() {
     exit: 2
     ----- stdout -----
     ----- stderr -----
-    error: cannot read [home]/wrong.json: price 1 of the list: `input` is missing or is not dollars per million tokens
+    error: cannot read [home]/wrong.json: price 1: expected dollars per million tokens in `input`
     ");
 }
 

@@ -40,13 +40,13 @@ a2 <- a1  reply msg_2 text "b" model=claude-opus-5 usage={"input_tokens":1} @12:
     assert_eq!(
         told(&home),
         [
-            "s1.jsonl:2 same-reply: the same reply, counted at line 3",
+            "s1.jsonl:2 same-reply: same reply, counted at line 3",
             "s1.jsonl:3 counted $0.000725",
-            "s1.jsonl:4 progress: progress of a sub-agent, counted at s1/agent-a1.jsonl:1",
-            "s1.jsonl:5 synthetic: written by Claude Code itself, no call",
-            "s1.jsonl:6 api-error: the call failed",
-            "s1.jsonl:7 no-figures: the reply has no figures",
-            "s1.jsonl:8 broken: the line is no JSON",
+            "s1.jsonl:4 progress: sub-agent progress, counted at s1/agent-a1.jsonl:1",
+            "s1.jsonl:5 synthetic: synthetic message, no model call",
+            "s1.jsonl:6 api-error: failed call",
+            "s1.jsonl:7 no-figures: no usage data",
+            "s1.jsonl:8 broken: invalid JSON",
             "s1/agent-a1.jsonl:1 counted $0.000005",
             "s2.jsonl:1 inherited: inherited, counted at s1.jsonl:3",
             "s2.jsonl:2 counted $0.000005",
@@ -93,8 +93,6 @@ entry cost-state {"totalCostUSD":0.61025,"hasUnknownModelCost":false,"modelUsage
     );
     assert_eq!(
         session.reasons,
-        [
-            "claude-haiku-4-5: Claude Code has +100000 input, +2000 output tokens (no call of it is in the log)"
-        ]
+        ["claude-haiku-4-5: Claude Code reports +100000 input, +2000 output tokens (no calls in the log)"]
     );
 }

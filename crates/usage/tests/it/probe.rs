@@ -118,20 +118,20 @@ fn every_rule_of_the_price_list_holds() {
             "0.5",
         ),
         (
-            "a long request is dear as a whole",
+            "a long request is charged at the long rate throughout",
             vec![line("msg_1", "claude-haiku-5-5", usage(150_000, 0, 0, 0))],
             "0.075",
         ),
         (
-            "so is one that is long by its cache",
+            "a request that is long because of its cache",
             vec![line("msg_1", "claude-haiku-5-5", usage(10, 0, 0, 150_000))],
             "0.007505",
         ),
         ("one-hour cache", vec![opus(usage_and(0, 100_000, parts(0, 100_000)))], "1"),
         ("flat cache write", vec![opus(usage(0, 0, 100_000, 0))], "0.625"),
-        ("parts of zero beside a flat write", vec![opus(usage_and(0, 100_000, parts(0, 0)))], "0.625"),
+        ("zero parts and a flat write", vec![opus(usage_and(0, 100_000, parts(0, 0)))], "0.625"),
         (
-            "parts that are less than the whole",
+            "parts that are less than the total",
             vec![opus(usage_and(0, 100_000, parts(10_000, 50_000)))],
             "0.8125",
         ),
@@ -178,7 +178,7 @@ fn every_rule_of_the_price_list_holds() {
             "0.55",
         ),
         ("the window in the name", vec![line("msg_1", "claude-opus-5[1m]", usage(100_000, 0, 0, 0))], "0.5"),
-        ("an advisor with a model of its own", vec![opus(usage_and(100_000, 0, steps))], "0.6"),
+        ("an advisor with a different model", vec![opus(usage_and(100_000, 0, steps))], "0.6"),
     ];
     for (what, lines, cost) in cases {
         let total = total(&lines);

@@ -75,7 +75,7 @@ a2 <- u2  reply  m2 text "Yes." version=2.0.1 usage={"input_tokens":9,"output_to
     let turns: Vec<String> = told.turns.iter().map(|turn| words(&turn.spent)).collect();
     assert_eq!(turns, ["1 calls, no price", "1 calls, ≥ $2.50"]);
     let caveat = told.spent.caveat().unwrap();
-    assert_eq!(caveat, "1 call without a price (loom-9); 1 call with more output than the log says");
+    assert_eq!(caveat, "1 call without a price (loom-9); 1 call with under-reported output tokens");
 }
 
 #[test]
