@@ -63,7 +63,7 @@ pub enum ExportError {
     #[error(transparent)]
     Undelivered(#[from] Undelivered),
     /// Another process is exporting the same session.
-    #[error("another run is sending this session")]
+    #[error("another process is exporting this session")]
     Busy,
     /// A file could not be read or written.
     #[error(transparent)]

@@ -9,10 +9,10 @@ use threadline_entry::{Json, JsonKind};
 #[non_exhaustive]
 pub enum InstallError {
     /// The file is not a JSON object.
-    #[error("the settings are no JSON object")]
+    #[error("the settings are not a JSON object")]
     NoObject,
     /// A value that should contain hooks has another type.
-    #[error("`{0}` in the settings is not what Claude Code writes there")]
+    #[error("`{0}` in the settings has an unexpected type")]
     OddShape(String),
 }
 

@@ -145,7 +145,7 @@ pub(crate) fn without_content(span: &mut Wire) -> bool {
         if let Some(AnyValue { value: Some(Any::StringValue(text)) }) = &mut attribute.value
             && text.len() > 256
         {
-            *text = format!("[{} bytes left out: the receiver did not take a span of this size]", text.len());
+            *text = format!("[{} bytes omitted: the receiver rejected a span of this size]", text.len());
             changed = true;
         }
     }

@@ -132,7 +132,7 @@ impl Sender {
             timeout = timeout.min(until.saturating_duration_since(Instant::now()));
         }
         if timeout.is_zero() {
-            return later("there was no time left", None);
+            return later("deadline exceeded", None);
         }
         let packed;
         let mut request = self.agent.post(&self.target.url).content_type(self.target.protocol.content_type());
@@ -243,7 +243,7 @@ fn judge(status: u16, retry_after: Option<Duration>, said: &[u8], is_json: bool)
     let told = || {
         let text = String::from_utf8_lossy(&said[..said.len().min(300)]);
         let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        format!("the receiver answered {status} {}", text.trim()).trim().to_owned()
+        format!("the receiver returned {status} {}", text.trim()).trim().to_owned()
     };
     match status {
         200..=299 => match otlp::partial_success(said, is_json) {

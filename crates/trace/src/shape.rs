@@ -116,7 +116,7 @@ impl Shape<'_> {
         }
         let kept = clean.floor_char_boundary(limit);
         let left_out = (clean.len() - kept) + (text.len() - near.len());
-        format!("{}… [{left_out} bytes left out]", &clean[..kept])
+        format!("{}… [{left_out} bytes omitted]", &clean[..kept])
     }
 
     /// Removes secrets from every string of the spans, as the last step.

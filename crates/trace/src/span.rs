@@ -75,7 +75,7 @@ pub struct Event {
 
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the names say it all")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum Value {
     Text(String),
     Number(i64),

@@ -130,7 +130,7 @@ pub struct Spooled {
 
 /// An exclusive lock on one session's state. Released when dropped or when the process exits.
 #[derive(Debug)]
-pub struct Lock(#[expect(dead_code, reason = "the lock lives as long as the file is open")] std::fs::File);
+pub struct Lock(#[expect(dead_code, reason = "the lock is held until the file is closed")] std::fs::File);
 
 /// The number of lock files. Sessions are hashed onto them, so that no file is needed per session.
 const LOCKS: u8 = 128;

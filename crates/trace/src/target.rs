@@ -66,16 +66,16 @@ pub struct Asked {
 #[non_exhaustive]
 pub enum TargetError {
     /// A key of the pair that Langfuse requires is missing.
-    #[error("Langfuse needs {0}")]
+    #[error("{0} is not set, but Langfuse requires it")]
     NoKey(&'static str),
     /// No URL is configured.
-    #[error("no receiver is known")]
+    #[error("no receiver configured")]
     NoEndpoint,
     /// The URL is not an HTTP URL.
-    #[error("`{0}` is no address of a receiver: it begins with http:// or https://")]
+    #[error("`{0}` is not a receiver URL: it must begin with http:// or https://")]
     BadEndpoint(String),
     /// A variable has an invalid value.
-    #[error("{name} is `{value}`, which is not {expected}")]
+    #[error("invalid {name} `{value}`: expected {expected}")]
     BadValue {
         /// The variable's name.
         name: &'static str,
@@ -330,7 +330,7 @@ mod tests {
         let wrong = find(&Asked::default(), &[KEYS[0], KEYS[1], ("LANGFUSE_REGION", "mars")]);
         assert_eq!(
             wrong.unwrap_err().to_string(),
-            "LANGFUSE_REGION is `mars`, which is not eu, us, jp or hipaa"
+            "invalid LANGFUSE_REGION `mars`: expected eu, us, jp or hipaa"
         );
     }
 

@@ -361,7 +361,7 @@ impl<'a, 'b> Builder<'a, 'b> {
             self.fail(&mut span, Some(message[..cut].to_owned()));
         } else if answer.is_none() {
             span.set(name::LEVEL, "WARNING");
-            span.set(name::STATUS_MESSAGE, "no result was logged");
+            span.set(name::STATUS_MESSAGE, "no result in the log");
         }
         span.set_some(result, text);
         span

@@ -127,7 +127,7 @@ fn a_hook_never_disturbs() {
     }
     let log = std::fs::read_to_string(state.path().join("threadline/trace/hook.log")).unwrap();
     assert!(
-        log.contains("no receiver is known") && log.contains("standard input is no JSON of a hook"),
+        log.contains("no receiver configured") && log.contains("standard input is no JSON of a hook"),
         "{log}"
     );
 }
@@ -244,7 +244,7 @@ fn without_a_receiver_the_person_is_told_what_to_do() {
     let run = crate::run::at_home(&home, &["trace", "push", "--all"]);
     assert_eq!(run.code, 2);
     assert!(
-        run.err.contains("no receiver is known") && run.err.contains("hint: --endpoint URL"),
+        run.err.contains("no receiver configured") && run.err.contains("hint: --endpoint URL"),
         "{}",
         run.err
     );
@@ -281,7 +281,7 @@ fn keys_are_read_from_a_file_that_only_its_owner_may_read() {
     }
     // Requests to Langfuse are compressed, which this receiver cannot decode. That it was reached is enough.
     let (_, err) = push();
-    assert!(!err.contains("no receiver") && !err.contains("needs LANGFUSE"), "{err}");
+    assert!(!err.contains("no receiver") && !err.contains("Langfuse requires"), "{err}");
 }
 
 const SETTINGS: &str = "{\n  \"model\": \"opus\",\n  \"hooks\": {\n    \"Stop\": [\n      {\n        \"matcher\": \"\",\n        \"hooks\": [\n          {\n            \"type\": \"command\",\n            \"command\": \"say done\"\n          }\n        ]\n      }\n    ],\n    \"PreToolUse\": []\n  },\n  \"permissions\": {\n    \"allow\": [\"Bash(ls:*)\"]\n  }\n}\n";

@@ -1,6 +1,6 @@
 //! Integration tests, through the public API.
 
-#![allow(clippy::unwrap_used, reason = "tests say what they expect by failing")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod corpus;
 mod docs;

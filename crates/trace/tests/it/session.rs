@@ -134,7 +134,7 @@ fn a_turn_that_goes_on_after_it_was_sent_gets_its_further_spans() {
     let path = world.home.session("s", ONE);
     world.send(&path).unwrap();
     append(&path, "s1 <- a1 system stop_hook_summary {\"hookCount\":1}\n");
-    assert_eq!(world.send(&path).unwrap().spans, 0, "what hooks leave behind is no continuation");
+    assert_eq!(world.send(&path).unwrap().spans, 0, "lines written by hooks do not continue a turn");
     append(&path, "u2 <- s1 user \"not yet\" meta @+1m\na2 <- u2 reply msg_2 text \"still\" @+1m\n");
     assert_eq!(world.send(&path).unwrap().spans, 2);
     let received = world.receiver.received.lock().unwrap();
@@ -262,7 +262,7 @@ fn what_was_not_delivered_outlives_the_log() {
     let world = World::new();
     let path = world.home.session("s", ONE);
     world.receiver.behave(|| Fault::Status(503));
-    assert_eq!(error(world.send(&path)), "the receiver answered 503 no");
+    assert_eq!(error(world.send(&path)), "the receiver returned 503 no");
     assert_eq!(world.states.load(&session_uuid("s")).spool.len(), 1);
     world.receiver.behave(|| Fault::None);
     let other = world.home.session("other", TWO.replace("<- a1 ", "").as_str());
@@ -322,7 +322,7 @@ fn a_span_that_nobody_takes_is_counted_and_told() {
     let sent = world.send(&path).unwrap();
     assert_eq!((sent.received.refused, sent.spans, sent.turns), (2, 0, 0));
     let state = world.states.load(&session_uuid("s"));
-    assert_eq!((state.refused, state.error.as_deref()), (2, Some("the receiver answered 413")));
+    assert_eq!((state.refused, state.error.as_deref()), (2, Some("the receiver returned 413")));
 }
 
 #[test]

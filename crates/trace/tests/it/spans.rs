@@ -346,7 +346,7 @@ fn long_values_are_cut_and_say_so() {
     let input: serde_json::Value =
         serde_json::from_str(tool.text("langfuse.observation.input").unwrap()).unwrap();
     assert_eq!(input["path"], "/a");
-    assert!(input["content"].as_str().unwrap().ends_with("bytes left out]"));
+    assert!(input["content"].as_str().unwrap().ends_with("bytes omitted]"));
     for span in &spans {
         for (name, value) in &span.attributes {
             if let threadline_trace::Value::Text(text) = value {
@@ -354,7 +354,7 @@ fn long_values_are_cut_and_say_so() {
             }
         }
     }
-    assert!(tool.text("langfuse.observation.output").unwrap().ends_with("… [39000 bytes left out]"));
+    assert!(tool.text("langfuse.observation.output").unwrap().ends_with("… [39000 bytes omitted]"));
     let full = spans_with(&log, Vec::new(), &Shape { content: Content::Full, ..shape(&book) });
     assert!(full[0].text("langfuse.observation.input").unwrap().len() > 40_000);
 }
