@@ -13,14 +13,14 @@ use crate::snapshot::Snapshot;
 #[non_exhaustive]
 pub enum AppendError {
     /// One of the lines contains a newline. Nothing was written.
-    #[error("line {line_no} of those to write holds a newline")]
+    #[error("line {line_no} to write contains a newline")]
     NotALine {
         /// The number of the line, counted from 1.
         line_no: usize,
     },
 
     /// The file is not the expected one. Nothing was written.
-    #[error("{} is not the file it was", .path.display())]
+    #[error("`{}` was replaced or rewritten", .path.display())]
     Moved {
         /// The path of the file.
         path: PathBuf,
@@ -111,7 +111,7 @@ fn complete(fs: &dyn FileSystem, file: &mut File, bytes: &[u8], written: usize) 
         Ok(more) if written + more == bytes.len() && file.stream_position()? == end + more as u64 => {
             return Ok(start);
         }
-        Ok(_) => io::Error::new(io::ErrorKind::StorageFull, "only a part of the lines could be written"),
+        Ok(_) => io::Error::new(io::ErrorKind::StorageFull, "only some of the lines could be written"),
         Err(error) => {
             let is_full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
             if is_full && file.metadata()?.len() == end {
@@ -140,7 +140,7 @@ pub fn create_new<L: AsRef<[u8]>>(
     file.write_all(&bytes)?;
     file.as_file().sync_all()?;
     file.persist_noclobber(path).map_err(|failed| {
-        let message = format!("failed to create {}: {}", path.display(), failed.error);
+        let message = format!("failed to create `{}`: {}", path.display(), failed.error);
         io::Error::new(failed.error.kind(), message)
     })?;
     Ok(())

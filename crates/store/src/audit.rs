@@ -79,8 +79,7 @@ impl Places {
 
     fn finding(self, folder: &str) -> Option<Finding> {
         let (at, cwd) = self.first.filter(|_| !self.fits)?;
-        let message =
-            format!("the session ran in {cwd}, which is not what the folder {folder} is named after");
+        let message = format!("the working directory {cwd} does not match the folder {folder}");
         Some(Finding::new(Code::FolderMismatch, at, message))
     }
 }
@@ -123,8 +122,8 @@ impl Backups {
     fn finding(self) -> Option<Finding> {
         let (at, first) = self.missing.first()?;
         let message = match self.missing.len() {
-            1 => format!("the backup {first} is not in {}", self.dir.display()),
-            n => format!("{n} backups, the first of them {first}, are not in {}", self.dir.display()),
+            1 => format!("missing backup {first} in {}", self.dir.display()),
+            n => format!("{n} missing backups in {}, first: {first}", self.dir.display()),
         };
         Some(Finding::new(Code::HistoryGap, *at, message))
     }
@@ -132,6 +131,11 @@ impl Backups {
 
 fn about(code: Code, path: PathBuf, message: String) -> (PathBuf, Finding) {
     (path, Finding { code, severity: code.severity(), at: None, message: message.into() })
+}
+
+/// Formats a number with its noun: `1 day`, `2 days`.
+fn counted(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Checks Claude Code's settings and state: with a damaged file it would start without them.
@@ -146,7 +150,7 @@ fn audit_config(home: &Home, listing: &mut Listing<(PathBuf, Finding)>) {
             listing.found.push(about(
                 Code::TornConfig,
                 path,
-                "the configuration is no JSON object".to_owned(),
+                "the configuration is not a JSON object".to_owned(),
             ));
         }
     }
@@ -160,7 +164,7 @@ fn audit_folders(home: &Home, listing: &mut Listing<(PathBuf, Finding)>) {
             inside.iter().filter(|path| is_log(path)).filter_map(|path| path.file_stem()).collect();
         for dir in inside.iter().filter(|path| is_side_data(path)) {
             if dir.file_name().is_some_and(|id| !ids.contains(id)) {
-                let message = "the session that this belongs to is gone".to_owned();
+                let message = "side data of a deleted session".to_owned();
                 listing.found.push(about(Code::OrphanSideData, dir.clone(), message));
             }
         }
@@ -176,7 +180,7 @@ fn audit_folders(home: &Home, listing: &mut Listing<(PathBuf, Finding)>) {
 /// Returns a message if the index lists sessions that do not exist, or lacks sessions that do.
 fn stale_index(bytes: &[u8], ids: &HashSet<&OsStr>) -> Option<String> {
     let Some(json) = str::from_utf8(bytes).ok().and_then(Json::parse) else {
-        return Some("the index is no JSON".to_owned());
+        return Some("the index is not JSON".to_owned());
     };
     let listed = json.get("entries").into_iter().flat_map(Json::items);
     let listed: HashSet<String> =
@@ -186,7 +190,8 @@ fn stale_index(bytes: &[u8], ids: &HashSet<&OsStr>) -> Option<String> {
     let unlisted =
         ids.iter().filter(is_session).filter(|id| !listed.contains(&*id.to_string_lossy())).count();
     (gone + unlisted > 0).then(|| {
-        format!("the index names {gone} sessions that are gone and leaves out {unlisted} that are there")
+        let (gone, unlisted) = (counted(gone as u64, "missing session"), counted(unlisted as u64, "session"));
+        format!("outdated index: {gone} listed, {unlisted} not listed")
     })
 }
 
@@ -200,7 +205,7 @@ fn audit_backups(home: &Home, listing: &mut Listing<(PathBuf, Finding)>) {
     }
     for dir in entries(&home.root().join("file-history"), listing) {
         if dir.file_name().is_some_and(|id| !ids.contains(id)) {
-            let message = "the session that these backups belong to is gone".to_owned();
+            let message = "backups of a deleted session".to_owned();
             listing.found.push(about(Code::OrphanSideData, dir, message));
         }
     }
@@ -221,9 +226,8 @@ fn audit_ages(home: &Home, now: SystemTime, listing: &mut Listing<(PathBuf, Find
                 .and_then(|modified| now.duration_since(modified).ok())
                 .unwrap_or_default();
             if age > limit {
-                let days = age.as_secs() / DAY.as_secs();
-                let message =
-                    format!("the log is {days} days old; Claude Code deletes what is older than {kept}");
+                let (days, kept) = (counted(age.as_secs() / DAY.as_secs(), "day"), counted(kept, "day"));
+                let message = format!("the log is {days} old; Claude Code deletes logs after {kept}");
                 listing.found.push(about(Code::Retention, log, message));
             }
         }
@@ -299,7 +303,7 @@ mod tests {
         let path = home.session("s1", "u1 user \"hi\" cwd=/somewhere/else");
         assert_eq!(session_codes(&path), ["F18"]);
         let path = home.session("s2", "u1 user \"hi\"\nu2 <- u1 user \"ho\" cwd=/somewhere/else");
-        assert_eq!(session_codes(&path), [""; 0], "one that fits is enough");
+        assert_eq!(session_codes(&path), [""; 0], "one matching line is enough");
     }
 
     #[test]

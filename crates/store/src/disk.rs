@@ -159,7 +159,7 @@ impl FileSystem for Disk {
         from.persist_noclobber(to).map_err(|failed| {
             let error = io::Error::new(
                 failed.error.kind(),
-                format!("failed to create {}: {}", to.display(), failed.error),
+                format!("failed to create `{}`: {}", to.display(), failed.error),
             );
             // The file keeps its name; dropping the guard would remove it.
             let _ = failed.path.keep();
@@ -194,7 +194,7 @@ impl FileSystem for Disk {
         #[cfg(not(unix))]
         let _ = visibility;
         builder.create(path).map_err(|error| {
-            io::Error::new(error.kind(), format!("failed to create {}: {error}", path.display()))
+            io::Error::new(error.kind(), format!("failed to create `{}`: {error}", path.display()))
         })
     }
 

@@ -87,6 +87,6 @@ mod tests {
             assert_eq!(read(line), expected, "{line}");
         }
         let line = br#"{"cwd":"/a","x":[],"n":1}"#;
-        assert!(members(line, [("cwd", true), ("n", false)])[1].is_none(), "nobody asked");
+        assert!(members(line, [("cwd", true), ("n", false)])[1].is_none(), "not requested");
     }
 }

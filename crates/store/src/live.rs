@@ -102,7 +102,7 @@ mod tests {
             is_live(&file, said + Duration::from_secs(seconds))
         };
         assert_eq!(after(5, 1), Some(Live::Written(Duration::from_secs(5))));
-        assert_eq!(after(61, 1), None, "it is quiet");
-        assert_eq!(after(600, 599), None, "it was edited");
+        assert_eq!(after(61, 1), None, "idle for too long");
+        assert_eq!(after(600, 599), None, "modified without a new message");
     }
 }

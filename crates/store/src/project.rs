@@ -207,7 +207,7 @@ mod tests {
         assert!(folder_matches("d--Work", r"D:\work"));
         assert!(!folder_matches("-Home-me", "/home/me"));
         assert!(!folder_matches("-home-me-more", "/home/me"));
-        assert!(folder_matches("-tmp-cafe-", "/tmp/cafe\u{301}"), "not composed by its writer");
+        assert!(folder_matches("-tmp-cafe-", "/tmp/cafe\u{301}"), "the decomposed form matches");
     }
 
     #[test]

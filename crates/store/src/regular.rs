@@ -104,7 +104,10 @@ fn not_regular() -> io::Error {
 }
 
 fn leads_out() -> io::Error {
-    io::Error::new(io::ErrorKind::PermissionDenied, "link to a target outside the home, not followed")
+    io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        "symbolic link to a target outside the home, not followed",
+    )
 }
 
 #[cfg(all(test, unix))]

@@ -300,7 +300,7 @@ mod tests {
             assert_eq!(
                 store.session(&file.id).as_ref(),
                 Some(file),
-                "it is found by the id that stands for it"
+                "it is found by the id derived from its path"
             );
         }
         let logs = store.session_logs().found;

@@ -28,8 +28,9 @@ impl Snapshot {
         let mut file = regular::open(&path)?;
         let metadata = file.metadata()?;
         let ends = Ends::read(&mut file, metadata.len())?;
-        let ends =
-            ends.ok_or_else(|| io::Error::other(format!("{} shrank while it was read", path.display())))?;
+        let ends = ends.ok_or_else(|| {
+            io::Error::other(format!("`{}` was truncated while it was read", path.display()))
+        })?;
         Ok(Self {
             id: FileId::of(&metadata),
             modified: metadata.modified()?,

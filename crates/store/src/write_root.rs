@@ -37,7 +37,7 @@ impl WriteRoot {
         let dir = std::path::absolute(dir)?;
         let resolved = resolve(&normalized(&dir));
         resolved.map(|path| Self { path }).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::NotFound, format!("cannot resolve {}", dir.display()))
+            io::Error::new(io::ErrorKind::NotFound, format!("cannot resolve `{}`", dir.display()))
         })
     }
 
@@ -54,43 +54,45 @@ impl WriteRoot {
     ) -> Result<Self, &'static str> {
         let named = Path::new(dir);
         if !named.is_absolute() {
-            return Err("it is not an absolute path here");
+            return Err("not an absolute path on this system");
         }
-        let Ok(path) = fs_err::canonicalize(named) else { return Err("it does not exist") };
+        let Ok(path) = fs_err::canonicalize(named) else { return Err("the directory does not exist") };
         if !path.is_dir() {
-            return Err("it is not a directory");
+            return Err("not a directory");
         }
         if path.parent().is_none() {
-            return Err("it is the root of the file system");
+            return Err("root of the file system");
         }
         let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let home_dir = surroundings.home_dir.as_deref().map(real);
         if home_dir.as_ref().is_some_and(|home| home.starts_with(&path)) {
-            return Err("it is your home directory, or contains it");
+            return Err("your home directory, or a parent of it");
         }
         if surroundings.homes.iter().any(|home| {
             let home = real(home.root());
             path.starts_with(&home) || home.starts_with(&path)
         }) {
-            return Err("it contains the sessions of Claude Code, or is one of their folders");
+            return Err("contains a Claude Code home, or is inside one");
         }
         if surroundings.current_dir.as_deref().map(real).is_some_and(|current| current.starts_with(&path)) {
             return Ok(Self { path });
         }
         if !session.folder.as_deref().is_some_and(|folder| folder_matches(folder, dir)) {
-            return Err("the log is not in the folder that Claude Code has for it, and you are not in it");
+            return Err(
+                "the log is not in the project folder of this directory, and the current directory is outside it",
+            );
         }
         let first = path.components().find_map(|part| match part {
             Component::Normal(name) => name.to_str(),
             _ => None,
         });
         if first.is_some_and(|first| SYSTEM.contains(&first)) {
-            return Err("it is a folder of the system, and you are not in it");
+            return Err("system directory, and the current directory is outside it");
         }
         let below_home = home_dir.as_ref().and_then(|home| path.strip_prefix(home).ok());
         let is_hidden = |part: Component<'_>| part.as_os_str().to_string_lossy().starts_with('.');
         if below_home.is_some_and(|below| below.components().any(is_hidden)) {
-            return Err("it is a hidden folder, and you are not in it");
+            return Err("hidden directory, and the current directory is outside it");
         }
         Ok(Self { path })
     }
@@ -172,15 +174,19 @@ mod tests {
         let loom = world.at("me/work/loom");
         assert!(world.root(&loom, &encode_project(&loom)).is_ok());
         for (dir, folder, why) in [
-            (loom.clone(), "-elsewhere".to_owned(), "not in the folder"),
+            (loom.clone(), "-elsewhere".to_owned(), "not in the project folder"),
             (world.at("me"), encode_project(&world.at("me")), "home directory"),
             (world.at(""), encode_project(&world.at("")), "home directory"),
             ("/".to_owned(), "-".to_owned(), "root of the file system"),
             (world.at("me/.ssh"), encode_project(&world.at("me/.ssh")), "hidden"),
-            (world.at("me/.claude"), encode_project(&world.at("me/.claude")), "sessions of Claude Code"),
-            (world.at("me/.claude/projects"), encode_project(&world.at("me/.claude/projects")), "sessions"),
+            (world.at("me/.claude"), encode_project(&world.at("me/.claude")), "Claude Code home"),
+            (
+                world.at("me/.claude/projects"),
+                encode_project(&world.at("me/.claude/projects")),
+                "Claude Code home",
+            ),
             (world.at("me/nowhere"), encode_project(&world.at("me/nowhere")), "does not exist"),
-            ("/etc".to_owned(), "-etc".to_owned(), "of the system"),
+            ("/etc".to_owned(), "-etc".to_owned(), "system directory"),
             ("C:\\\\x".to_owned(), "C--x".to_owned(), "not an absolute path"),
         ] {
             let refused = world.root(&dir, &folder).unwrap_err();

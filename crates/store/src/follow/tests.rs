@@ -94,7 +94,7 @@ fn another_file_in_the_same_place_is_noticed() {
     assert_eq!(reader.poll(), Change::Replaced);
     assert!(reader.lines.is_empty());
     swap(&path, "d\n");
-    assert_eq!(reader.poll(), Change::Appended, "there was nothing to take back");
+    assert_eq!(reader.poll(), Change::Appended, "there were no lines to discard");
     assert_eq!(reader.lines, ["d"]);
 }
 

@@ -92,7 +92,7 @@ fn both_ends_of_a_long_file_are_looked_at() {
     let last = r#"{"parentUuid":"9","version":"2.1.9","gitBranch":"late","type":"assistant"}"#;
     let middle = filler(SIZE) + &filler(SIZE);
     let glance = glance_at(&format!("{PROMPT}\n{custom}\n{middle}{hidden}\n{middle}{last}\n{ai}\n"));
-    assert_eq!(glance.title(), Some("Head"), "the person's title counts wherever it is seen");
+    assert_eq!(glance.title(), Some("Head"), "a custom title takes precedence wherever it is");
     assert_eq!((glance.version.as_deref(), glance.git_branch.as_deref()), (Some("2.1.9"), Some("late")));
     let glance = glance_at(&format!("{PROMPT}\n{middle}{hidden}\n{middle}"));
     assert_eq!(glance.title(), None);

@@ -166,7 +166,7 @@ fn a_folder_that_cannot_be_listed_is_told_and_hides_only_itself() {
     let shut = dir.path().join("projects/-q");
     fs_err::set_permissions(&shut, std::fs::Permissions::from_mode(0o000)).unwrap();
     if fs_err::read_dir(&shut).is_ok() {
-        threadline_testkit::skipped("this user may read everything");
+        threadline_testkit::skipped("this user can read every folder");
         return;
     }
     let logs = Store::open([dir.path().to_owned()]).logs();

@@ -1,6 +1,6 @@
 //! Tests of the store with real sessions and with other processes.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -199,7 +199,7 @@ fn lines_from_many_writers_stay_whole() {
         let mut parts = pair[0].split(' ');
         let (writer, i) = (parts.next().unwrap(), parts.next().unwrap());
         assert_eq!(parts.next().unwrap().len(), i.parse::<usize>().unwrap() * 37);
-        assert_eq!(pair[1], format!("{writer} {i} end"), "the lines of one call stand together");
+        assert_eq!(pair[1], format!("{writer} {i} end"), "the lines of one call are contiguous");
     }
 }
 
