@@ -3,7 +3,7 @@
 //! [`Browser::start`] installs both with apt if it can (as root on Debian). Otherwise it prints how to
 //! install them, and that the test was skipped.
 
-#![allow(clippy::print_stderr, reason = "a test that does nothing should say so")]
+#![allow(clippy::print_stderr, reason = "a skipped test should be reported")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -33,7 +33,7 @@ impl Browser {
     pub fn start() -> Option<Self> {
         static THERE: OnceLock<bool> = OnceLock::new();
         if !*THERE.get_or_init(|| is_there() || (install() && is_there())) {
-            crate::skipped("there is no browser; `apt install chromium chromium-driver` brings one");
+            crate::skipped("no browser found; install one with `apt install chromium chromium-driver`");
             return None;
         }
         let profile = tempfile::Builder::new().prefix("threadline-browser-").tempdir().ok()?;
@@ -45,7 +45,7 @@ impl Browser {
             .spawn()
             .expect("chromedriver starts");
         // The driver chooses a free port and prints it: a port that we chose could be taken by then.
-        let mut said = BufReader::new(driver.stdout.take().expect("its output is piped"));
+        let mut said = BufReader::new(driver.stdout.take().expect("stdout is piped"));
         let mut line = String::new();
         let port = loop {
             line.clear();
@@ -69,7 +69,7 @@ impl Browser {
         let answer = loop {
             match browser.call("POST", "/session", &wanted) {
                 Ok(answer) => break answer,
-                Err(error) => assert!(started.elapsed() < PATIENCE, "no browser: {error}"),
+                Err(error) => assert!(started.elapsed() < PATIENCE, "cannot start the browser: {error}"),
             }
             std::thread::sleep(Duration::from_millis(50));
         };
@@ -99,7 +99,11 @@ impl Browser {
             if !matches!(value, Value::Null | Value::Bool(false)) && value != json!(0) && value != json!("") {
                 return value;
             }
-            assert!(started.elapsed() < PATIENCE, "never true: {script}\n{:?}", self.console());
+            assert!(
+                started.elapsed() < PATIENCE,
+                "condition not met in time: {script}\n{:?}",
+                self.console()
+            );
             std::thread::sleep(Duration::from_millis(10));
         }
     }

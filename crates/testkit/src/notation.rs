@@ -409,7 +409,7 @@ impl<'a> Line<'a> {
                     object.set(&key, value.to_owned());
                 }
             }
-            _ => fail(self.line_no, "`{…}` and nothing more", &format!("{tokens:?}")),
+            _ => fail(self.line_no, "a single `{…}`", &format!("{tokens:?}")),
         }
         object
     }

@@ -40,7 +40,7 @@ pub fn samples() -> Vec<Sample> {
         let mut parts = notation.split("=== agent ");
         let log = crate::log(parts.next().unwrap_or_default());
         let agents = parts.map(|part| {
-            let (id, notation) = part.split_once('\n').expect("a log follows its agent's id");
+            let (id, notation) = part.split_once('\n').expect("a newline after the agent id");
             (id.trim().to_owned(), crate::log(notation))
         });
         Sample { name, log, agents: agents.collect() }

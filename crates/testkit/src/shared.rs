@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 ///
 /// If it does not exist, prints that the test is skipped and returns `None`; the caller then returns.
 pub fn shared() -> Option<PathBuf> {
-    #[allow(clippy::disallowed_methods, reason = "this is where tests learn of the variable")]
+    #[allow(clippy::disallowed_methods, reason = "the only place that reads the variable")]
     let named = std::env::var_os("THREADLINE_SHARED");
     let folder = named.map_or_else(|| workspace().join("../shared"), PathBuf::from);
     // Another folder may have that name.
