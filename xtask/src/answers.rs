@@ -62,7 +62,7 @@ fn measure_usage(logs: &Logs, home: &Path, threadline: &dyn Fn(&[&str]) -> Comma
     let [split, scan, ours] = measure([&mut split, &mut scan, &mut ours]);
     let ratio = |time: Duration| split.as_secs_f64() / time.as_secs_f64();
     card.at_least("usage scan against newline splitting, both on all cores", ratio(scan), 0.5, "×");
-    card.at_least("the same, a process with all it does besides", ratio(ours), 0.5, "×");
+    card.at_least("usage process against newline splitting, both on all cores", ratio(ours), 0.5, "×");
     card.at_most("peak memory of usage", peak(threadline(&["usage", "--json"])), 60.0, "MB");
     let what = "usage against ccusage";
     let theirs = || {
@@ -82,9 +82,9 @@ fn measure_usage(logs: &Logs, home: &Path, threadline: &dyn Fn(&[&str]) -> Comma
 fn measure_search(home: &Path, threadline: &dyn Fn(&[&str]) -> Command, card: &mut Card) {
     let mut first = || first_byte(threadline(&["search", COMMON]));
     let [first] = measure([&mut first]);
-    card.at_most("first find of a common word", first.as_secs_f64() * 1e3, 50.0, "ms");
+    card.at_most("first match of a common word", first.as_secs_f64() * 1e3, 50.0, "ms");
     card.at_most("peak memory of search", peak(threadline(&["search", WORD, "-c"])), 60.0, "MB");
-    for (what, word) in [("a word", WORD), ("a word that does not occur", ABSENT)] {
+    for (what, word) in [("a word", WORD), ("a word without matches", ABSENT)] {
         let what = format!("search for {what} against ripgrep");
         let theirs = || {
             let mut command = RIPGREP.command();

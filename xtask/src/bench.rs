@@ -29,12 +29,12 @@ pub(crate) fn run() -> ExitCode {
     let (home, large) = match homes {
         Ok(homes) => homes,
         Err(error) => {
-            eprintln!("cannot make the logs to measure with: {error}");
+            eprintln!("cannot generate logs: {error}");
             return ExitCode::from(2);
         }
     };
     let made = Logs::below(&home.join("projects"));
-    println!("made-up logs: {} files, {:.0} MB", made.files.len(), made.bytes as f64 / 1e6);
+    println!("generated logs: {} files, {:.0} MB", made.files.len(), made.bytes as f64 / 1e6);
     let mut card = Card { missed: 0 };
     scanning(&made, &mut card);
     parsing(&made, &mut card);
@@ -125,7 +125,7 @@ pub(crate) struct Card {
 impl Card {
     fn verdict(&self) -> ExitCode {
         if self.missed > 0 {
-            println!("{} beyond the limit, or not measured", self.missed);
+            println!("{} missed or not measured", self.missed);
             return ExitCode::from(1);
         }
         ExitCode::SUCCESS
@@ -287,7 +287,7 @@ fn parsing(logs: &Logs, card: &mut Card) {
     let mut two = || each_file_on_all_cores(logs, |lines, ()| parse(lines));
     let mut seek = || each_file(logs, |lines| seek(&rules, lines));
     let [one, two, seek] = measure([&mut one, &mut two, &mut seek]);
-    card.at_least("looking for secrets, one thread", logs.speed(seek) * 1e3, 100.0, "MB/s");
+    card.at_least("secret search, one thread", logs.speed(seek) * 1e3, 100.0, "MB/s");
     card.at_least("full typed parse, one thread", logs.speed(one), 1.0, "GB/s");
     card.at_least(
         "full typed parse on two threads against one",
@@ -316,7 +316,7 @@ fn on_real_logs(card: &mut Card) {
     let shared = shared();
     let logs = Logs::below(&shared.join("corpus"));
     if logs.files.is_empty() {
-        println!("real logs: skipped, there are none in {}", shared.display());
+        println!("real logs: skipped, none in {}", shared.display());
         return;
     }
     let mut parse = || each_file(&logs, parse);
@@ -332,7 +332,7 @@ fn on_real_logs(card: &mut Card) {
     println!("real logs: {} files, {:.0} MB", logs.files.len(), logs.bytes as f64 / 1e6);
     card.at_least("full typed parse of real logs, one thread", logs.speed(parse), 1.0, "GB/s");
     card.at_least("session building over real logs, one thread", logs.speed(build) * 1e3, 250.0, "MB/s");
-    card.at_least("looking for secrets in real logs, one thread", logs.speed(seek) * 1e3, 100.0, "MB/s");
+    card.at_least("secret search in real logs, one thread", logs.speed(seek) * 1e3, 100.0, "MB/s");
 }
 
 fn listing(home: &Path, card: &mut Card) {

@@ -18,7 +18,7 @@ pub(crate) fn binary() -> Option<PathBuf> {
     let found = beside.filter(|path| path.exists());
     if found.is_none() {
         println!(
-            "commands: skipped, there is no threadline beside xtask (cargo build --release -p threadline)"
+            "commands: skipped, threadline not found next to xtask (cargo build --release -p threadline)"
         );
     }
     found
@@ -62,7 +62,7 @@ fn measure_statusline(home: &Path, binary: &Path, card: &mut Card) {
     };
     let mut nothing = || run(Command::new(binary).arg("--version"));
     let [ours, nothing] = measure([&mut ours, &mut nothing]);
-    println!("starting the program and nothing else {:.1} ms", nothing.as_secs_f64() * 1e3);
+    println!("process start {:.1} ms", nothing.as_secs_f64() * 1e3);
     card.at_most("usage statusline with 4,800 logs", ours.as_secs_f64() * 1e3, 10.0, "ms");
 }
 
@@ -152,7 +152,7 @@ fn measure_real_exports(home: &Path, binary: &Path, card: &mut Card) {
     sessions.sort_by_key(|path| std::cmp::Reverse(fs::metadata(path).map_or(0, |metadata| metadata.len())));
     sessions.truncate(10);
     if sessions.is_empty() {
-        println!("export against claude-code-log: skipped, there are no real sessions");
+        println!("export against claude-code-log: skipped, no real sessions");
         return;
     }
     let what = format!("export of {} real sessions against claude-code-log", sessions.len());

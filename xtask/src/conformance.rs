@@ -95,7 +95,9 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
     let Some(binary) =
         std::env::current_exe().ok().map(|own| own.with_file_name("threadline")).filter(|path| path.exists())
     else {
-        eprintln!("there is no threadline beside xtask (cargo build -p threadline -p xtask, both alike)");
+        eprintln!(
+            "threadline not found next to xtask (cargo build -p threadline -p xtask, with the same profile)"
+        );
         return ExitCode::from(2);
     };
     let mut operations = operations();
@@ -124,7 +126,7 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
         rows: Mutex::default(),
     };
     eprintln!(
-        "{} sessions × {} operations × {} ways to ask",
+        "{} sessions × {} operations × {} versions",
         sessions.len(),
         operations.len(),
         bench.claude.len()
@@ -283,7 +285,7 @@ impl Bench {
     fn verdicts(&self, path: &Path, operation: &Operation) -> Result<Vec<Answer>, (Verdict, String)> {
         let source = self.source(path);
         if source.replay.is_empty() {
-            return Err((Verdict::Nothing, "there is no conversation in it".to_owned()));
+            return Err((Verdict::Nothing, "no conversation".to_owned()));
         }
         let home = Home::with(path).map_err(|error| (Verdict::Refused, error.to_string()))?;
         let mut args = vec!["--json", "edit", operation.args[0], home.log.to_str().unwrap_or_default()];
@@ -312,7 +314,7 @@ impl Bench {
             return Err((Verdict::NotClean, format!("{} findings: {first}", new.len())));
         }
         let Some(replay) = self.replay(&home, &result, PLANNED_AS) else {
-            return Err((Verdict::NotAsPlanned, "our own replay refuses it".to_owned()));
+            return Err((Verdict::NotAsPlanned, "our replay rejects it".to_owned()));
         };
         // Paths inside the folder of the session contain the id of the new session.
         let id = |key: &str| plan[key].as_str().unwrap_or_default().to_owned();
@@ -522,7 +524,7 @@ fn own_way(mine: &[Block], its: &[Block]) -> String {
         *counts.entry(format!("{sign}{}", block.kind)).or_default() += 1;
     }
     let told: Vec<String> = counts.into_iter().map(|(kind, count)| format!("{count} × {kind}")).collect();
-    if told.is_empty() { String::new() } else { format!("its own way: {}", told.join(", ")) }
+    if told.is_empty() { String::new() } else { format!("ignored differences: {}", told.join(", ")) }
 }
 
 /// Returns the blocks without those in `own`.

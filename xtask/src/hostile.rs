@@ -48,7 +48,7 @@ static SHAPES: &[Shape] = &[
     Shape { name: "one id for all calls", units: 5_000, make: |n| calls(n, false) },
     Shape { name: "one id and one reply", units: 5_000, make: |n| calls(n, true) },
     Shape { name: "one reply of many lines", units: 5_000, make: one_reply },
-    Shape { name: "one reply, all lines beside", units: 5_000, make: fan },
+    Shape { name: "one reply, all lines siblings", units: 5_000, make: fan },
     Shape { name: "a deep chain", units: 5_000, make: |n| chain(n, |idx| idx.checked_sub(1)) },
     Shape { name: "many roots", units: 5_000, make: |n| chain(n, |_| None) },
     Shape { name: "many branches", units: 5_000, make: |n| chain(n, |idx| (idx > 0).then_some(0)) },

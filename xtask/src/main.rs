@@ -6,8 +6,8 @@
 //! - `cargo xtask receivers` sends real sessions to MLflow and Phoenix and reads them back.
 //! - `cargo xtask tidy` prints statistics about the code.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "this speaks to the developer")]
-#![allow(clippy::disallowed_methods, reason = "this reads the environment and the clock")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a developer tool prints its results")]
+#![allow(clippy::disallowed_methods, reason = "a developer tool reads the environment and the clock")]
 
 mod answers;
 mod bench;

@@ -1,4 +1,4 @@
-"""Reads back what a receiver stored, a JSON object a span. Run by `cargo xtask receivers`."""
+"""Prints the spans that a receiver stored, one JSON object per span. Run by `cargo xtask receivers`."""
 
 import json
 import sys

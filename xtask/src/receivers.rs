@@ -27,7 +27,7 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
     };
     let sessions = sessions(count);
     if sessions.is_empty() || !binary.exists() {
-        eprintln!("there must be sessions below THREADLINE_SHARED, and a threadline beside xtask");
+        eprintln!("needs sessions in THREADLINE_SHARED, and threadline next to xtask");
         return ExitCode::from(2);
     }
     let mut good = true;
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
                     println!("{kind}: {told}");
                 }
             },
-            None => println!("{kind}: skipped, {} names no folder", kind.to_uppercase()),
+            None => println!("{kind}: skipped, {} is not set", kind.to_uppercase()),
         }
     }
     if good { ExitCode::SUCCESS } else { ExitCode::from(1) }
@@ -225,7 +225,7 @@ fn read_back(
             );
             let id = format!("{}/{}", text("otel"), text("span"));
             if spans.insert(id.clone(), fields).is_some() {
-                return Err(format!("{id} is there twice"));
+                return Err(format!("{id} is stored twice"));
             }
         }
         if spans.len() >= count || Instant::now() > until {
@@ -248,7 +248,7 @@ fn compare(expected: &BTreeMap<String, Fields>, stored: &BTreeMap<String, Fields
         }
     }
     wrong.extend(
-        stored.keys().filter(|id| !expected.contains_key(*id)).map(|id| format!("{id} is a stranger")),
+        stored.keys().filter(|id| !expected.contains_key(*id)).map(|id| format!("{id} is unexpected")),
     );
     wrong
 }

@@ -64,7 +64,7 @@ impl Running {
     /// Measures failed responses and the growth of memory while many clients send requests.
     pub(crate) fn crowd(&self, what: &str, paths: &[String], quick: bool, card: &mut Card) {
         if Command::new("wrk").arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
-            return card.failed(&format!("{what}, 64 clients at once"), "wrk is not installed");
+            return card.failed(&format!("{what}, 64 concurrent clients"), "wrk is not installed");
         }
         let seconds: usize = if quick { 3 } else { 30 };
         let run = |path: &String, seconds: usize| {
@@ -102,8 +102,8 @@ impl Running {
                 println!("  {}: {}", path.split(['?', '-']).next().unwrap_or_default(), line.trim());
             }
         }
-        card.at_most(&format!("answers that failed, {what}"), failed, 0.0, "");
-        card.at_most(&format!("growth of memory meanwhile, {what}"), self.memory() / before, 1.1, "×");
+        card.at_most(&format!("failed responses, {what}"), failed, 0.0, "");
+        card.at_most(&format!("memory growth under load, {what}"), self.memory() / before, 1.1, "×");
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn measure_edits(target: &Path, binary: &Path, card: &mut Card) {
     let made =
         fs::create_dir_all(&folder).and_then(|()| fs::write(&session, log(ID, SIZE, &mut Random::new(100))));
     if let Err(error) = made {
-        println!("edits: skipped, {} cannot be made: {error}", session.display());
+        println!("edits: skipped, cannot create {}: {error}", session.display());
         return;
     }
     let size = fs::metadata(&session).map_or(0, |metadata| metadata.len()) as f64 / 1e6;
@@ -51,12 +51,12 @@ pub(crate) fn measure_edits(target: &Path, binary: &Path, card: &mut Card) {
             let done = threadline(args).status().is_ok_and(|status| status.success());
             best = best.min(if done { begin.elapsed().as_secs_f64() } else { f64::NAN });
             if !done || !undo() {
-                println!("{name}: could not be done and undone");
+                println!("{name}: could not be applied and undone");
                 break;
             }
         }
         card.at_most(&format!("{name}, planned and applied"), best, 3.0, "s");
-        card.at_most(&format!("peak memory of that {name}"), peak(threadline(args)) / size, 2.5, "×");
+        card.at_most(&format!("peak memory of {name}"), peak(threadline(args)) / size, 2.5, "×");
         undo();
     }
     let _ = fs::remove_dir_all(&home);

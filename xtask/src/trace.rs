@@ -81,7 +81,7 @@ fn measure_hook(home: &Path, binary: &Path, state: &Path, endpoint: &str, card: 
     let [time] = measure([&mut one]);
     card.at_most("trace hook on 50 MB with one new turn", time.as_secs_f64() * 1e3, 40.0, "ms");
     grow();
-    card.at_most("peak memory of that hook", peak(hook()), 30.0, "MB");
+    card.at_most("peak memory of the trace hook", peak(hook()), 30.0, "MB");
 }
 
 fn measure_push(home: &Path, binary: &Path, state: &Path, endpoint: &str, card: &mut Card) {
@@ -109,7 +109,7 @@ fn measure_push(home: &Path, binary: &Path, state: &Path, endpoint: &str, card: 
     let [time] = measure([&mut all]);
     let speed = logs.bytes as f64 / 1e6 / time.as_secs_f64();
     card.at_least("trace push into a receiver that accepts at once", speed, 100.0, "MB/s");
-    card.at_most("peak memory of that push", peak(push(true)), 250.0, "MB");
+    card.at_most("peak memory of trace push", peak(push(true)), 250.0, "MB");
 }
 
 fn run(command: &mut Command) {

@@ -21,14 +21,14 @@ const SESSIONS: usize = 50;
 /// Measures the viewer on large sessions, and on the 3,000 sessions of `home`.
 pub(crate) fn measure_viewer(target: &Path, home: &Path, quick: bool, card: &mut Card) {
     let Some(binary) = binary() else {
-        return card.failed("the viewer", "there is no threadline beside xtask");
+        return card.failed("the viewer", "threadline not found next to xtask");
     };
     match large_home(target) {
         Ok(large) => {
             on_large_sessions(&binary, &large, quick, card);
             on_many_sessions(&binary, home, quick, card);
         }
-        Err(error) => card.failed("the viewer", &format!("no logs to measure with: {error}")),
+        Err(error) => card.failed("the viewer", &format!("cannot generate logs: {error}")),
     }
 }
 
@@ -62,10 +62,10 @@ fn first_paint(browser: &Browser) -> f64 {
 
 fn on_large_sessions(binary: &Path, home: &Path, quick: bool, card: &mut Card) {
     let Some(server) = Running::start(binary, home) else {
-        return card.failed("the viewer on large sessions", "it did not start");
+        return card.failed("the viewer on large sessions", "server did not start");
     };
     let memory = |when: &str| println!("  memory {when}: {:.0} MB", server.memory());
-    memory("of a server that nobody asked yet");
+    memory("before the first request");
     match Browser::start() {
         Some(browser) => {
             browser.open(&server.url("/"));
@@ -81,18 +81,18 @@ fn on_large_sessions(binary: &Path, home: &Path, quick: bool, card: &mut Card) {
                 again = again.min(first_paint(&browser));
             }
             card.at_most("first paint of a session of 100 MB", fresh, 400.0, "ms");
-            card.at_most("first paint of it when it is known", again, 400.0, "ms");
+            card.at_most("first paint of a cached session of 100 MB", again, 400.0, "ms");
             memory("after three sessions");
             appended(&server, &browser, home, card);
             memory("after lines were appended");
         }
-        None => card.failed("first paint and appended lines", "there is no Chromium"),
+        None => card.failed("first paint and appended lines", "Chromium not found"),
     }
     let sessions = if quick { 10 } else { SESSIONS };
     for i in 0..sessions {
         let path = format!("/s/{}", id(i));
         let Some(page) = server.get(&path) else {
-            return card.failed("memory after large sessions", "one could not be opened");
+            return card.failed("memory after large sessions", "a session could not be opened");
         };
         let names =
             page.match_indices("data-p=\"").filter_map(|(at, key)| page[at + key.len()..].split('"').next());
@@ -105,7 +105,7 @@ fn on_large_sessions(binary: &Path, home: &Path, quick: bool, card: &mut Card) {
     }
     card.at_most(&format!("memory after {sessions} sessions of 100 MB"), server.memory(), 300.0, "MB");
     server.crowd("a session of 100 MB", &[format!("/s/{}", id(0))], quick, card);
-    card.at_most("memory after that", server.memory(), 300.0, "MB");
+    card.at_most("memory after the load test", server.memory(), 300.0, "MB");
 }
 
 /// Measures the time from appending a line until it is on the page.
@@ -149,14 +149,19 @@ fn appended(server: &Running, browser: &Browser, home: &Path, card: &mut Card) {
             parent = format!("appended-{i}-{session}");
         }
         times.sort_by(f64::total_cmp);
-        card.at_most(&format!("until an appended line is seen, {what}"), times[times.len() / 2], 250.0, "ms");
+        card.at_most(
+            &format!("delay until an appended line is visible, {what}"),
+            times[times.len() / 2],
+            250.0,
+            "ms",
+        );
         let _ = fs::remove_file(&file);
     }
 }
 
 fn on_many_sessions(binary: &Path, home: &Path, quick: bool, card: &mut Card) {
     let Some(server) = Running::start(binary, home) else {
-        return card.failed("the viewer on many sessions", "it did not start");
+        return card.failed("the viewer on many sessions", "server did not start");
     };
     if let Some(browser) = Browser::start() {
         browser.open(&server.url("/"));
@@ -196,7 +201,7 @@ fn filters(server: &Running, card: &mut Card) {
         for _ in 0..5 {
             let started = Instant::now();
             if server.get(&format!("/?{ask}")).is_none() {
-                return card.failed("home by a filter", ask);
+                return card.failed("filtered home", ask);
             }
             best = best.min(started.elapsed().as_secs_f64() * 1e3);
         }
@@ -205,7 +210,7 @@ fn filters(server: &Running, card: &mut Card) {
         }
     }
     card.at_most(
-        &format!("home of 3,000 sessions by its slowest filter, {}", slowest.1),
+        &format!("home of 3,000 sessions with its slowest filter, {}", slowest.1),
         slowest.0,
         300.0,
         "ms",

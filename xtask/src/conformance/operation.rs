@@ -108,7 +108,7 @@ impl Operation {
         meta: &HashSet<String>,
     ) -> Result<(), String> {
         if result.is_empty() {
-            return Err("nothing is left".to_owned());
+            return Err("empty result".to_owned());
         }
         if nameless {
             return match self.effect {
@@ -136,7 +136,7 @@ impl Operation {
             Effect::Tools(all) => {
                 let left = result.iter().find(|block| all && block.kind.starts_with("tool_"));
                 match left {
-                    Some(block) => Err(format!("{} {} is left", block.kind, block.id)),
+                    Some(block) => Err(format!("{} {} not removed", block.kind, block.id)),
                     None => in_order(source, result, is_tool_or_thinking, is_brought_back, is_text),
                 }
             }
@@ -152,12 +152,12 @@ impl Operation {
                 let last = result.iter().rposition(|block| block.role == "user").unwrap_or(0);
                 let last = result[..last].iter().rposition(|block| block.role == "user").unwrap_or(0);
                 match result[..last].iter().any(is_thinking) {
-                    true => Err("thinking is left".to_owned()),
+                    true => Err("thinking not removed".to_owned()),
                     false => in_order(source, result, is_thinking, is_brought_back, |_| false),
                 }
             }
             Effect::Images => match result.iter().any(is_image) {
-                true => Err("an image is left".to_owned()),
+                true => Err("image not removed".to_owned()),
                 false => in_order(source, result, is_image, same_call, is_text),
             },
             Effect::Preset => in_order(
@@ -230,7 +230,7 @@ fn in_order(
                 let lost = source[at..at + step].iter().find(|block| !may_go(block));
                 return Err(format!("lost: {}", lost.map(tell).unwrap_or_default()));
             }
-            None => return Err(format!("not of the source: {}", tell(block))),
+            None => return Err(format!("not in the source: {}", tell(block))),
         }
     }
     match source[at..].iter().find(|block| !may_go(block)) {
@@ -249,7 +249,7 @@ fn compressed(source: &[Block], result: &[Block], meta: &HashSet<String>) -> Res
     // The messages that are kept are the end of the source.
     let kept = rest.iter().rev().zip(source.iter().rev()).take_while(|(a, b)| a == b).count();
     if kept < rest.len() {
-        return Err(format!("not of the source: {}", tell(&rest[rest.len() - kept - 1])));
+        return Err(format!("not in the source: {}", tell(&rest[rest.len() - kept - 1])));
     }
     let told = source[..source.len() - kept].iter();
     let prompts = told.filter(|block| {
@@ -263,7 +263,7 @@ fn compressed(source: &[Block], result: &[Block], meta: &HashSet<String>) -> Res
     let summary = squeezed(&summary.content);
     for prompt in prompts.filter(|block| block.content.len() < 2000 && !is_summary(block)) {
         if !summary.contains(&squeezed(&prompt.content)) {
-            return Err(format!("not told: {}", tell(prompt)));
+            return Err(format!("missing in the summary: {}", tell(prompt)));
         }
     }
     Ok(())

@@ -151,7 +151,7 @@ pub(crate) fn first_difference(ours: &[Block], theirs: &[Block]) -> Option<Strin
             }
             format!("{role} {kind} {id} {shown:?} ({} bytes)", content.len())
         }
-        None => "the end".to_owned(),
+        None => "end of messages".to_owned(),
     };
     Some(format!(
         "block {at} of {}: ours {}, theirs {}",
