@@ -59,7 +59,7 @@ impl Action {
             Self::Change => "change",
             Self::Create => "create",
             Self::Delete => "delete",
-            Self::Cannot => "cannot",
+            Self::Cannot => "unknown",
         }
     }
 
@@ -81,7 +81,7 @@ impl Source {
         match self {
             Self::Backup => "backup",
             Self::Edits => "edits",
-            Self::Nothing => "nothing",
+            Self::Nothing => "none",
         }
     }
 }

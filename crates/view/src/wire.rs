@@ -18,7 +18,7 @@ pub use show::{
 pub use usage::{FiguresObject, GroupObject, KeyObject, RecordObject, WindowObject, exact};
 
 /// The version of the types below.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// Formats a time as RFC 3339 with milliseconds.
 pub fn moment(millis: Millis) -> String {
@@ -125,19 +125,21 @@ pub struct EditObject<'a> {
     pub lines_added: u64,
     pub tokens_before: u64,
     pub tokens_after: u64,
-    pub claude_code: Vec<String>,
+    pub compatible_versions: Vec<String>,
     pub receipt: Option<&'a str>,
     pub findings: Vec<FindingObject<'a>>,
 }
 
-/// Returns the output of `replay`: `{"schema":1,"session":…,"claude_code":"2.1.325","messages":[…]}`.
+/// Returns the output of `replay`:
+/// `{"schema":2,"session":…,"claude_code_version":"2.1.325","messages":[…]}`.
 ///
 /// `version` is the version of Claude Code that is emulated. Blocks keep their bytes from the log, unless
 /// that version changes them, so this returns text instead of a serialisable value.
 pub fn replay(session: Option<&str>, version: ClientVersion, messages: &[ReplayMessage<'_>]) -> String {
     let session = serde_json::json!(session);
-    let mut out =
-        format!("{{\"schema\":{SCHEMA},\"session\":{session},\"claude_code\":\"{version}\",\"messages\":[");
+    let mut out = format!(
+        "{{\"schema\":{SCHEMA},\"session\":{session},\"claude_code_version\":\"{version}\",\"messages\":["
+    );
     for (i, message) in messages.iter().enumerate() {
         if i > 0 {
             out.push(',');

@@ -125,7 +125,7 @@ impl Problem {
         let answer = match form {
             Form::Html => Answer::Html(self.page()),
             Form::Json => {
-                let object = serde_json::json!({"type": "problem", "message": self.what, "hint": self.hint});
+                let object = serde_json::json!({"type": "error", "message": self.what, "hint": self.hint});
                 Answer::Json(format!("{object}\n").into_bytes())
             }
             Form::Markdown => Answer::Text(format!("{}\n", self.what)),

@@ -75,14 +75,14 @@ struct ReceiptObject<'a> {
     id: &'a str,
     operation: &'a str,
     state: &'a str,
-    made_at: &'a str,
+    created_at: &'a str,
     source: &'a str,
     target: &'a str,
     summary: &'a str,
     command: &'a [String],
     files: Vec<FileObject<'a>>,
     /// The files that an undo or a redo left as they are.
-    left: Vec<LeftObject>,
+    skipped: Vec<LeftObject>,
 }
 
 #[derive(Serialize)]
@@ -232,11 +232,11 @@ fn redo(cx: &Context, args: &RedoArgs) -> Result<Outcome, CommandError> {
 fn reversed(cx: &Context, reversal: &Reversal, word: &str) -> Result<Outcome, CommandError> {
     let receipt = &reversal.receipt;
     if cx.json {
-        let left = reversal.left.iter().map(|file| LeftObject {
+        let skipped = reversal.left.iter().map(|file| LeftObject {
             path: file.path.to_string_lossy().into_owned(),
             reason: file.what.clone(),
         });
-        let object = ReceiptObject { left: left.collect(), ..object(cx, receipt)? };
+        let object = ReceiptObject { skipped: skipped.collect(), ..object(cx, receipt)? };
         let mut answer = cx.ui.answer();
         answer.json(&object)?;
         answer.finish()?;
@@ -300,13 +300,13 @@ fn object<'a>(cx: &Context, receipt: &'a Receipt) -> Result<ReceiptObject<'a>, C
         id: &receipt.id,
         operation: &receipt.operation,
         state: receipt.state.name(),
-        made_at: &receipt.made_at,
+        created_at: &receipt.made_at,
         source: &receipt.source,
         target: &receipt.target,
         summary: &receipt.summary,
         command: &receipt.command,
         files: files.collect(),
-        left: Vec::new(),
+        skipped: Vec::new(),
     })
 }
 

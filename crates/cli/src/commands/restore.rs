@@ -291,9 +291,9 @@ fn object(file: &Restoring, receipt: Option<&str>) -> RestoredFile {
         source: file.source.name(),
         backup: file.backup.clone(),
         basis: match file.basis {
-            Basis::Then => "then",
-            Basis::Before(_) => "before",
-            Basis::After(_) => "after",
+            Basis::Then => "exact",
+            Basis::Before(_) => "earlier",
+            Basis::After(_) => "later",
         },
         size_bytes: file.content.as_ref().map(|content| content.len() as u64),
         lines_added: file.lines().map(|(added, _)| added as u64),

@@ -143,7 +143,7 @@ fn an_undo_is_refused_when_a_file_was_changed_and_names_it() {
     assert_eq!(read(&clone), continued);
     let undo = world.run(&["op", "undo", "--partial", "--json"]);
     assert_eq!(undo.code, 2, "{undo}");
-    assert_eq!(undo.json()["left"][0]["reason"], "16 bytes were added");
+    assert_eq!(undo.json()["skipped"][0]["reason"], "16 bytes were added");
     assert_eq!(read(&clone), continued);
 }
 
@@ -277,7 +277,7 @@ fn a_clone_is_a_session_of_its_own() {
         "lines_added",
         "tokens_before",
         "tokens_after",
-        "claude_code",
+        "compatible_versions",
         "receipt",
         "findings",
     ];

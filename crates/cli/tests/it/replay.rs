@@ -41,7 +41,7 @@ fn compare_with(version: &str) {
         let args = ["replay", "--json", "--as", version].map(OsStr::new);
         let run = threadline(args.into_iter().chain([log.as_os_str()]));
         let ours = run.json();
-        assert_eq!((&ours["schema"], &ours["claude_code"]), (&Value::from(1), &Value::from(version)));
+        assert_eq!((&ours["schema"], &ours["claude_code_version"]), (&Value::from(2), &Value::from(version)));
         if messages.is_null() {
             // Claude Code rejects a log with a bare `null` line; we skip the line and read the rest.
             let refused = (run.code, ours["messages"].as_array().unwrap().len()) == (1, 0);
@@ -91,15 +91,15 @@ fn the_newest_known_version_is_the_default() {
 #[test]
 fn a_version_between_two_known_ones_takes_the_rules_of_the_older() {
     let run = replay_as("2.1.219");
-    assert_eq!((run.json()["claude_code"].as_str(), &*run.err), (Some("2.1.197"), ""));
+    assert_eq!((run.json()["claude_code_version"].as_str(), &*run.err), (Some("2.1.197"), ""));
 }
 
 #[test]
 fn versions_beyond_the_known_ones_are_noted() {
     let (old, new) = (replay_as("1.0.128"), replay_as("2.2.0"));
-    assert_eq!(old.json()["claude_code"], "2.1.20");
+    assert_eq!(old.json()["claude_code_version"], "2.1.20");
     assert!(old.err.contains("older than all known versions"), "{old}");
-    assert_eq!(new.json()["claude_code"], "2.1.325");
+    assert_eq!(new.json()["claude_code_version"], "2.1.325");
     assert!(new.err.contains("newer than all known versions"), "{new}");
 }
 

@@ -226,18 +226,18 @@ fn costs_are_those_of_usage() {
         let path = path.to_str().unwrap();
         let shown = threadline(["show", path, "--level", "full", "--json"]).json_lines();
         let used = threadline(["usage", path, "--by", "session", "--json"]).json_lines();
-        let figures = |value: &serde_json::Value| {
-            (value["calls"].as_u64().unwrap_or(0), value["cost_usd"].as_f64().unwrap_or(0.0))
+        let figures = |value: &serde_json::Value, calls: &str| {
+            (value[calls].as_u64().unwrap_or(0), value["cost_usd"].as_f64().unwrap_or(0.0))
         };
-        let told = figures(&shown[0]["spent"]);
-        let counted = used.first().map_or((0, 0.0), figures);
+        let told = figures(&shown[0]["usage"], "model_calls");
+        let counted = used.first().map_or((0, 0.0), |group| figures(group, "calls"));
         let close = |a: (u64, f64), b: (u64, f64)| a.0 == b.0 && (a.1 - b.1).abs() < 1e-9;
         assert!(close(told, counted), "{path}: {told:?} in show, {counted:?} in usage");
         let is_part = |line: &&serde_json::Value| {
             (line["type"] == "turn" && line["agent"].is_null())
                 || (line["type"] == "agent" && line["call"].is_null())
         };
-        let parts = shown.iter().filter(is_part).map(|line| figures(&line["spent"]));
+        let parts = shown.iter().filter(is_part).map(|line| figures(&line["usage"], "model_calls"));
         let sum = parts.fold((0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
         assert!(close(told, sum), "{path}: {told:?} for the session, {sum:?} for its parts");
     }

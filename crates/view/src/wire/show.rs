@@ -22,7 +22,7 @@ pub enum ShowObject<'a> {
         version: Option<&'a str>,
         turns: usize,
         branches: usize,
-        spent: Option<SpentObject<'a>>,
+        usage: Option<SpentObject<'a>>,
     },
     Branch {
         number: usize,
@@ -35,7 +35,7 @@ pub enum ShowObject<'a> {
         kind: &'static str,
         agent_type: Option<&'a str>,
         description: Option<&'a str>,
-        spent: Option<SpentObject<'a>>,
+        usage: Option<SpentObject<'a>>,
     },
     Turn {
         agent: Option<&'a str>,
@@ -46,20 +46,20 @@ pub enum ShowObject<'a> {
         ended_at: Option<String>,
         models: &'a [String],
         tokens: TokensObject,
-        spent: Option<SpentObject<'a>>,
-        spent_by_agents: Option<SpentObject<'a>>,
+        usage: Option<SpentObject<'a>>,
+        usage_by_agents: Option<SpentObject<'a>>,
         timing: TimingObject,
-        open: bool,
+        unfinished: bool,
     },
     Item {
         agent: Option<&'a str>,
         turn: usize,
         anchor: &'a str,
         line: u64,
-        at: Option<String>,
+        timestamp: Option<String>,
         kind: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
-        spent: Option<SpentObject<'a>>,
+        usage: Option<SpentObject<'a>>,
         #[serde(flatten)]
         body: BodyObject<'a>,
     },
@@ -79,9 +79,9 @@ pub struct TokensObject {
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
 pub struct SpentObject<'a> {
-    pub calls: u64,
+    pub model_calls: u64,
     pub cost_usd: Option<Box<RawValue>>,
-    pub at_least: bool,
+    pub is_minimum: bool,
     pub unpriced_models: Vec<&'a str>,
 }
 
@@ -89,9 +89,9 @@ impl<'a> SpentObject<'a> {
     /// Converts totals; `None` if there were no calls.
     pub fn of(totals: &'a Totals) -> Option<Self> {
         (totals.calls > 0).then(|| Self {
-            calls: totals.calls,
+            model_calls: totals.calls,
             cost_usd: RawValue::from_string(totals.cost.to_string()).ok(),
-            at_least: totals.is_least(),
+            is_minimum: totals.is_least(),
             unpriced_models: totals.unpriced.iter().map(|name| &**name).collect(),
         })
     }
@@ -103,8 +103,8 @@ impl<'a> SpentObject<'a> {
 pub struct TimingObject {
     pub model_ms: Millis,
     pub tools_ms: Millis,
-    pub answering_ms: Millis,
-    pub waiting_ms: Millis,
+    pub user_response_ms: Millis,
+    pub idle_ms: Millis,
 }
 
 impl From<Timing> for TimingObject {
@@ -112,8 +112,8 @@ impl From<Timing> for TimingObject {
         Self {
             model_ms: timing.model,
             tools_ms: timing.tools,
-            answering_ms: timing.answering,
-            waiting_ms: timing.waiting,
+            user_response_ms: timing.answering,
+            idle_ms: timing.waiting,
         }
     }
 }
@@ -136,7 +136,7 @@ pub enum BodyObject<'a> {
         id: &'a str,
         tool: &'a str,
         subject: &'a str,
-        gist: &'a str,
+        summary: &'a str,
         input: Option<Box<RawValue>>,
         outcome: &'static str,
         duration_ms: Option<Millis>,
@@ -189,7 +189,7 @@ pub fn show_session(transcript: &Transcript, turns: usize, branches: usize) -> S
         version: transcript.version.as_deref(),
         turns,
         branches,
-        spent: SpentObject::of(&transcript.spent),
+        usage: SpentObject::of(&transcript.spent),
     }
 }
 
@@ -205,10 +205,10 @@ pub fn show_turns<'a>(turns: &'a [TurnView], agent: Option<&'a str>, sink: &mut 
             ended_at: turn.span.map(|(_, end)| moment(end)),
             models: &turn.models,
             tokens: turn.tokens.into(),
-            spent: SpentObject::of(&turn.spent),
-            spent_by_agents: SpentObject::of(&turn.spent_by_agents),
+            usage: SpentObject::of(&turn.spent),
+            usage_by_agents: SpentObject::of(&turn.spent_by_agents),
             timing: turn.timing.into(),
-            open: turn.open,
+            unfinished: turn.open,
         });
         for item in &turn.items {
             sink(item_object(item, turn.number, agent));
@@ -235,7 +235,7 @@ pub fn show_agent<'a>(
         kind: agent.kind.name(),
         agent_type: agent.agent_type.as_deref(),
         description: agent.description.as_deref(),
-        spent: SpentObject::of(&agent.spent),
+        usage: SpentObject::of(&agent.spent),
     });
     show_turns(&agent.turns, Some(&agent.id), sink);
 }
@@ -259,13 +259,13 @@ fn item_object<'a>(item: &'a Item, turn: usize, agent: Option<&'a str>) -> ShowO
             },
         ),
         Body::Event { label, text } => ("event", BodyObject::Event { label, text }),
-        Body::Trouble { label, text } => ("trouble", BodyObject::Event { label, text }),
+        Body::Trouble { label, text } => ("error", BodyObject::Event { label, text }),
         Body::Link { label, url } => ("link", BodyObject::Link { label, url }),
         Body::Unknown { kind, raw } => ("unknown", BodyObject::Unknown { entry_type: kind.as_deref(), raw }),
     };
-    let (anchor, line, at) = (&*item.anchor, item.line_no, item.at.map(moment));
-    let spent = item.spent.as_deref().and_then(SpentObject::of);
-    ShowObject::Item { agent, turn, anchor, line, at, kind, spent, body }
+    let (anchor, line, timestamp) = (&*item.anchor, item.line_no, item.at.map(moment));
+    let usage = item.spent.as_deref().and_then(SpentObject::of);
+    ShowObject::Item { agent, turn, anchor, line, timestamp, kind, usage, body }
 }
 
 fn call_object(call: &CallView) -> BodyObject<'_> {
@@ -273,7 +273,7 @@ fn call_object(call: &CallView) -> BodyObject<'_> {
         id: &call.id,
         tool: &call.name,
         subject: &call.subject,
-        gist: &call.gist,
+        summary: &call.gist,
         input: RawValue::from_string(call.input.clone()).ok(),
         outcome: call.outcome.name(),
         duration_ms: call.duration,

@@ -71,7 +71,7 @@ fn line(object: &impl serde::Serialize) -> Vec<u8> {
 fn trouble(problem: &Problem, form: Form) -> Vec<u8> {
     match form {
         Form::Json => {
-            line(&serde_json::json!({"type": "problem", "message": problem.what, "hint": problem.hint}))
+            line(&serde_json::json!({"type": "error", "message": problem.what, "hint": problem.hint}))
         }
         _ => format!("\n{}\n", problem.what).into_bytes(),
     }

@@ -12,7 +12,7 @@ fn what_is_not_there_is_said_in_the_form_that_was_asked_for() {
     assert_eq!((page.status, page.header("content-type")), (404, "text/html; charset=utf-8"));
     let json = served.get("/s/none.json");
     assert_eq!((json.status, json.header("content-type")), (404, "application/x-ndjson"));
-    assert!(json.body.starts_with("{\"") && json.body.contains("\"type\":\"problem\""), "{}", json.body);
+    assert!(json.body.starts_with("{\"") && json.body.contains("\"type\":\"error\""), "{}", json.body);
     assert_eq!(served.get("/nowhere").status, 404);
     assert_eq!(served.get("/").status, 200);
 }

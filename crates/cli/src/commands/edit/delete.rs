@@ -93,7 +93,7 @@ fn report(cx: &Context, job: &Job, files: &[PathBuf], receipt: Option<&str>) -> 
             lines_added: 0,
             tokens_before: job.draft().tokens(),
             tokens_after: 0,
-            claude_code: Vec::new(),
+            compatible_versions: Vec::new(),
             receipt,
             findings: Vec::new(),
         })?;

@@ -64,7 +64,7 @@ fn json(
         lines_added,
         tokens_before: plan.tokens_before(),
         tokens_after: plan.tokens_after(),
-        claude_code: readers(plan).iter().map(ToString::to_string).collect(),
+        compatible_versions: readers(plan).iter().map(ToString::to_string).collect(),
         receipt,
         findings: plan.findings().iter().map(|finding| FindingObject::new(finding, &log)).collect(),
     })?;

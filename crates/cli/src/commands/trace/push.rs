@@ -162,7 +162,7 @@ struct Line<'a> {
     spans: u64,
     requests: u64,
     refused: u64,
-    open: bool,
+    unfinished: bool,
     error: Option<String>,
 }
 
@@ -250,7 +250,7 @@ fn report(
                 spans: exported.spans,
                 requests: exported.received.requests,
                 refused: exported.received.refused,
-                open: exported.is_open,
+                unfinished: exported.is_open,
                 error: error.clone(),
             })?;
         }

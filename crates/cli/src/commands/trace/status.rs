@@ -28,9 +28,9 @@ struct Line {
     path: PathBuf,
     turns: usize,
     spans: u64,
-    waiting_bytes: u64,
-    waiting_spans: u64,
-    waiting_agents: usize,
+    pending_bytes: u64,
+    pending_spans: u64,
+    pending_agents: usize,
     refused: u64,
     error: Option<String>,
     sent_at: Option<String>,
@@ -44,9 +44,9 @@ impl Line {
             receiver: receiver.to_owned(),
             turns: state.turns,
             spans: state.spans,
-            waiting_bytes: size.saturating_sub(read),
-            waiting_spans: state.spool.iter().map(|spooled| spooled.spans).sum(),
-            waiting_agents: state.pending.len(),
+            pending_bytes: size.saturating_sub(read),
+            pending_spans: state.spool.iter().map(|spooled| spooled.spans).sum(),
+            pending_agents: state.pending.len(),
             refused: state.refused,
             sent_at: state
                 .sent_at
@@ -62,10 +62,10 @@ impl Line {
     /// do not count.
     fn is_notable(&self) -> bool {
         self.error.is_some()
-            || self.waiting_spans > 0
-            || self.waiting_agents > 0
+            || self.pending_spans > 0
+            || self.pending_agents > 0
             || self.refused > 0
-            || self.waiting_bytes > 16 << 10
+            || self.pending_bytes > 16 << 10
     }
 }
 
@@ -120,14 +120,14 @@ fn render(cx: &Context, lines: &[Line], all: bool) -> TermText {
     ];
     let row = |line: &&Line| {
         let mut waiting = Vec::new();
-        if line.waiting_spans > 0 {
-            waiting.push(format!("{} spans", line.waiting_spans));
+        if line.pending_spans > 0 {
+            waiting.push(format!("{} spans", line.pending_spans));
         }
-        if line.waiting_agents > 0 {
-            waiting.push(format!("{} sub-agents", line.waiting_agents));
+        if line.pending_agents > 0 {
+            waiting.push(format!("{} sub-agents", line.pending_agents));
         }
-        if line.waiting_bytes > 0 {
-            waiting.push(bytes(line.waiting_bytes));
+        if line.pending_bytes > 0 {
+            waiting.push(bytes(line.pending_bytes));
         }
         let error = line.error.clone().unwrap_or_default();
         let session = line.session.clone();
