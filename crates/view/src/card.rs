@@ -303,7 +303,7 @@ impl<'a> Call<'a> {
             "Skill" => Some(first_line(self.string("args").trim_start()).to_owned()),
             "ReportFindings" => small.and_then(|small| small.count()).map(|count| plural(count, "finding")),
             "ScheduleWakeup" if small.and_then(|small| small.stopped()) == Some(true) => {
-                Some("called off".to_owned())
+                Some("cancelled".to_owned())
             }
             "ScheduleWakeup" => small
                 .and_then(|small| small.clamped_delay_seconds())

@@ -50,7 +50,7 @@ impl FileChange {
         self.edits += 1;
         if !edit.hunks.is_empty() {
             if self.edits > 1 && self.parts.is_empty() {
-                return self.note("a shell command changed further lines of it");
+                return self.note("more lines were changed by a shell command");
             }
             // A diff against the last commit repeats the preceding changes.
             self.parts.retain(|earlier| !repeats(&edit.hunks, earlier));
@@ -60,7 +60,7 @@ impl FileChange {
             FileText::Text(after) => Some(after),
             FileText::Absent => None,
             FileText::Unknown => {
-                return self.note("a shell command changed it; the log does not have its text");
+                return self.note("changed by a shell command; the text is not logged");
             }
         };
         let before = edit.before.as_text().map(str::to_owned);
@@ -72,7 +72,7 @@ impl FileChange {
         } else if is_first {
             self.before = before;
         } else if before.is_some() && before != self.after {
-            self.note("the file was changed between two edits by something else");
+            self.note("the file was changed by another program between two edits");
         }
         self.after = after;
     }

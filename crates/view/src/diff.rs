@@ -31,7 +31,7 @@ pub struct DiffLine {
 
 /// The kind of change of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it all")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum Change {
     Kept,
     Added,

@@ -35,7 +35,7 @@ pub fn markdown(transcript: &Transcript, level: Level) -> String {
         let wanted = agent.turns.iter().any(|turn| turn.items.iter().any(|item| writer.wants(item)));
         if wanted {
             let about = agent.description.as_deref().or(agent.agent_type.as_deref()).unwrap_or(&agent.id);
-            let _ = writeln!(writer.out, "# Sub-agent that no call started: {}\n", one_line(about));
+            let _ = writeln!(writer.out, "# Sub-agent without a call: {}\n", one_line(about));
             writer.turns(&agent.turns);
         }
     }
@@ -43,11 +43,11 @@ pub fn markdown(transcript: &Transcript, level: Level) -> String {
         let wanted = branch.turns.iter().any(|turn| turn.items.iter().any(|item| writer.wants(item)));
         if wanted {
             let _ = match &branch.fork {
-                Some(fork) => writeln!(writer.out, "# Left behind at {fork}\n"),
+                Some(fork) => writeln!(writer.out, "# Abandoned branch at {fork}\n"),
                 None if branch.is_before(transcript.span) => {
-                    writeln!(writer.out, "# An earlier conversation\n")
+                    writeln!(writer.out, "# Earlier conversation\n")
                 }
-                None => writeln!(writer.out, "# Apart from the conversation\n"),
+                None => writeln!(writer.out, "# Unconnected branch\n"),
             };
             writer.turns(&branch.turns);
         }
@@ -136,7 +136,7 @@ impl Writer<'_> {
             }
             Body::Text(text) => self.line(depth, &one_line(text)),
             Body::Thinking(_) if self.level < Level::Full => {}
-            Body::Thinking(text) if text.trim().is_empty() => self.line(depth, "*thought, not in the log*"),
+            Body::Thinking(text) if text.trim().is_empty() => self.line(depth, "*thinking (not in the log)*"),
             Body::Thinking(text) => self.line(depth, &format!("*thinking: {}*", one_line(text))),
             Body::Call(call) => self.call(call, depth),
             Body::Compaction { trigger, before, after, summary, .. } => {
@@ -163,7 +163,7 @@ impl Writer<'_> {
             Body::Unknown { kind, raw } => {
                 match kind {
                     Some(kind) => self.line(depth, &format!("unknown line {}", one_line(kind))),
-                    None => self.line(depth, "a line that is no entry"),
+                    None => self.line(depth, "unreadable line"),
                 }
                 if self.level >= Level::Full {
                     self.fence(depth, "", raw);

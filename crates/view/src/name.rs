@@ -11,13 +11,13 @@ pub fn input_name(input: Input) -> Option<&'static str> {
         | Input::SlashCommand
         | Input::BashInput => return None,
         Input::QueuedPrompt => "queued",
-        Input::TeammateMessage => "from a teammate",
+        Input::TeammateMessage => "teammate message",
         Input::TaskNotification | Input::QueuedNotification => "task notification",
         Input::HostEvent => "event",
         Input::ToolResult => "result",
         Input::CommandOutput | Input::BashOutput => "output",
         Input::Interrupt => "interrupted",
-        Input::HookStop => "hook stopped it",
+        Input::HookStop => "stopped by hook",
         Input::CompactSummary => "summary",
         Input::Meta => "context",
     })

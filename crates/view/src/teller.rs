@@ -234,7 +234,7 @@ impl<'f> Teller<'f> {
                 let part = |page: Json<'_>, key: &str| Some(page.get(key)?.as_str()?.into_owned());
                 let pages =
                     found.filter_map(|page| Some(format!("{} {}", part(page, "title")?, part(page, "url")?)));
-                Body::Event { label: "found".to_owned(), text: pages.collect::<Vec<_>>().join("\n") }
+                Body::Event { label: "search results".to_owned(), text: pages.collect::<Vec<_>>().join("\n") }
             }
             kind => {
                 let raw = block.object().json().raw();
@@ -313,7 +313,7 @@ impl<'f> Teller<'f> {
         if input == Input::HookStop {
             let text =
                 text.trim().trim_start_matches("Operation stopped by hook").trim_start_matches(':').trim();
-            return Some(Body::Trouble { label: "hook stopped it".to_owned(), text: text.to_owned() });
+            return Some(Body::Trouble { label: "stopped by hook".to_owned(), text: text.to_owned() });
         }
         let is_caution = input == Input::Meta && is_caution(&text);
         let text = untagged(input, text);
@@ -332,12 +332,12 @@ impl<'f> Teller<'f> {
 /// Returns the reason why a reply was cut off, if it was.
 pub(crate) fn cut_short(entry: &Entry) -> Option<Body> {
     let why = match &*entry.message()?.stop_reason()? {
-        "max_tokens" => "the answer came to its greatest length",
-        "model_context_window_exceeded" => "the context was full",
-        "refusal" => "the model would not go on",
+        "max_tokens" => "output limit reached",
+        "model_context_window_exceeded" => "context window full",
+        "refusal" => "the model refused to continue",
         _ => return None,
     };
-    Some(Body::Trouble { label: "cut short".to_owned(), text: why.to_owned() })
+    Some(Body::Trouble { label: "truncated".to_owned(), text: why.to_owned() })
 }
 
 /// Returns whether a line outside the tree is shown.

@@ -115,7 +115,7 @@ pub struct Timing {
 
 /// Token counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the names say it all")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct Tokens {
     pub input: u64,
     pub output: u64,
@@ -339,8 +339,8 @@ impl AgentView {
     /// Returns a display name: the description, else the purpose, the agent type or the id.
     pub fn name(&self) -> &str {
         let started_for = match self.kind {
-            AgentKind::Compaction => Some("sums up the conversation"),
-            AgentKind::SideQuestion => Some("a question on the side"),
+            AgentKind::Compaction => Some("compaction summary"),
+            AgentKind::SideQuestion => Some("side question"),
             _ => None,
         };
         let said = self.description.as_deref().or(started_for).or(self.agent_type.as_deref());

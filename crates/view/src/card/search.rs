@@ -45,8 +45,8 @@ impl Call<'_> {
         let cut = glob.and_then(|glob| glob.truncated()).unwrap_or(false);
         let gist = match (self.failed, lines.is_empty(), n_files) {
             (true, ..) => String::new(),
-            (_, true, 0) => "nothing found".to_owned(),
-            (_, true, _) if cut => format!("{} and more", plural(n_files, "file")),
+            (_, true, 0) => "no matches".to_owned(),
+            (_, true, _) if cut => format!("{}, truncated", plural(n_files, "file")),
             (_, true, _) => plural(n_files, "file"),
             (_, _, 0) => found,
             _ => format!("{found} in {}", plural(n_files, "file")),

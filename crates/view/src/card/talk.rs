@@ -90,7 +90,7 @@ impl Call<'_> {
             .collect();
         let gist: Vec<&str> = questions.iter().filter_map(|question| question.answer.as_deref()).collect();
         let gist = match self.failed && self.text.contains(CLARIFY) {
-            true => "to be talked about first".to_owned(),
+            true => "clarification requested".to_owned(),
             false => gist.join("; "),
         };
         let subject = questions.first().map(|question| question.text.clone()).unwrap_or_default();

@@ -33,7 +33,7 @@ pub(super) fn attached(session: &Session, entry_idx: usize) -> Option<Body> {
     let (label, text) = match &*kind {
         "file" => (ATTACHED, join([path, lines_of(body.content())])),
         "directory" => (ATTACHED, join([path, String::new()])),
-        "compact_file_reference" => ("still known", path),
+        "compact_file_reference" => ("kept after compaction", path),
         "edited_text_file" => ("changed on disk", path),
         "nested_memory" => ("memory", path),
         "deferred_tools_delta" => ("tools", delta(body.added_names(), body.removed_names())),
@@ -125,21 +125,21 @@ fn hook(body: AttachmentBody<'_>, kind: &str) -> Option<Body> {
     Some(match kind {
         "hook_stopped_continuation" => {
             let why = body.message().map(Cow::into_owned).or(said).unwrap_or_default();
-            Body::Trouble { label: "hook stopped it".to_owned(), text: join([name.into_owned(), why]) }
+            Body::Trouble { label: "stopped by hook".to_owned(), text: join([name.into_owned(), why]) }
         }
         "hook_non_blocking_error" | "hook_blocking_error" | "hook_cancelled" => {
             let errors = blocked.or_else(|| Some(body.stderr()?.into_owned())).or(said).unwrap_or_default();
             let text = join([name.into_owned(), errors]);
             match kind {
-                "hook_blocking_error" => Body::Trouble { label: "hook stopped it".to_owned(), text },
+                "hook_blocking_error" => Body::Trouble { label: "stopped by hook".to_owned(), text },
                 // The conversation continued as if the hook had not run.
                 _ => Body::Event { label: "hook failed".to_owned(), text },
             }
         }
         _ => {
             let label = match kind {
-                "hook_additional_context" => "hook added",
-                "hook_system_message" => "hook said",
+                "hook_additional_context" => "hook context",
+                "hook_system_message" => "hook message",
                 _ => "hook",
             };
             let ran = || body.command().filter(|command| command != "callback").map(Cow::into_owned);
@@ -172,8 +172,8 @@ fn delta(added: Option<Json<'_>>, removed: Option<Json<'_>>) -> String {
     let added = names(added);
     match (added.is_empty(), gone) {
         (_, 0) => added,
-        (true, gone) => format!("{gone} gone"),
-        (false, gone) => format!("{added}; {gone} gone"),
+        (true, gone) => format!("{gone} removed"),
+        (false, gone) => format!("{added}; {gone} removed"),
     }
 }
 

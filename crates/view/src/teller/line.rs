@@ -80,7 +80,7 @@ pub(super) fn event(entry: &Entry) -> Option<Body> {
     Some(match &*subtype {
         "turn_duration" => {
             let millis = entry.lens::<TurnDuration<'_>>()?.duration_ms()?;
-            Body::Event { label: "turn took".to_owned(), text: duration(millis as i64) }
+            Body::Event { label: "turn duration".to_owned(), text: duration(millis as i64) }
         }
         "stop_hook_summary" => {
             let hooks: StopHookSummary<'_> = entry.lens()?;
@@ -92,7 +92,7 @@ pub(super) fn event(entry: &Entry) -> Option<Body> {
             let said = said.unwrap_or_default();
             if hooks.prevented_continuation() == Some(true) {
                 let why = hooks.stop_reason().filter(|why| !why.is_empty()).map_or(said, Cow::into_owned);
-                return Some(Body::Trouble { label: "hook stopped it".to_owned(), text: why });
+                return Some(Body::Trouble { label: "stopped by hook".to_owned(), text: why });
             }
             if failed > 0 {
                 text = format!("{text}, {failed} failed: {}", first_line(said.trim()));
@@ -143,7 +143,7 @@ fn api_error(line: ApiError<'_>) -> String {
         parts.push(format!("try {attempt} of {most}"));
     }
     if let Some(wait) = line.retry_in_ms() {
-        parts.push(format!("again in {}", duration(wait as i64)));
+        parts.push(format!("retry in {}", duration(wait as i64)));
     }
     parts.join(", ")
 }
@@ -156,7 +156,7 @@ pub(super) fn queued(session: &Session, entry_idx: usize) -> Option<Body> {
     }
     let line: QueueOperation<'_> = session.entries()[entry_idx].lens()?;
     let text = line.content().filter(|_| line.operation().as_deref() == Some("popAll"))?.as_str()?;
-    let label = "taken back".to_owned();
+    let label = "withdrawn".to_owned();
     (!text.trim().is_empty()).then(|| Body::Event { label, text: text.into_owned() })
 }
 

@@ -63,7 +63,7 @@ fn message(block: &str) -> String {
     let attribute =
         |name: &str| head.split_once(&format!(" {name}=\""))?.1.split_once('"').map(|(text, _)| text);
     let body = body.trim().strip_suffix("</teammate-message>").unwrap_or(body).trim();
-    let who = attribute("teammate_id").unwrap_or("somebody");
+    let who = attribute("teammate_id").unwrap_or("unknown teammate");
     match attribute("summary").filter(|summary| !summary.is_empty()) {
         Some(summary) => format!("{who}: {summary}\n\n{body}"),
         None => format!("{who}: {body}"),

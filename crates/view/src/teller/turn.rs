@@ -117,7 +117,7 @@ pub(crate) fn name_earlier_command(item: &mut Item) {
     if let Body::Input { input, text, .. } = &mut item.body
         && (input.is_command_line() || input.is_command_output())
     {
-        let label = if input.is_command_line() { "command before" } else { "output before" };
+        let label = if input.is_command_line() { "earlier command" } else { "earlier output" };
         item.body = Body::Event { label: label.to_owned(), text: std::mem::take(text) };
     }
 }

@@ -207,7 +207,7 @@ fn where_nothing_but_the_text_is_known_it_says_as_much() {
     Grep | warp | 1 file | ok
     Matches { pattern: "warp", place: "", files: ["src/a.rs"], lines: "" }
     "#);
-    assert_eq!(told("Grep", r#"{"pattern":"x"}"#, r#""No matches found""#), "Grep | x | nothing found | ok");
+    assert_eq!(told("Grep", r#"{"pattern":"x"}"#, r#""No matches found""#), "Grep | x | no matches | ok");
     assert_eq!(told("Grep", r#"{"pattern":"x"}"#, r#""a:1:x\nb:2:x""#), "Grep | x | 2 lines | ok");
     insta::assert_snapshot!(card("WebSearch", r#"{"query":"loom"}"#, r#""Web search results for query: \"loom\"\n\nLinks: [{\"title\":\"Loom\",\"url\":\"https://l\"}]\n\nIt weaves.""#), @r#"
     WebSearch | loom | 1 result | ok
@@ -261,7 +261,7 @@ fn small_results_say_what_came_of_it() {
     let line = "mcp__loom__look | warp | 3 lines | ok";
     assert_eq!(told("mcp__loom__look", r#"{"name":"warp"}"#, r#""a\nb\nc""#), line);
     let called_off = r#""ok" {"scheduledFor":0,"clampedDelaySeconds":0,"stopped":true,"cancelledWakeups":1}"#;
-    assert_eq!(told("ScheduleWakeup", "{}", called_off), "ScheduleWakeup |  | called off | ok");
+    assert_eq!(told("ScheduleWakeup", "{}", called_off), "ScheduleWakeup |  | cancelled | ok");
     let script = r#"{"script":"await agent('weave')","description":"weave"}"#;
     let launched = r#""launched" {"status":"async_launched","taskId":"w1"}"#;
     assert_eq!(told("Workflow", script, launched), "Workflow | weave | in the background as w1 | ok");

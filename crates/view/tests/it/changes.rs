@@ -185,7 +185,7 @@ fn files_that_commands_make_delete_or_only_name_are_told_apart() {
     let made = r#"{"files":[{"filePath":"/w/n.txt","hunks":[{"oldStart":1,"oldLines":0,"newStart":1,"newLines":1,"lines":["+no newline","\\ No newline at end of file"]}],"created":true},{"filePath":"/w/d.txt","hunks":[{"oldStart":1,"oldLines":2,"newStart":1,"newLines":0,"lines":["-one","-two"]}],"deleted":true}],"moreFiles":1,"changedFiles":["/w/n.txt","/w/d.txt","/w/bin.dat"]}"#;
     let files = commands("", &[made]);
     insta::assert_snapshot!(patch(&files, Some("/w")), @r"
-    # bin.dat: a shell command changed it; the log does not have its text
+    # bin.dat: changed by a shell command; the text is not logged
     diff --git a/d.txt b/d.txt
     deleted file mode 100644
     --- a/d.txt

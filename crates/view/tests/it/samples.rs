@@ -33,7 +33,7 @@ fn names(told: &Transcript) -> BTreeMap<(String, String), &'static str> {
                     "command"
                 }
                 // A command before the first prompt becomes an event as soon as that prompt is logged.
-                Body::Event { label, .. } if label.ends_with(" before") => "command",
+                Body::Event { label, .. } if label.starts_with("earlier ") => "command",
                 Body::Input { input, .. } => input.name(),
                 Body::Text(_) => "text",
                 Body::Thinking(_) => "thinking",

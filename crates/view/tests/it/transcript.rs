@@ -308,7 +308,7 @@ x9 <- x8  attach instructions {"files":[{"type":"Project","path":"/w/CLAUDE.md",
         other => format!("{other:?}"),
     });
     insta::assert_snapshot!(lines.skip(1).collect::<Vec<_>>().join("\n"), @r#"
-    hook stopped it: PreToolUse:Bash: enough now
+    stopped by hook: PreToolUse:Bash: enough now
     goal status: goal: ship it, met: false
     turn limit: 2 reached
     budget: $0.2500 of $2.0000 used
