@@ -78,7 +78,7 @@ pub(crate) fn arrange(draft: &mut Draft<'_>, order: Order, now: Millis) -> Arran
         }
     };
     for idx in brought_back {
-        draft.note(idx, "brought back to its call: behind another reply Claude Code drops it");
+        draft.note(idx, "moved to its call (Claude Code drops results after another reply)");
     }
     let parts = roles(draft.session, &chain);
     leave_out(draft, &parts, &chain, order);
@@ -164,18 +164,18 @@ fn leave_out(draft: &mut Draft<'_>, parts: &[Part], chain: &[usize], order: Orde
         // one.
         let is_copy = || !session.in_tree(idx) || entry.uuid().is_some_and(|uuid| names.contains(&uuid));
         let why = if is_tree && is_copy() {
-            Some("a copy of another line")
+            Some("duplicate line")
         } else if is_tree && entry.is_glued_behind() {
-            Some("glued behind another line, where Claude Code does not see it")
+            Some("not on its own line (Claude Code ignores it)")
         } else if order == Order::ConversationOnly {
             match entry.kind() {
-                Kind::Bad => Some("no line that anything can be read from"),
-                Kind::Blank => Some("a blank line"),
+                Kind::Bad => Some("unreadable line"),
+                Kind::Blank => Some("blank line"),
                 _ if is_tree && session.is_sidechain(idx) && draft.agents_apart => {
-                    Some("a sub-agent's, which gets a log of its own")
+                    Some("inline sub-agent (extracted to a separate log)")
                 }
-                _ if is_tree && session.is_sidechain(idx) => Some("a sub-agent's, inside the log"),
-                _ if is_tree && part == Part::Other => Some("of a branch that the conversation left"),
+                _ if is_tree && session.is_sidechain(idx) => Some("inline sub-agent"),
+                _ if is_tree && part == Part::Other => Some("abandoned branch"),
                 _ => None,
             }
         } else if is_tree && part == Part::Other && !session.is_sidechain(idx) {
@@ -213,7 +213,7 @@ fn leave_idle_compactions(draft: &mut Draft<'_>, parts: &[Part]) {
         }
         for idx in lines {
             if parts[idx] == Part::Other && !draft.goes(idx) {
-                draft.remove(idx, "a compaction that nothing follows");
+                draft.remove(idx, "compaction of an abandoned branch");
             }
         }
     }
@@ -224,15 +224,15 @@ fn leave_idle_compactions(draft: &mut Draft<'_>, parts: &[Part]) {
 fn strays(session: &Session, parts: &[Part], replies: &FxHashSet<usize>, idx: usize) -> Option<&'static str> {
     let reply = session.reply_of(idx).or_else(|| answered_reply(session, idx));
     if reply.is_some_and(|reply| replies.contains(&reply)) {
-        return Some("of a reply that stands in the conversation without it");
+        return Some("part of a reply that the conversation contains without it");
     }
     if reply.is_none() && session.input(idx) == Some(Input::ToolResult) {
-        return Some("a result without a call");
+        return Some("tool result without a call");
     }
     let above = session
         .ancestors(idx)
         .find(|&above| parts[above] == Part::Chain || session.parent(above) == Parent::Dangling)?;
-    (parts[above] != Part::Chain).then_some("hangs on a line that is not there")
+    (parts[above] != Part::Chain).then_some("parent missing")
 }
 
 /// Removes branches after the last line of the conversation. Versions that resume from the newest or the
@@ -249,14 +249,14 @@ fn leave_behind(draft: &mut Draft<'_>, parts: &[Part], sequence: &[usize]) {
     let before = sequence[..start].iter().filter(|&&idx| parts[idx] == Part::Beside);
     for idx in before.copied().collect::<Vec<_>>() {
         if !draft.goes(idx) {
-            draft.remove(idx, "of a branch that the conversation left");
+            draft.remove(idx, "abandoned branch");
         }
     }
     for &idx in &sequence[end + 1..] {
         let is_left =
             parts[idx] == Part::Other && is_tree(&session.entries()[idx]) && !session.is_sidechain(idx);
         if is_left && !draft.goes(idx) {
-            draft.remove(idx, "of a branch that the conversation left");
+            draft.remove(idx, "abandoned branch");
         }
     }
 }
@@ -367,7 +367,7 @@ fn part_branches(
             if at < boundary {
                 followers.entry(chain[at]).or_default().push(line);
             } else if !draft.goes(line) {
-                draft.remove(line, "of a branch that the conversation left");
+                draft.remove(line, "abandoned branch");
             }
         }
     }

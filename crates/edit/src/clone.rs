@@ -31,7 +31,8 @@ pub enum CutError {
 impl std::fmt::Display for CutError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NoTurn { turns } => write!(f, "the session has {turns} turns"),
+            Self::NoTurn { turns: 1 } => f.write_str("no such turn; the session has 1 turn"),
+            Self::NoTurn { turns } => write!(f, "no such turn; the session has {turns} turns"),
             Self::NoLine => f.write_str("no line of the conversation has this uuid"),
         }
     }
@@ -55,7 +56,7 @@ pub fn clone(draft: &mut Draft<'_>, to: Option<&Cut>, title: Option<&str>) -> Re
     let title = title.map(str::to_owned).or_else(|| Some(format!("{} (fork)", heading(session)?)));
     if let Some(title) = title {
         // The id of the new session is filled in later.
-        draft.append(&title_line("", &title), "the title");
+        draft.append(&title_line("", &title), "title");
     }
     Ok(())
 }
@@ -129,16 +130,18 @@ pub(crate) fn leave_out(draft: &mut Draft<'_>) {
     let session = draft.session;
     for (idx, entry) in session.entries().iter().enumerate() {
         let why = match entry.kind() {
-            Kind::ApiRequest | Kind::ApiRequestShape | Kind::ApiRequestBlob => "a request of the old session",
-            Kind::CostState => "the account of the old session",
-            Kind::ToolsUsed | Kind::AtisLatch => "bookkeeping of the old session",
-            Kind::LastPrompt => "names the end of the old session",
+            Kind::ApiRequest | Kind::ApiRequestShape | Kind::ApiRequestBlob => {
+                "API request of the old session"
+            }
+            Kind::CostState => "cost record of the old session",
+            Kind::ToolsUsed | Kind::AtisLatch => "metadata of the old session",
+            Kind::LastPrompt => "last prompt of the old session",
             Kind::Summary => {
                 let leaf = entry.get("leafUuid").and_then(|leaf| session.find(&leaf.as_str()?));
                 if leaf.is_some() {
                     continue;
                 }
-                "the title of another session"
+                "title of another session"
             }
             _ => continue,
         };

@@ -64,9 +64,9 @@ pub enum CompressError {
 impl std::fmt::Display for CompressError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::NoConversation => "there is no conversation in this session",
+            Self::NoConversation => "the session has no conversation to resume",
             Self::TooShort => "the session is too short to compress",
-            Self::NoGain => "compressed, the session would be no shorter",
+            Self::NoGain => "compression would not make the session shorter",
         })
     }
 }
@@ -249,14 +249,14 @@ impl<'s> Compression<'s> {
     }
 
     fn summary_head(&self) -> String {
-        let mut out = "The conversation up to here was shortened to save room. Each turn is told in order: what was \
-                       asked, in the person's own words; what was done, a line a tool call, with what came of it \
-                       where that matters; and what was answered, cut to its main sentences."
+        let mut out = "The earlier conversation was summarised to save context. Its turns follow in order, each with \
+                       the prompts of the user, verbatim; one line per tool call, with its result where relevant; \
+                       and the main sentences of the answers."
             .to_owned();
         if let Some(original) = &self.original {
             let _ = write!(
                 out,
-                " The whole of it is in {original} (JSON Lines): look there where a detail is missing."
+                " The full conversation is in {original} (JSON Lines): look there for missing details."
             );
         }
         out.push('\n');
@@ -268,7 +268,7 @@ impl<'s> Compression<'s> {
         if told.is_empty() {
             return told;
         }
-        let goes_on = if stretch.begins { "" } else { " goes-on=\"true\"" };
+        let goes_on = if stretch.begins { "" } else { " continued=\"true\"" };
         format!("<turn number=\"{}\"{goes_on}>\n{told}</turn>\n", stretch.turn)
     }
 
@@ -298,7 +298,7 @@ impl<'s> Compression<'s> {
             }
         }
         if open {
-            out.push_str("To do, as it stood last:\n");
+            out.push_str("Tasks:\n");
             for (_, status, what) in todos {
                 let _ = writeln!(out, "- [{}] {what}", status.replace('_', " "));
             }
@@ -320,10 +320,10 @@ impl<'s> Compression<'s> {
         let fresh = Fresh { seed, now: 0 };
         let (boundary, summary_id) = (fresh.uuid("boundary"), fresh.uuid("summary"));
         let before: u64 = self.stretches.iter().map(|stretch| stretch.whole).sum();
-        let why = "told in short";
+        let why = "summarised";
         let metadata = format!("{{\"trigger\":\"manual\",\"preTokens\":{before}}}");
-        draft.insert(after, &envelope.boundary(&boundary, &metadata), "the boundary");
-        draft.insert(after, &envelope.summary(&summary_id, &boundary, summary), "the summary");
+        draft.insert(after, &envelope.boundary(&boundary, &metadata), "compact boundary");
+        draft.insert(after, &envelope.summary(&summary_id, &boundary, summary), "compaction summary");
         if !leave {
             let mut kept = vec![false; entries.len()];
             self.kept().flat_map(|stretch| &stretch.lines).for_each(|&idx| kept[idx] = true);
@@ -340,7 +340,7 @@ impl<'s> Compression<'s> {
                     let about = entry.get("snapshotMessageId").or_else(|| entry.get("messageId"));
                     let about = about.and_then(|id| session.find(&id.as_str()?));
                     if about.is_some_and(|about| !kept[about]) && idx < first {
-                        draft.remove(idx, "file history of what is told");
+                        draft.remove(idx, "file history of summarised turns");
                     }
                 }
             }

@@ -20,11 +20,11 @@ pub fn tag_line(session_id: &str, tag: &str) -> String {
 /// Sets the title of the session. The last title in the log is used.
 pub fn title(draft: &mut Draft<'_>, title: &str) {
     let id = draft.session.id().unwrap_or_default().into_owned();
-    draft.append(&title_line(&id, title), "the title");
+    draft.append(&title_line(&id, title), "title");
 }
 
 /// Sets the tag of the session. The last tag in the log is used.
 pub fn tag(draft: &mut Draft<'_>, tag: &str) {
     let id = draft.session.id().unwrap_or_default().into_owned();
-    draft.append(&tag_line(&id, tag), "the tag");
+    draft.append(&tag_line(&id, tag), "tag");
 }

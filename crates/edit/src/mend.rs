@@ -72,7 +72,7 @@ fn cut_back(draft: &mut Draft<'_>, chain: &[usize]) {
 }
 
 /// The reason for lines removed by `cut_back`.
-const CUT_BACK: &str = "of a reply that could not go on without what it thought";
+const CUT_BACK: &str = "pending reply without its thinking";
 
 /// Mends the lines between two compaction boundaries.
 fn mend_stretch(draft: &mut Draft<'_>, lines: &[usize]) {
@@ -98,10 +98,10 @@ fn mend_stretch(draft: &mut Draft<'_>, lines: &[usize]) {
         }
     }
     for (idx, block_idx) in again {
-        draft.remove_block(idx, block_idx, "a call that was made before");
+        draft.remove_block(idx, block_idx, "duplicate tool call");
     }
     for (idx, block_idx) in orphans {
-        draft.remove_block(idx, block_idx, "a result without a call");
+        draft.remove_block(idx, block_idx, "tool result without a call");
     }
     let mut unanswered: Vec<(usize, usize)> = calls
         .into_values()
@@ -110,7 +110,7 @@ fn mend_stretch(draft: &mut Draft<'_>, lines: &[usize]) {
         .collect();
     unanswered.sort_unstable();
     for (idx, block_idx) in unanswered {
-        draft.remove_block(idx, block_idx, "a call without a result");
+        draft.remove_block(idx, block_idx, "tool call without a result");
     }
     let loses = |idx: usize| draft.fates[idx].goes || !draft.fates[idx].out.is_empty();
     let touched =
@@ -144,7 +144,7 @@ fn drop_unasked(draft: &mut Draft<'_>, lines: &[usize]) {
     };
     for &idx in &lines[..first] {
         if is_message(draft, idx) && !draft.goes(idx) {
-            draft.remove(idx, "said before anything was asked");
+            draft.remove(idx, "precedes the first prompt");
         }
     }
 }
@@ -161,11 +161,11 @@ pub(crate) fn drop_empty(draft: &mut Draft<'_>, idx: usize) {
     }
     let entry = &draft.session.entries()[idx];
     let Some(content) = entry.message().and_then(|message| message.content()) else {
-        return draft.remove(idx, "a message without content");
+        return draft.remove(idx, "empty message");
     };
     if let Some(text) = content.as_str() {
         if text.trim().is_empty() || entry.kind() == Kind::Assistant {
-            draft.remove(idx, "a message without content");
+            draft.remove(idx, "empty message");
         }
         return;
     }
@@ -175,10 +175,10 @@ pub(crate) fn drop_empty(draft: &mut Draft<'_>, idx: usize) {
         .map(|(block_idx, _)| block_idx)
         .collect();
     for block_idx in white {
-        draft.remove_block(idx, block_idx, "a text without content");
+        draft.remove_block(idx, block_idx, "empty text block");
     }
     if !draft.goes(idx) && content.blocks().next().is_none() {
-        draft.remove(idx, "a message without content");
+        draft.remove(idx, "empty message");
     }
 }
 
@@ -199,7 +199,7 @@ fn drop_thoughts(draft: &mut Draft<'_>, lines: &[usize], replies: &FxHashSet<usi
         .filter(|&idx| !draft.goes(idx) && of(idx).is_some_and(|reply| !speaking.contains(&reply)))
         .collect();
     for idx in silent {
-        draft.remove(idx, "thinking of a reply of which nothing else is left");
+        draft.remove(idx, "thinking of a removed reply");
     }
 }
 
@@ -211,7 +211,7 @@ pub(crate) fn mend_text(draft: &mut Draft<'_>, idx: usize) {
     }
     if std::str::from_utf8(entry.as_bytes()).is_err() {
         let text = entry.text().to_owned();
-        return draft.rewrite(idx, &text, "bytes that are no text replaced");
+        return draft.rewrite(idx, &text, "invalid UTF-8 replaced");
     }
     if !has_lone_surrogate(entry.text()) {
         return;
@@ -222,10 +222,10 @@ pub(crate) fn mend_text(draft: &mut Draft<'_>, idx: usize) {
     let mut thoughts =
         blocks.filter(|block| is_thought(*block)).map(|block| span(text, block.object().json().raw()));
     if thoughts.any(|thought| halves.iter().any(|half| thought.contains(half))) {
-        drop_thinking(draft, idx, "thinking with half characters");
+        drop_thinking(draft, idx, "thinking with unpaired surrogates");
     }
     for start in halves {
-        draft.splice(idx, Splice::new(start..start + 6, "\u{fffd}"), "half characters replaced");
+        draft.splice(idx, Splice::new(start..start + 6, "\u{fffd}"), "unpaired surrogates replaced");
     }
 }
 

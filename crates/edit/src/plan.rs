@@ -265,7 +265,7 @@ impl<'s> Plan<'s> {
                 if self.is_new() {
                     let nameless =
                         self.lines[at].renamed && self.draft.session.entries()[idx].uuid().is_none();
-                    why.extend(nameless.then_some(Cow::Borrowed("a uuid for a line that had none")));
+                    why.extend(nameless.then_some(Cow::Borrowed("uuid added")));
                 } else {
                     why.extend(self.structural_reasons(at, idx).into_iter().map(Cow::Borrowed));
                 }
@@ -286,7 +286,7 @@ impl<'s> Plan<'s> {
         let mut out = Vec::new();
         self.rename.paths(entry, &mut out);
         if !out.is_empty() {
-            reasons.push("a path that has moved");
+            reasons.push("path updated");
         }
         out.clear();
         if !is_tree(entry) && self.rename.moved.is_empty() {
@@ -294,18 +294,18 @@ impl<'s> Plan<'s> {
         }
         self.links(at, entry, &mut out);
         if !out.is_empty() {
-            reasons.push("hung elsewhere");
+            reasons.push("re-parented");
         }
         if line.time.is_some() {
-            reasons.push("a later time");
+            reasons.push("timestamp increased");
         }
         if line.renamed {
-            reasons.push("a uuid of its own");
+            reasons.push("new uuid (duplicate)");
         }
         out.clear();
         self.rename.references(self, entry, &mut out);
         if !out.is_empty() {
-            reasons.push("refers to a line that goes");
+            reasons.push("reference to a removed line updated");
         }
         reasons
     }

@@ -151,11 +151,11 @@ impl<'r> Redactor<'r> {
         for (idx, entry) in session.entries().iter().enumerate() {
             let clean = self.entry(entry);
             for splice in clean.splices {
-                draft.splice(idx, splice, "secrets named instead of told");
+                draft.splice(idx, splice, "secrets replaced");
             }
             if clean.thought {
                 // A reply that keeps only some of its thinking does not match its signature.
-                mend::drop_thinking(draft, idx, "a thought that holds a secret");
+                mend::drop_thinking(draft, idx, "thinking with a secret removed");
             }
         }
     }

@@ -15,7 +15,7 @@ pub fn relocate(draft: &mut Draft<'_>, from: &str, to: &str) -> usize {
         let rest = cwd.strip_prefix(from).filter(|rest| rest.is_empty() || rest.starts_with(['/', '\\']));
         if let Some(rest) = rest {
             let splice = Splice::over(entry.text(), Json::raw(value), quote(&format!("{to}{rest}")));
-            draft.splice(idx, splice, "the working directory");
+            draft.splice(idx, splice, "working directory changed");
             n += 1;
         }
     }

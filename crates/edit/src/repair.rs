@@ -104,23 +104,23 @@ fn mend_finding(
     let session = draft.session();
     let is_harmless = finding.severity == Severity::Note;
     match finding.code {
-        Code::BrokenLine if !is_harmless => set_aside(draft, idx, "a line that nothing can be read from"),
-        Code::DeepNesting => set_aside(draft, idx, "a line nested too deep to be read"),
+        Code::BrokenLine if !is_harmless => set_aside(draft, idx, "unreadable line"),
+        Code::DeepNesting => set_aside(draft, idx, "nested too deeply"),
         Code::OrphanCall => {
             let calls = session
                 .calls_on(idx)
                 .map(|call| &session.tool_calls()[call])
                 .filter(|call| call.results.is_empty());
             for call in calls.filter(|call| call.entry_idx == idx) {
-                draft.remove_block(idx, call.block_idx, "a call without a result");
+                draft.remove_block(idx, call.block_idx, "tool call without a result");
             }
         }
         Code::OrphanResult => {
             for &block in orphans.get(&idx).into_iter().flatten() {
-                draft.remove_block(idx, block, "a result without a call");
+                draft.remove_block(idx, block, "tool result without a call");
             }
         }
-        Code::HollowThinking if !is_harmless => mend::drop_thinking(draft, idx, "thinking without its text"),
+        Code::HollowThinking if !is_harmless => mend::drop_thinking(draft, idx, "thinking without text"),
         Code::BadSignature if !is_harmless => mend::drop_thinking(draft, idx, "thinking without a signature"),
         Code::LoneSurrogate | Code::OddBytes if !is_harmless => mend::mend_text(draft, idx),
         Code::EmptyContent if !is_harmless => mend::drop_empty(draft, idx),
@@ -139,8 +139,7 @@ fn set_aside(draft: &mut Draft<'_>, idx: usize, why: &'static str) {
 
 /// Replaces every image of a line with a text.
 fn replace_images(draft: &mut Draft<'_>, idx: usize) {
-    const INSTEAD: &str =
-        r#"{"type":"text","text":"[an image stood here that was larger than the API takes]"}"#;
+    const INSTEAD: &str = r#"{"type":"text","text":"[image removed: larger than the API accepts]"}"#;
     let entry = &draft.session().entries()[idx];
     let mut images: Vec<&str> = Vec::new();
     for block in entry.message().into_iter().flat_map(|message| message.blocks()) {
@@ -149,7 +148,7 @@ fn replace_images(draft: &mut Draft<'_>, idx: usize) {
         images.extend(all.map(|block| block.object().json().raw()));
     }
     for image in images {
-        draft.splice(idx, Splice::over(entry.text(), image, INSTEAD), "an image that is too large");
+        draft.splice(idx, Splice::over(entry.text(), image, INSTEAD), "image too large");
     }
 }
 
@@ -157,19 +156,15 @@ fn replace_images(draft: &mut Draft<'_>, idx: usize) {
 fn trim(draft: &mut Draft<'_>, idx: usize) {
     let entry = &draft.session().entries()[idx];
     if entry.kind() == Kind::Progress {
-        return set_aside(draft, idx, "progress that is too long to be read");
+        return set_aside(draft, idx, "progress line too long");
     }
     let Some(result) =
         entry.get("toolUseResult").map(Json::raw).filter(|raw| raw.len() > entry.text().len() / 4)
     else {
         return;
     };
-    let instead = quote(&format!("[{} MB were taken out here]", result.len() >> 20));
-    draft.splice(
-        idx,
-        Splice::over(entry.text(), result, instead),
-        "a result for display that is too long to be read",
-    );
+    let instead = quote(&format!("[{} MB removed]", result.len() >> 20));
+    draft.splice(idx, Splice::over(entry.text(), result, instead), "display result too long");
 }
 
 /// Moves `pr-link` lines at the start after the first message. Claude Code does not list sessions that
@@ -188,8 +183,8 @@ fn move_behind_prompt(draft: &mut Draft<'_>) {
     };
     let links = entries.iter().enumerate().take(prompt).skip(first);
     for (at, entry) in links.take_while(|(_, entry)| entry.kind() == Kind::PrLink) {
-        draft.remove(at, "moved behind the first prompt");
-        draft.insert(Some(prompt), entry.text(), "moved behind the first prompt");
+        draft.remove(at, "moved after the first prompt");
+        draft.insert(Some(prompt), entry.text(), "moved after the first prompt");
     }
 }
 
@@ -207,7 +202,7 @@ fn drop_error_tail(draft: &mut Draft<'_>, last: usize) {
         if !entry.flag("isApiErrorMessage") {
             break;
         }
-        draft.remove(idx, "an API error at the end");
+        draft.remove(idx, "API error at the end");
     }
 }
 

@@ -90,13 +90,13 @@ pub fn strip(draft: &mut Draft<'_>, what: &Strip, origin: &str) {
     for (idx, entry) in draft.session.entries().iter().enumerate() {
         let why = match entry.kind() {
             Kind::Progress if what.progress => "progress",
-            Kind::FileHistorySnapshot | Kind::FileHistoryDelta if what.snapshots => "a snapshot of files",
+            Kind::FileHistorySnapshot | Kind::FileHistoryDelta if what.snapshots => "file snapshot",
             Kind::Attachment if what.attachments => {
                 let body = entry.lens::<AttachmentLine<'_>>().and_then(AttachmentLine::attachment);
                 if body.and_then(|body| body.kind()).as_deref() == Some("queued_command") {
                     continue;
                 }
-                "an attachment"
+                "attachment"
             }
             _ => continue,
         };
@@ -132,7 +132,7 @@ fn strip_tools(draft: &mut Draft<'_>, tools: &Tools, origin: &str) {
         let progress = entry.lens::<Progress<'_>>().filter(|_| entry.kind() == Kind::Progress);
         let call = progress.and_then(Progress::parent_tool_use_id);
         if call.is_some_and(|call| removed.contains(&*call)) && !draft.goes(idx) {
-            draft.remove(idx, "progress of a call that goes");
+            draft.remove(idx, "progress of a removed call");
         }
     }
 }
@@ -172,7 +172,7 @@ fn remove_call(draft: &mut Draft<'_>, call: &ToolCall) {
         // Searching many blocks for each of many calls would take quadratic time.
         let is_wide = entry.message().is_some_and(|message| message.blocks().nth(MANY_BLOCKS).is_some());
         if is_wide && idx == call.entry_idx {
-            draft.remove_block(idx, call.block_idx, format!("a call of {}", call.name));
+            draft.remove_block(idx, call.block_idx, format!("call of {} removed", call.name));
             continue;
         }
         let blocks: Vec<usize> = entry
@@ -184,11 +184,11 @@ fn remove_call(draft: &mut Draft<'_>, call: &ToolCall) {
             .map(|(block_idx, _)| block_idx)
             .collect();
         for block_idx in blocks {
-            draft.remove_block(idx, block_idx, format!("a call of {}", call.name));
+            draft.remove_block(idx, block_idx, format!("call of {} removed", call.name));
         }
     }
     for result in &call.results {
-        draft.remove_block(result.entry_idx, result.block_idx, format!("a result of {}", call.name));
+        draft.remove_block(result.entry_idx, result.block_idx, format!("result of {} removed", call.name));
         if !draft.goes(result.entry_idx) {
             let entry = &session.entries()[result.entry_idx];
             let members = entry.object().map(|object| object.json());
@@ -196,7 +196,7 @@ fn remove_call(draft: &mut Draft<'_>, call: &ToolCall) {
                 .into_iter()
                 .flat_map(|members| without(entry.text(), members, |_, key, _| key == Some("toolUseResult")))
             {
-                draft.splice(result.entry_idx, splice, format!("a result of {}", call.name));
+                draft.splice(result.entry_idx, splice, format!("result of {} removed", call.name));
             }
         }
     }
@@ -214,6 +214,6 @@ fn strip_thinking(draft: &mut Draft<'_>) {
         }
     }
     for reply in replies {
-        drop_thinking(draft, session.replies()[reply].entries[0], "thinking");
+        drop_thinking(draft, session.replies()[reply].entries[0], "thinking removed");
     }
 }

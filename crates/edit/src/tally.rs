@@ -145,7 +145,7 @@ impl Tally {
             self.refusals.push(format!("line {}: {what} (rule {})", at + 1, rule as u8));
         };
         if fate.stale && usage::counts(entry) {
-            refuse(Rule::Usage, "the reply counts tokens of what is gone");
+            refuse(Rule::Usage, "token counts include removed content");
         }
         if matches!(fate.body, Body::Made(_)) || plan.shape().target == Target::AsItStands {
             return;
@@ -156,7 +156,7 @@ impl Tally {
             // Redaction may replace parts of a path.
             let named = raw(entry).is_some_and(|new| new.contains("[personal:") || new.contains("[secret:"));
             if raw(source).is_some_and(|old| Some(old) != raw(entry)) && !has_half(source) && !named {
-                refuse(Rule::Origin, "where the line came from is not what it was");
+                refuse(Rule::Origin, "cwd, version or gitBranch changed");
             }
         }
     }
@@ -196,7 +196,7 @@ impl Tally {
             || plan.session().replay(ClientVersion::NEWEST).is_some_and(|messages| !messages.is_empty());
         if straight && !plan.lines().iter().any(speaks) && (!self.refusals.is_empty() || said_something()) {
             // Any other refusals are about branches.
-            self.refusals = vec!["nothing of the conversation would be left".to_owned()];
+            self.refusals = vec!["no conversation would remain".to_owned()];
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::splice::Splice;
 use crate::tokens::tokens;
 
 /// The reason for a reset.
-pub(crate) const WHY: &str = "tokens set to zero, for they count what is gone";
+pub(crate) const WHY: &str = "token counts reset (content removed)";
 
 /// The number of tokens that may be lost to small changes before counts are reset.
 const HARDLY: u64 = 200;

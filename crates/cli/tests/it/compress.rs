@@ -30,13 +30,13 @@ fn home() -> TestHome {
 fn the_summary_is_printed_and_nothing_is_written() {
     let home = home();
     let run = at_home(&home, &["edit", "compress", "last", "--print"]);
-    assert_snapshot!(run.out.split_once("missing.\n").unwrap().1.trim(), @r#"
+    assert_snapshot!(run.out.split_once("details.\n").unwrap().1.trim(), @r#"
     <turn number="1">
     <asked>
     what is there?
     </asked>
     <done>
-    - 1 command that went well
+    - 1 successful command
     </done>
     <answered>
     One file.

@@ -592,10 +592,10 @@ fn a_strip_says_what_it_takes_out() {
     turn  lines  tokens           bytes  prompt
        1  5 → 2  27 → 3  2.5 kB → 858 B  look
 
-      -      1  a call of Task (line 3)
-      -      1  a result of Task (line 4)
-      -      1  thinking (line 2)
-      ~      1  hung elsewhere (line 5)
+      -      1  call of Task removed (line 3)
+      -      1  result of Task removed (line 4)
+      -      1  thinking removed (line 2)
+      ~      1  re-parented (line 5)
     ----- stderr -----
     planned; nothing was written. Add --apply to write it
     ");

@@ -23,10 +23,10 @@ fn what_check_finds_is_mended_in_place_and_can_be_undone() {
     let plan = world.run(&["edit", "repair", &id, "--in-place"]);
     assert_eq!(plan.code, 0, "{plan}");
     for named in [
-        "a line that nothing can be read from (line 3)",
-        "a call without a result (line 2)",
-        "an API error at the end (line 6)",
-        "half characters replaced (line 5)",
+        "unreadable line (line 3)",
+        "tool call without a result (line 2)",
+        "API error at the end (line 6)",
+        "unpaired surrogates replaced (line 5)",
     ] {
         assert!(plan.out.contains(named), "{named}: {plan}");
     }
@@ -66,7 +66,7 @@ fn sub_agents_are_mended_with_their_session() {
         let mut args = vec!["edit", "repair", &id];
         args.extend(in_place.then_some("--in-place"));
         let plan = world.run(&args);
-        assert!(plan.out.contains("agent-a1b2c3.jsonl: a call without a result (line 2)"), "{plan}");
+        assert!(plan.out.contains("agent-a1b2c3.jsonl: tool call without a result (line 2)"), "{plan}");
         assert!(plan.out.contains("agent-a1b2c3.jsonl, line 2: the call of Bash has no result"), "{plan}");
         args.extend(["--apply", "--json"]);
         let done = world.run(&args);

@@ -91,7 +91,7 @@ pub(crate) fn fact(session: &Session, call: &ToolCall, root: Option<&str>, room:
             "AskUserQuestion" => {
                 said().map(|said| cut(said.trim(), REFUSAL).into_owned()).unwrap_or_default()
             }
-            "ExitPlanMode" => "the person approved the plan".to_owned(),
+            "ExitPlanMode" => "plan approved by the user".to_owned(),
             "Bash" | "PowerShell" => said().map(|said| last_line(&said, room.outcome)).unwrap_or_default(),
             "Task" | "Agent" => said().map(|said| agent_said(&said, room.agent)).unwrap_or_default(),
             _ => said().map(|said| one_line(&said, room.outcome)).unwrap_or_default(),
@@ -101,8 +101,8 @@ pub(crate) fn fact(session: &Session, call: &ToolCall, root: Option<&str>, room:
             format!("failed: {}", failure(&said))
         }
         Outcome::Denied => match said().as_deref().and_then(reason) {
-            Some(reason) => format!("the person said no: {}", cut(reason, REFUSAL)),
-            None => "the person said no".to_owned(),
+            Some(reason) => format!("denied by the user: {}", cut(reason, REFUSAL)),
+            None => "denied by the user".to_owned(),
         },
         Outcome::Interrupted => "interrupted".to_owned(),
         Outcome::Missing => "no result".to_owned(),
@@ -142,7 +142,7 @@ fn failure(said: &str) -> String {
     match (code, telling) {
         (Some(code), Some(line)) if code != line => cut(&format!("{code}, {line}"), FAILURE).into_owned(),
         (Some(line), _) | (None, Some(line)) => cut(line, FAILURE).into_owned(),
-        (None, None) => "nothing was said".to_owned(),
+        (None, None) => "no error message".to_owned(),
     }
 }
 

@@ -136,13 +136,13 @@ impl<'s> Telling<'s> {
                 let typed = blocks.filter(|block| block.is("text")).filter_map(|block| block.text());
                 self.prompts.extend(typed.filter(|text| !text.trim_start().starts_with(['<', '['])));
             }
-            Input::Interrupt => self.events.push(("the person interrupted".to_owned(), "".into())),
+            Input::Interrupt => self.events.push(("interrupted by the user".to_owned(), "".into())),
             Input::HookStop => self.events.push((one_line(&said(), 160), "".into())),
             Input::CommandOutput | Input::BashOutput => {
                 let said = said();
                 let inner = said.split(['<', '>']).find(|part| part.contains(' ') || part.len() > 30);
                 self.events
-                    .extend(inner.map(|inner| (format!("it printed: {}", one_line(inner, 160)), "".into())));
+                    .extend(inner.map(|inner| (format!("output: {}", one_line(inner, 160)), "".into())));
             }
             _ => {}
         }
@@ -232,7 +232,7 @@ impl<'s> Telling<'s> {
         let mut out: Vec<String> = lines.map(|(times, fact)| fact.line() + &times).collect();
         if !passed_over.is_empty() {
             let counts: Vec<String> = passed_over.iter().map(|(word, count)| plural(word, *count)).collect();
-            let beside = if out.is_empty() { "" } else { "beside that: " };
+            let beside = if out.is_empty() { "" } else { "also: " };
             out.push(format!("{beside}{}", counts.join(", ")));
         }
         out
@@ -314,7 +314,7 @@ impl Class {
     fn of(fact: &Fact) -> Self {
         match &*fact.what {
             "AskUserQuestion" | "ExitPlanMode" => Self::Decision,
-            _ if fact.outcome.starts_with("the person said no") => Self::Decision,
+            _ if fact.outcome.starts_with("denied by the user") => Self::Decision,
             "Bash" if !fact.ok => Self::Failure,
             "Write" | "Edit" | "MultiEdit" | "NotebookEdit" if fact.ok => Self::Change,
             "Agent" => Self::Agent,
@@ -332,8 +332,8 @@ fn look_word(what: &str) -> String {
     let word = match what {
         "Read" => "file read",
         "Grep" | "Glob" | "ToolSearch" | "LS" => "search",
-        "Bash" => "command that went well",
-        "WebFetch" | "WebSearch" => "look at the web",
+        "Bash" => "successful command",
+        "WebFetch" | "WebSearch" => "web request",
         other => return format!("call of {}", other.rsplit("__").next().unwrap_or(other)),
     };
     word.to_owned()
@@ -343,8 +343,8 @@ fn plural(word: &str, count: usize) -> String {
     match (count, word) {
         (1, word) => format!("1 {word}"),
         (n, "search") => format!("{n} searches"),
-        (n, "command that went well") => format!("{n} commands that went well"),
-        (n, "look at the web") => format!("{n} looks at the web"),
+        (n, "successful command") => format!("{n} successful commands"),
+        (n, "web request") => format!("{n} web requests"),
         (n, "file read") => format!("{n} files read"),
         (n, word) => format!("{n} {}", word.replacen("call", "calls", 1)),
     }
@@ -408,8 +408,8 @@ fn text_of(content: Json<'_>) -> Cow<'_, str> {
     for block in content.items() {
         let text = match block.get("type").and_then(|kind| kind.as_str()).as_deref() {
             Some("text") => block.get("text").and_then(|text| text.as_str()).unwrap_or_default(),
-            Some("image") => "[an image]".into(),
-            Some("document") => "[a document]".into(),
+            Some("image") => "[image]".into(),
+            Some("document") => "[document]".into(),
             _ => continue,
         };
         if !out.is_empty() {

@@ -79,9 +79,9 @@ fn set_apart(entry: &Entry) -> Vec<Line> {
     if entry.kind() == Kind::Bad {
         return match whole_tail(text) {
             Some(start) => {
-                let mut head = part(&text[..start], 0, "torn");
+                let mut head = part(&text[..start], 0, "truncated");
                 head.why.clear();
-                vec![head, part(&text[start..], start as u64, "set apart from what was torn before it")]
+                vec![head, part(&text[start..], start as u64, "separated from a truncated line")]
             }
             None => {
                 // Parsing again yields the findings of the line.
@@ -92,7 +92,7 @@ fn set_apart(entry: &Entry) -> Vec<Line> {
     }
     let body = text.trim_start_matches('\u{feff}');
     if entry.is_glued() {
-        return vec![part(body.trim(), 0, "set apart from what was glued to it")];
+        return vec![part(body.trim(), 0, "moved to a separate line")];
     }
     if body.len() < text.len() || std::str::from_utf8(entry.as_bytes()).is_err() {
         return vec![part(body, 0, "rewritten as plain UTF-8")];
@@ -101,7 +101,7 @@ fn set_apart(entry: &Entry) -> Vec<Line> {
     (line.entry, line.findings) = Entry::parse_at(entry.as_bytes(), entry.ending(), at);
     if line.findings.iter().any(|finding| finding.code == Code::DuplicateKey) {
         let text = keep_last_keys(entry);
-        line.rewrite(&text, "a key that stood twice");
+        line.rewrite(&text, "duplicate key removed");
     }
     vec![line]
 }
@@ -147,18 +147,18 @@ fn name_lines(lines: &mut [Line], fresh: &Fresh) {
         if speaks && !has_uuid {
             let uuid = fresh.uuid(&format!("line {} at {}", entry.at().line_no, entry.at().byte_offset));
             let text = with_value(entry, "uuid", &quote(&uuid));
-            lines[at].rewrite(&text, "a uuid for a line that had none");
+            lines[at].rewrite(&text, "uuid added");
             let entry = &lines[at].entry;
             if let Some(before) = before.as_deref().filter(|_| entry.parent_uuid().is_none()) {
                 let text = with_value(entry, "parentUuid", &quote(before));
-                lines[at].rewrite(&text, "hung on the line before");
+                lines[at].rewrite(&text, "attached to the previous line");
             }
         }
         if speaks && !has_time {
             let next = || later[at..].iter().flatten().next().map(|next| next - 1);
             let made = time.map(|time| time + 1).or_else(next).unwrap_or(fresh.now);
             let text = with_value(&lines[at].entry, "timestamp", &quote(&moment(made)));
-            lines[at].rewrite(&text, "a time for a line that had none");
+            lines[at].rewrite(&text, "timestamp added");
             time = Some(made);
         }
         time = own.or(time);
@@ -181,7 +181,7 @@ fn rename_copies(lines: &mut Vec<Line>, gone: &mut Vec<(u64, Cow<'static, str>)>
         }
         if let Some(renamed) = entry.parent_uuid().and_then(|parent| now.get(&*parent)).cloned() {
             let text = with_value(entry, "parentUuid", &quote(&renamed));
-            lines[at].rewrite(&text, "hung on the line that it continues");
+            lines[at].rewrite(&text, "re-parented to the renamed line");
         }
         let entry = &lines[at].entry;
         let Some(uuid) = entry.uuid().map(Cow::into_owned) else { continue };
@@ -192,7 +192,7 @@ fn rename_copies(lines: &mut Vec<Line>, gone: &mut Vec<(u64, Cow<'static, str>)>
         if says_the_same(&lines[other].entry, entry) {
             gone.push((
                 entry.at().line_no,
-                Cow::Owned(format!("a copy of line {}", lines[other].entry.at().line_no)),
+                Cow::Owned(format!("duplicate of line {}", lines[other].entry.at().line_no)),
             ));
             copies.push(at);
             continue;
@@ -200,7 +200,7 @@ fn rename_copies(lines: &mut Vec<Line>, gone: &mut Vec<(u64, Cow<'static, str>)>
         let own = fresh.uuid(&format!("{uuid} of line {} at {}", entry.at().line_no, entry.at().byte_offset));
         let text = with_value(entry, "uuid", &quote(&own));
         now.insert(uuid, own);
-        lines[at].rewrite(&text, "a uuid of its own");
+        lines[at].rewrite(&text, "new uuid (duplicate)");
     }
     let mut at = 0;
     lines.retain(|_| {
@@ -237,25 +237,25 @@ fn links(session: &Session) -> Vec<(usize, Option<String>, Cow<'static, str>)> {
                 let idle = entries[idx].kind() == Kind::Progress && session.children(idx).next().is_none();
                 let circle = entries[idx].parent_uuid().is_some_and(|parent| session.find(&parent).is_some());
                 if circle && before.is_none() {
-                    links.push((idx, None, Cow::Borrowed("taken out of a circle, as the beginning")));
+                    links.push((idx, None, Cow::Borrowed("cycle broken (now the root)")));
                 } else if circle {
-                    hang(before, "taken out of a circle, and hung on the line before", &mut links);
+                    hang(before, "cycle broken (attached to the previous line)", &mut links);
                 } else if !idle {
-                    hang(before, "hung on the line before, for its parent is not in the log", &mut links);
+                    hang(before, "reattached to the previous line (parent missing)", &mut links);
                 }
             }
             Parent::Entry(parent) if parent > idx => {
                 let above = session.ancestors(idx).skip(1).find(|&above| above < idx && is_main(above));
-                hang(above.or(before), "hung past a line that was written only later", &mut links);
+                hang(above.or(before), "re-parented (parent follows the line)", &mut links);
             }
             Parent::Entry(parent)
                 if compaction.is_some_and(|boundary| parent < boundary && idx > boundary) && speaks =>
             {
-                hang(before, "hung behind the compaction", &mut links);
+                hang(before, "re-parented after the compaction", &mut links);
             }
             Parent::Entry(_) => {
                 if let Some(end) = lost_retry(session, idx) {
-                    hang(Some(end), "hung behind the reply that the retry gave", &mut links);
+                    hang(Some(end), "re-parented to the reply of the retry", &mut links);
                 }
             }
             Parent::Root => {}

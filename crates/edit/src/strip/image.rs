@@ -6,8 +6,8 @@ use crate::draft::Draft;
 use crate::splice::Splice;
 
 /// The placeholder for an image in a message.
-const WORD: &str = r#"{"type":"text","text":"[image left out]"}"#;
-const DOCUMENT: &str = r#"{"type":"text","text":"[document left out]"}"#;
+const WORD: &str = r#"{"type":"text","text":"[image removed]"}"#;
+const DOCUMENT: &str = r#"{"type":"text","text":"[document removed]"}"#;
 
 /// Base64 strings up to this length are not considered images.
 const SHORT: usize = 256;
@@ -22,7 +22,7 @@ pub(super) fn strip(draft: &mut Draft<'_>) {
             find(entry, value, &mut splices);
         }
         for splice in splices {
-            draft.splice(idx, splice, "an image");
+            draft.splice(idx, splice, "image removed");
         }
     }
 }

@@ -23,13 +23,13 @@ pub(super) fn call(draft: &mut Draft<'_>, call: &ToolCall, origin: &str) {
         let own = blocks.filter(|block| block.is("tool_use") && block.id().is_some_and(|id| id == call.id));
         let inputs: Vec<_> = own.filter_map(|block| block.input()).collect();
         for input in inputs {
-            shorten(draft, idx, input, origin, format!("what {} was given, shortened", call.name));
+            shorten(draft, idx, input, origin, format!("input of {} shortened", call.name));
         }
     }
     for result in &call.results {
         let idx = result.entry_idx;
         let entry = &session.entries()[idx];
-        let why = || format!("what {} returned, shortened", call.name);
+        let why = || format!("result of {} shortened", call.name);
         let content = result.block(session).and_then(|block| block.object().get("content"));
         if draft.goes(idx) || content.is_none() {
             continue;
@@ -71,9 +71,8 @@ fn find(entry: &Entry, json: Json<'_>, origin: &str, out: &mut Vec<Splice>) {
             }
             let preview: String = text.chars().take(PREVIEW).collect();
             let line = entry.at().line_no;
-            let note = format!(
-                "{NOTE}the first {PREVIEW} of {length} characters; the whole is on line {line} of {origin}]"
-            );
+            let note =
+                format!("{NOTE}first {PREVIEW} of {length} characters; full text: line {line} of {origin}]");
             out.push(Splice::over(
                 entry.text(),
                 json.raw(),

@@ -87,9 +87,9 @@ r2 <- a2  result t2 "two"
 r1 <- r2  result t1 "one"
 a3 <- r1  reply  m3 text "Done."
 "#;
-    assert_eq!(reasons(behind), ["5 brought back to its call: behind another reply Claude Code drops it"]);
+    assert_eq!(reasons(behind), ["5 moved to its call (Claude Code drops results after another reply)"]);
     let nameless = "u1 user \"go\" -uuid\na1 <- u1 reply m1 text \"Yes.\" -uuid";
-    assert_eq!(reasons(nameless), ["1 a uuid for a line that had none", "2 a uuid for a line that had none"]);
+    assert_eq!(reasons(nameless), ["1 uuid added", "2 uuid added"]);
 }
 
 /// A sub-agent inside the log, as written by 1.0.x.
@@ -118,8 +118,9 @@ fn a_sub_agent_inside_the_log_gets_a_log_of_its_own() {
         });
         assert_eq!(plan.refusals(), [""; 0]);
         let gone = plan.changes().filter(|change| change.kind == ChangeKind::Removed);
-        let moved =
-            gone.filter(|change| change.why.iter().any(|why| why.contains("a log of its own"))).count();
+        let moved = gone
+            .filter(|change| change.why.iter().any(|why| why.contains("extracted to a separate log")))
+            .count();
         let [SideFile::MakeLog { path, content }] = plan.side_files() else { panic!("one agent") };
         assert_eq!(path.parent(), Some(folder));
         let mut log = Vec::new();

@@ -88,7 +88,7 @@ fn prompts_stay_and_the_rest_is_told() {
     <done>
     - Bash `cargo bench --quiet` → failed: Exit code 101, error: no bench target
     - Edit src/shed.rs → +1 −1
-    - beside that: 1 file read
+    - also: 1 file read
     </done>
     <answered>
     The shed was lifted once a thread because `lift` took a lock each time. I have moved the lock out of the loop. … Weavers know them well. Looms are old.

@@ -10,8 +10,7 @@ use threadline_testkit::shared_logs;
 
 use crate::support::{NEW, V197, new, plan};
 
-const MENDED: &[&str] =
-    &["a call that was made before", "a result without a call", "said before anything was asked"];
+const MENDED: &[&str] = &["duplicate tool call", "tool result without a call", "precedes the first prompt"];
 
 /// Returns the logs; in debug builds a sample of the smaller ones.
 pub(crate) fn logs() -> Vec<(String, Session)> {
@@ -187,7 +186,7 @@ fn fault(plan: &Plan<'_>, odd: &[Code], in_place: bool) -> Option<String> {
     if let [first, ..] = plan.refusals() {
         // If the conversation consists of tool calls only, nothing remains without them.
         let nothing =
-            first.contains("the conversation is empty") || first.contains("nothing of the conversation");
+            first.contains("the conversation is empty") || first.contains("no conversation would remain");
         return (!nothing).then(|| plan.refusals().join("; "));
     }
     let bytes = plan.to_bytes();

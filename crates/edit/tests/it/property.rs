@@ -216,7 +216,7 @@ fn sent(bytes: &[u8]) -> String {
 /// Returns whether the plan may be written. A plan that leaves nothing of the conversation may not.
 fn is_sound(plan: &Plan<'_>) -> Result<bool, TestCaseError> {
     let is_empty = |refusal: &String| {
-        refusal.contains("the conversation is empty") || refusal.contains("nothing of the conversation")
+        refusal.contains("the conversation is empty") || refusal.contains("no conversation would remain")
     };
     let empty = plan.refusals().iter().any(is_empty);
     prop_assert!(empty || plan.refusals().is_empty(), "{:?}", plan.refusals());

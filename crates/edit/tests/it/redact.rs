@@ -326,7 +326,7 @@ fn a_reply_that_waits_goes_with_its_thought() {
                     .iter()
                     .any(|message| message.content[0].kind() == "thinking")
             );
-            let why = "of a reply that could not go on without what it thought";
+            let why = "pending reply without its thinking";
             assert_eq!(plan.changes().filter(|change| change.why.iter().any(|told| told == why)).count(), 2);
         });
     }

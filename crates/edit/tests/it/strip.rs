@@ -225,7 +225,7 @@ c2 <- c1    reply m2 tool t2 Bash @-3s
 "#);
     let source = session(&bytes);
     let plan = plan(&source, Target::InPlace, |draft| strip(draft, &Strip::default(), "x"));
-    assert_eq!(plan.refusals(), ["nothing of the conversation would be left"]);
+    assert_eq!(plan.refusals(), ["no conversation would remain"]);
 }
 
 #[test]
@@ -289,7 +289,7 @@ s1 <- e1  reply  m1 text "Because." usage={"input_tokens":7,"output_tokens":9}
     let plan = plan(&source, Target::InPlace, |draft| strip(draft, &what, "x"));
     let gone = plan.changes().filter(|change| change.kind == threadline_edit::ChangeKind::Removed);
     let why: Vec<String> = gone.map(|change| change.why.join("; ")).collect();
-    assert_eq!(why, ["thinking", "a text without content"]);
+    assert_eq!(why, ["thinking removed", "empty text block"]);
 }
 
 #[test]

@@ -272,7 +272,7 @@ fn check_tells_what_is_wrong_and_what_would_mend_it() {
     ] {
         assert!(page.body.contains(text), "{text}\n{}", page.body);
     }
-    assert!(page.body.contains("a call without a result (line 2)"), "{}", page.body);
+    assert!(page.body.contains("tool call without a result (line 2)"), "{}", page.body);
     let found = objects(&served, &format!("/s/{id}/check.json"));
     assert!(found.iter().any(|finding| finding["name"] == "orphan-call" && finding["line"] == 2));
     assert!(served.get(&format!("/s/{id}/check.md")).body.contains("orphan-call"));
