@@ -31,13 +31,13 @@ impl Allowed {
 #[non_exhaustive]
 pub enum RuleError {
     /// The line is not a name, a space and a pattern.
-    #[error("line {line_no}: a rule is a name, a space and a pattern")]
+    #[error("line {line_no}: expected `NAME PATTERN`")]
     NoPattern {
         /// The line number, from 1.
         line_no: usize,
     },
     /// The name cannot be used in a placeholder.
-    #[error("line {line_no}: the name `{name}` may hold letters, digits and `-` only")]
+    #[error("line {line_no}: the name `{name}` may contain only letters, digits and `-`")]
     BadName {
         /// The line number, from 1.
         line_no: usize,
@@ -45,7 +45,7 @@ pub enum RuleError {
         name: String,
     },
     /// The pattern matches the empty string.
-    #[error("line {line_no}: the pattern also fits an empty text")]
+    #[error("line {line_no}: the pattern matches the empty string")]
     FitsNothing {
         /// The line number, from 1.
         line_no: usize,
@@ -81,7 +81,7 @@ pub(crate) fn parse_rules(text: &str) -> Result<Vec<Own>, RuleError> {
         if pattern.is_match("") {
             return Err(RuleError::FitsNothing { line_no });
         }
-        Ok(Own { kind: name.to_owned(), what: format!("what the rule `{name}` names"), pattern })
+        Ok(Own { kind: name.to_owned(), what: format!("a match of the rule `{name}`"), pattern })
     };
     lines(text).map(rule).collect()
 }

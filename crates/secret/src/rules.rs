@@ -302,7 +302,7 @@ impl Rules {
             }
             Try::Assignment => {
                 if let Some(range) = assignment::find(text, at) {
-                    add(3, range, "assignment", "a secret that is given a name", false);
+                    add(3, range, "assignment", "a secret in an assignment", false);
                 }
             }
             Try::Command => command::find(text, at, |range| {
@@ -311,12 +311,12 @@ impl Rules {
             Try::Phrase => all.extend(phrase::announced(text, at).map(seed_phrase)),
             Try::Email => {
                 if let Some(range) = personal::email(text, at) {
-                    add(4, range, "email", "an address of mail", true);
+                    add(4, range, "email", "an e-mail address", true);
                 }
             }
             Try::User => {
                 if let Some(range) = personal::user(text, at) {
-                    add(4, range, "user", "the name of a person's home", true);
+                    add(4, range, "user", "a user name in a home directory", true);
                 }
             }
         }
@@ -344,7 +344,7 @@ impl Rules {
 }
 
 fn seed_phrase<'r>(range: Range<usize>) -> (u8, Found<'r>) {
-    (1, Found { range, kind: "seed-phrase", what: "the seed phrase of a wallet", is_personal: false })
+    (1, Found { range, kind: "seed-phrase", what: "a wallet seed phrase", is_personal: false })
 }
 
 /// Returns whether a text contains a placeholder of a [`crate::Replacer`].

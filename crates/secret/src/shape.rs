@@ -64,7 +64,7 @@ pub(crate) static SHAPES: [Shape; 44] = [
         find: Find::By(putty_key),
     },
     Shape { kind: "jwt", what: "a JSON web token", anchors: &["eyj"], find: Find::By(jwt) },
-    Shape { kind: "password", what: "a password in an address", anchors: &["://"], find: Find::By(address) },
+    Shape { kind: "password", what: "a password in a URL", anchors: &["://"], find: Find::By(address) },
     Shape {
         kind: "authorization",
         what: "an Authorization header",
@@ -88,7 +88,7 @@ pub(crate) static SHAPES: [Shape; 44] = [
     },
     Shape {
         kind: "password",
-        what: "a password of a .netrc",
+        what: "a .netrc password",
         anchors: &["machine "],
         find: word!(Url, r"^machine\s+\S+\s+login\s+\S+\s+password\s+([^\s\[]{6,})"),
     },
@@ -136,13 +136,13 @@ pub(crate) static SHAPES: [Shape; 44] = [
     },
     Shape {
         kind: "azure-signature",
-        what: "a signed Azure address",
+        what: "a signed Azure URL",
         anchors: &["sig="],
         find: word!(Alnum, r"^sig=([A-Za-z0-9%+/]{43,60}(?:=|%3[dD])?)(?:[^A-Za-z0-9%+/=]|$)"),
     },
     Shape {
         kind: "aws-signature",
-        what: "a signed AWS address",
+        what: "a signed AWS URL",
         anchors: &["x-amz-signature="],
         find: word!(Url, r"^(?i:x-amz-signature)=([0-9a-f]{64})"),
     },
@@ -163,13 +163,13 @@ pub(crate) static SHAPES: [Shape; 44] = [
     Shape { kind: "resend-key", what: "a Resend key", anchors: &["re_"], find: Find::By(resend) },
     Shape {
         kind: "password-hash",
-        what: "the hash of a password",
+        what: "a password hash",
         anchors: &["$2a$", "$2b$", "$2y$"],
         find: word!(Hex, r"^(\$2[aby]\$[0-9]{2}\$[./A-Za-z0-9]{53})(?:[^./A-Za-z0-9]|$)"),
     },
     Shape {
         kind: "password-hash",
-        what: "the hash of a password",
+        what: "a password hash",
         anchors: &["$5$", "$6$"],
         find: word!(
             Hex,
@@ -178,7 +178,7 @@ pub(crate) static SHAPES: [Shape; 44] = [
     },
     Shape {
         kind: "password-hash",
-        what: "the hash of a password",
+        what: "a password hash",
         anchors: &["$argon2"],
         find: word!(
             Hex,
@@ -187,20 +187,20 @@ pub(crate) static SHAPES: [Shape; 44] = [
     },
     Shape {
         kind: "docker-auth",
-        what: "a login of a Docker registry",
+        what: "a Docker registry login",
         anchors: &["\"auth", "'auth"],
         find: Find::By(docker_auth),
     },
     Shape {
         kind: "npm-token",
-        what: "a login of an npm registry",
+        what: "an npm registry login",
         anchors: &[":_authtoken", ":_password", ":_auth"],
         find: word!(Hex, r#"(?i)^:_(?:authToken|password|auth)(?:\s*=\s*|\s+)["']?([A-Za-z0-9_.~+/=-]{8,})"#),
     },
     Shape { kind: "cookie", what: "a cookie", anchors: &["cookie"], find: Find::All(cookies) },
     Shape {
         kind: "url-key",
-        what: "a key in an address",
+        what: "a key in a URL",
         anchors: &[
             "?key=",
             "&key=",
@@ -229,7 +229,7 @@ pub(crate) static SHAPES: [Shape; 44] = [
     },
     Shape {
         kind: "password",
-        what: "a password of a .pgpass",
+        what: "a .pgpass password",
         anchors: &[":5432:", ":5433:", ":5434:", ":5439:", ":6432:", ":*:"],
         find: Find::By(pgpass),
     },
@@ -247,19 +247,19 @@ pub(crate) static SHAPES: [Shape; 44] = [
     },
     Shape {
         kind: "password",
-        what: "a password in a statement",
+        what: "a password in an SQL statement",
         anchors: &["identified by ", "with password ", "encrypted password ", "user password "],
         find: word!(Hex, r#"(?i)^(?:identified by|(?:with|encrypted|user) password) ['"]([^'"\s]{5,})['"]"#),
     },
     Shape {
         kind: "password",
-        what: "a password that is piped",
+        what: "a piped password",
         anchors: &["echo ", "printf "],
         find: Find::By(piped),
     },
     Shape {
         kind: "password",
-        what: "a password of PowerShell",
+        what: "a PowerShell password",
         anchors: &["convertto-securestring ", "networkcredential("],
         find: word!(
             Hex,
@@ -268,37 +268,37 @@ pub(crate) static SHAPES: [Shape; 44] = [
     },
     Shape {
         kind: "kubernetes-secret",
-        what: "a value of a Kubernetes secret",
+        what: "a Kubernetes secret value",
         anchors: &["--from-literal"],
         find: Find::By(literal),
     },
     Shape {
         kind: "password",
-        what: "a secret that is configured",
+        what: "a configured secret",
         anchors: &["configure set ", "config set ", "config:set ", "secret set ", "secrets set ", "env add "],
         find: Find::By(configured),
     },
     Shape {
         kind: "password",
-        what: "a password of htpasswd",
+        what: "an htpasswd password",
         anchors: &["htpasswd "],
         find: word!(Hex, r#"^htpasswd\s+-[A-Za-z]*b[A-Za-z]*\s+(?:-\S+\s+)*\S+\s+\S+\s+['"]?([^\s'"$]{5,})"#),
     },
     Shape {
         kind: "password-hash",
-        what: "the hash of a password",
+        what: "a password hash",
         anchors: &["$apr1$", "$1$"],
         find: word!(Hex, r"^(\$(?:apr1|1)\$[./A-Za-z0-9]{1,8}\$[./A-Za-z0-9]{22})(?:[^./A-Za-z0-9]|$)"),
     },
     Shape {
         kind: "ansible-vault",
-        what: "a vault of Ansible",
+        what: "an Ansible vault",
         anchors: &["$ansible_vault;"],
         find: word!(Hex, r"^\$ANSIBLE_VAULT;[0-9.]+;[A-Z0-9]+(?:;[^\n\\]*)?((?:\s|\\[nr]|[0-9a-f]{16,})+)"),
     },
     Shape {
         kind: "django-key",
-        what: "a secret key of Django",
+        what: "a Django secret key",
         anchors: &["django-insecure-"],
         find: word!(Url, r#"^django-insecure-[^\s'"\\]{20,}"#),
     },
@@ -319,7 +319,7 @@ pub(crate) static SHAPES: [Shape; 44] = [
     },
     Shape {
         kind: "sql-login",
-        what: "a password of sqlplus",
+        what: "an sqlplus password",
         anchors: &["sqlplus ", "sqlldr ", "rman "],
         find: word!(
             Hex,

@@ -16,9 +16,9 @@ fn own_rules_come_to_the_table() {
 #[test]
 fn rules_that_are_none_are_refused_by_line() {
     for (text, message) in [
-        ("\nalone", "line 2: a rule is a name, a space and a pattern"),
-        ("a:b x", "line 1: the name `a:b` may hold letters, digits and `-` only"),
-        ("all x*", "line 1: the pattern also fits an empty text"),
+        ("\nalone", "line 2: expected `NAME PATTERN`"),
+        ("a:b x", "line 1: the name `a:b` may contain only letters, digits and `-`"),
+        ("all x*", "line 1: the pattern matches the empty string"),
         ("open (x", "line 1: regex parse error"),
     ] {
         let error = Rules::new().with_own(text).err().unwrap().to_string();
