@@ -88,10 +88,10 @@ pub enum QueryError {
     #[error("the query is empty")]
     Empty,
     /// The query contains only negated parts.
-    #[error("the query says only what must not be there")]
+    #[error("the query contains only exclusions")]
     OnlyExcluded,
     /// A phrase, a value or an excluded word is empty.
-    #[error("`{part}` has nothing to look for")]
+    #[error("`{part}` is empty")]
     Nothing {
         /// The part.
         part: String,
@@ -107,7 +107,7 @@ pub enum QueryError {
         span: Range<usize>,
     },
     /// A pattern is not a valid regular expression.
-    #[error("`{part}` is no regular expression: {problem}")]
+    #[error("`{part}` is not a valid regular expression: {problem}")]
     Pattern {
         /// The part.
         part: String,

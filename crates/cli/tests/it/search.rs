@@ -215,7 +215,7 @@ fn exit_codes_tell_how_it_went() {
     exit: 2
     ----- stdout -----
     ----- stderr -----
-    error: `kind:promt`: a kind is `prompt`, `reply`, `thinking`, `tool`, `result`, `output`, `task`, `summary`, `title` or `notice`
+    error: `kind:promt`: expected `prompt`, `reply`, `thinking`, `tool`, `result`, `output`, `task`, `summary`, `title` or `notice`
       slow kind:promt
            ^^^^^^^^^^
     hint: `threadline search --help` tells what a query is made of
@@ -224,7 +224,7 @@ fn exit_codes_tell_how_it_went() {
     exit: 2
     ----- stdout -----
     ----- stderr -----
-    error: `/a(/` is no regular expression: unclosed group
+    error: `/a(/` is not a valid regular expression: unclosed group
       错误 /a(/
            ^^^^
     hint: `threadline search --help` tells what a query is made of

@@ -162,7 +162,8 @@ impl Part<'_> {
         let moment = || {
             moment::parse(value, now).ok_or_else(|| {
                 wrong(
-                    "a time is like `2026-03-01`, `2026-03`, `7d`, `12h`, `today` or `yesterday`".to_owned(),
+                    "expected a time such as `2026-03-01`, `2026-03`, `7d`, `12h`, `today` or `yesterday`"
+                        .to_owned(),
                 )
             })
         };
@@ -170,12 +171,12 @@ impl Part<'_> {
             "role" => {
                 let names: Vec<_> = Role::ALL.iter().map(|role| role.name()).collect();
                 let role = Role::ALL.iter().find(|role| value.eq_ignore_ascii_case(role.name()));
-                Field::Role(*role.ok_or_else(|| wrong(format!("a role is {}", one_of(&names))))?)
+                Field::Role(*role.ok_or_else(|| wrong(format!("expected {}", one_of(&names))))?)
             }
             "kind" => {
                 let names: Vec<_> = TextKind::ALL.iter().map(|kind| kind.name()).collect();
                 let kind = TextKind::ALL.iter().find(|kind| value.eq_ignore_ascii_case(kind.name()));
-                Field::Kind(*kind.ok_or_else(|| wrong(format!("a kind is {}", one_of(&names))))?)
+                Field::Kind(*kind.ok_or_else(|| wrong(format!("expected {}", one_of(&names))))?)
             }
             "tool" => Field::Tool(ToolName::new(value)),
             "path" => Field::Path(term),

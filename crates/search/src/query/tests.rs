@@ -106,24 +106,24 @@ fn queries_mean_what_they_say() {
         ("since:7d until:yesterday", "since 2026-03-03T10:00:00Z, until 2026-03-10T00:00:00Z"),
         ("", "the query is empty"),
         ("  ", "the query is empty"),
-        ("-x", "the query says only what must not be there"),
-        ("-kind:prompt", "the query says only what must not be there"),
+        ("-x", "the query contains only exclusions"),
+        ("-kind:prompt", "the query contains only exclusions"),
         ("x \"open", "the phrase `\"open` has no closing quote at `\"open`"),
         ("path:\"a", "the phrase `path:\"a` has no closing quote at `path:\"a`"),
-        ("\"\"", "`\"\"` has nothing to look for at `\"\"`"),
-        ("a \" \" b", "`\" \"` has nothing to look for at `\" \"`"),
-        ("path:", "`path:` has nothing to look for at `path:`"),
-        ("x /a(/", "`/a(/` is no regular expression: unclosed group at `/a(/`"),
-        ("a role:boss", "`role:boss`: a role is `user`, `assistant` or `system` at `role:boss`"),
+        ("\"\"", "`\"\"` is empty at `\"\"`"),
+        ("a \" \" b", "`\" \"` is empty at `\" \"`"),
+        ("path:", "`path:` is empty at `path:`"),
+        ("x /a(/", "`/a(/` is not a valid regular expression: unclosed group at `/a(/`"),
+        ("a role:boss", "`role:boss`: expected `user`, `assistant` or `system` at `role:boss`"),
         (
             "since:soon",
-            "`since:soon`: a time is like `2026-03-01`, `2026-03`, `7d`, `12h`, `today` or `yesterday` at `since:soon`",
+            "`since:soon`: expected a time such as `2026-03-01`, `2026-03`, `7d`, `12h`, `today` or `yesterday` at `since:soon`",
         ),
     ] {
         assert_eq!(told(text), expected, "{text}");
     }
     assert!(
-        told("kind:promt").starts_with("`kind:promt`: a kind is `prompt`, `reply`"),
+        told("kind:promt").starts_with("`kind:promt`: expected `prompt`, `reply`"),
         "{}",
         told("kind:promt")
     );
