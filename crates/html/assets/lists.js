@@ -18,7 +18,7 @@ async function turn(href, parts, how) {
     page = new DOMParser().parseFromString(await answer.text(), 'text/html');
   } catch (problem) {
     if (asked === mine) asked = null;
-    if (problem.name !== 'AbortError' && how !== 'quiet') say('The server does not answer');
+    if (problem.name !== 'AbortError' && how !== 'quiet') say('Server not reachable');
     return false;
   }
   if (asked !== mine) return false;

@@ -194,7 +194,7 @@ function connect() {
     const gone = JSON.parse(event.data), note = document.createElement('p');
     note.className = 'wrong';
     note.id = 'gone';
-    note.textContent = `${gone.message}: what is shown here is all that is left of it.`;
+    note.textContent = `${gone.message}: this page shows the last known state.`;
     if (!$('gone')) $('opening').prepend(note);
   });
 }

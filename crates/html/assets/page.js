@@ -280,7 +280,7 @@ function jump(by) {
 function nextBad() {
   const from = here ? lineOf(here.id) : current >= 0 ? lineOf(index.turns[current]) : 0;
   const next = index.bad.find(id => lineOf(id) > from) ?? index.bad[0];
-  if (next) goTo(next); else say('Nothing went wrong');
+  if (next) goTo(next); else say('No errors');
 }
 
 // Search over the whole page, drawn or not.
@@ -427,7 +427,7 @@ function showAll() {
   onlyTool();
 }
 let opened = false;
-$('b-fold').textContent = index.large ? 'Open turn' : 'Open all';
+$('b-fold').textContent = index.large ? 'Expand turn' : 'Expand all';
 $('b-fold').addEventListener('click', foldAll);
 async function foldAll() {
   opened = !opened;
@@ -516,7 +516,7 @@ function rawOf(item) {
 }
 async function openRaw(log, number) {
   const text = await rawLine(log, number);
-  if (text === null) { say('No such line'); return; }
+  if (text === null) { say('Line not found'); return; }
   shown = { log, number, text };
   $('raw-h').textContent = 'Line ' + number + (log ? ' of agent ' + log : '');
   setRaw();

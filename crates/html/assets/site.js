@@ -17,6 +17,6 @@ document.addEventListener('hearing', event => {
     document.body.append(lost);
   }
   lost.hidden = event.detail;
-  lost.textContent = event.detail ? '' : 'The server does not answer, and what is new does not appear. If it was started again, open the address that it printed.';
+  lost.textContent = event.detail ? '' : 'Server not reachable; this page is not updated. If the server was restarted, open the URL it printed.';
 });
 })();

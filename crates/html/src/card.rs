@@ -61,7 +61,7 @@ fn card(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView) {
         Card::Diff { path, hunks, by_hand, .. } => {
             path_line(out, path);
             if *by_hand {
-                out.lit("<p class=\"note\">changed by hand before it was accepted</p>");
+                out.lit("<p class=\"note\">edited by the user before accepting</p>");
             }
             diff(sheet, out, path, hunks);
         }
@@ -81,7 +81,7 @@ fn card(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView) {
             out.lit("<p class=\"path\">");
             prose::link(out, url, url);
             out.lit("</p>");
-            fields(out, &[("status", status), ("asked", prompt)]);
+            fields(out, &[("status", status), ("prompt", prompt)]);
             let (text, left) = words::clip(text, sheet.options.max_output);
             out.lit("<div class=\"prose\">");
             prose::markdown(out, text);
@@ -157,9 +157,7 @@ fn command(sheet: &Sheet<'_>, out: &mut Markup, card: &CommandCard) {
         out.lit("<p class=\"cap bad\">exit ").text(&code.to_string()).lit("</p>");
     }
     if let Some(path) = &card.kept_at {
-        out.lit("<p class=\"note\">the whole output was kept in <code>")
-            .text(path)
-            .lit("</code>, which is not here</p>");
+        out.lit("<p class=\"note\">full output saved to <code>").text(path).lit("</code> (not included)</p>");
     }
 }
 
@@ -297,13 +295,13 @@ fn question(out: &mut Markup, question: &Question) {
 
 fn agent(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView, name: &str) {
     let Card::Agent { agent_type, prompt, answer, background, .. } = &call.card else { return };
-    fields(out, &[("agent", agent_type), ("runs", if *background { "in the background" } else { "" })]);
+    fields(out, &[("agent", agent_type), ("mode", if *background { "background" } else { "" })]);
     // The first turn of a sub-agent repeats the prompt.
     if call.agents.is_empty() && !prompt.is_empty() {
         let mut body = Markup::new();
         body.lit("<div class=\"ask\">").text(prompt).lit("</div>");
         let mut summary = Markup::new();
-        summary.lit("<span class=\"tool\">Asked</span><span class=\"subject\">");
+        summary.lit("<span class=\"tool\">Prompt</span><span class=\"subject\">");
         summary.text(&words::first_words(prompt, 160)).lit("</span>");
         sheet.fold(out, None, &summary, &body);
     }
@@ -335,7 +333,7 @@ pub(crate) fn work(sheet: &mut Sheet<'_>, out: &mut Markup, agent: &AgentView, c
     body.lit("</div>");
     let calls: usize = threadline_view::outline(&agent.turns).iter().map(|line| line.calls).sum();
     let mut summary = Markup::new();
-    summary.lit("<span class=\"tool\">Work</span><span class=\"subject\">");
+    summary.lit("<span class=\"tool\">Sub-agent</span><span class=\"subject\">");
     summary.text(agent.name());
     summary.lit("</span><span class=\"gist\">").text(&figure::plural(calls as u64, "call"));
     if agent.spent.calls > 0 {
@@ -353,12 +351,12 @@ pub(crate) fn work(sheet: &mut Sheet<'_>, out: &mut Markup, agent: &AgentView, c
 fn served_work(out: &mut Markup, agent: &AgentView, at: &str) {
     let id = words::url(&agent.id);
     out.lit("<details class=\"inside\" data-src=\"").text(at).lit("/inside?agent=").text(&id);
-    out.lit("\"><summary><span class=\"tool\">Work</span><span class=\"subject\">");
+    out.lit("\"><summary><span class=\"tool\">Sub-agent</span><span class=\"subject\">");
     out.text(agent.name());
     out.lit("</span>");
     if agent.spent.calls > 0 {
         out.lit("<span class=\"gist\">").text(&agent.spent.short_cost()).lit("</span>");
     }
     out.lit("</summary></details><p class=\"note\"><a href=\"").text(at).lit("?agent=").text(&id);
-    out.lit("\">on a page of its own</a></p>");
+    out.lit("\">open as a page</a></p>");
 }

@@ -28,7 +28,7 @@ pub(crate) fn growth(turns: &[TurnLayout]) -> Markup {
     }
     out.lit("<div class=\"growth\">");
     if most > 0 {
-        let cut = if bars.iter().any(|bar| bar.compacted) { "; amber where it was compacted" } else { "" };
+        let cut = if bars.iter().any(|bar| bar.compacted) { "; amber: compacted" } else { "" };
         let label = format!("context, up to {} tokens{cut}", figure::short_count(most));
         let heights = bars
             .iter()
@@ -37,7 +37,7 @@ pub(crate) fn growth(turns: &[TurnLayout]) -> Markup {
     }
     if dearest > 0.0 {
         let label =
-            format!("cost {}, up to ${dearest:.2}", if per > 1 { "of a few turns" } else { "a turn" });
+            format!("cost per {}, up to ${dearest:.2}", if per > 1 { "group of turns" } else { "turn" });
         let heights = bars.iter().map(|bar| (bar.cost / dearest, format!("${:.2}", bar.cost)));
         row(&mut out, &bars, "g-cost", &label, heights);
     }

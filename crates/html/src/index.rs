@@ -59,9 +59,7 @@ pub fn index(sessions: &[Listed], zone: &TimeZone) -> Markup {
         }
         out.lit("</ul></section>\n");
     }
-    out.lit(
-        "<p class=\"note\">What a session cost is counted by itself: calls that a fork copied are in both. ",
-    );
+    out.lit("<p class=\"note\">Costs are per session: calls copied by a fork count in both sessions. ");
     out.lit("<code>threadline usage</code> counts every call once.</p>\n</main>\n</body>\n</html>\n");
     out
 }

@@ -124,9 +124,9 @@ fn background(sheet: &mut Sheet<'_>, out: &mut Markup, items: &[Item], place: Pl
             open_item(sheet, out, "mark", "", item, place);
             out.lit("</div>");
         }
-        out.lit("<p class=\"quiet\">thought ")
-            .num(thoughts as u64)
-            .lit(" times, not kept in the log</p></div>");
+        out.lit("<p class=\"quiet\">")
+            .text(&figure::plural(thoughts as u64, "thinking block"))
+            .lit(" not recorded in the log</p></div>");
         return;
     }
     let (mut summary, mut body) = (Markup::new(), Markup::new());
@@ -204,7 +204,7 @@ fn item(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, place: Place<'_>) 
         }
         Body::Thinking(text) if text.trim().is_empty() => {
             open_item(sheet, out, "thought ", "k-thinking", item, place);
-            out.lit("<p class=\"quiet\">thought, not kept in the log</p>");
+            out.lit("<p class=\"quiet\">thinking not recorded in the log</p>");
         }
         Body::Thinking(text) => {
             open_item(sheet, out, "thought ", "k-thinking", item, place);
@@ -274,7 +274,7 @@ fn input_item(sheet: &mut Sheet<'_>, out: &mut Markup, input: Input, text: &str,
                 .trim()
                 .strip_prefix("[Request interrupted by user")
                 .and_then(|rest| rest.strip_suffix(']'));
-            out.text(&said.map_or(text, str::trim).replace("for tool use", "at a tool call"))
+            out.text(&said.map_or(text, str::trim).replace("for tool use", "during a tool call"))
                 .lit("</span></p>");
         }
         Input::CommandOutput | Input::BashOutput | Input::ToolResult => sheet.output(out, text),
@@ -382,7 +382,7 @@ fn compaction(
         _ => {}
     }
     if dropped > 0 {
-        parts.push(format!("{} left behind", figure::plural(dropped as u64, "line")));
+        parts.push(format!("{} dropped", figure::plural(dropped as u64, "line")));
     }
     told.text(&parts.join(" · ")).lit("</span>");
     match summary {

@@ -57,16 +57,16 @@ pub(crate) fn opening(
         out.lit("<p class=\"facts id\">").text(id).lit("</p>");
     }
     if let Some(caveat) = transcript.spent.caveat() {
-        out.lit("<p class=\"facts\">It cost more than that: ").text(&caveat).lit("</p>");
+        out.lit("<p class=\"facts\">Minimum: ").text(&caveat).lit("</p>");
     }
     if errors > 0 {
         let first = lines.iter().find(|line| line.errors > 0).map_or("", |line| &line.anchor);
         out.lit("<p class=\"wrong\"><a href=\"#").text(first).lit("\">");
-        out.text(&figure::plural(errors as u64, "thing")).lit(" went wrong on the way</a></p>");
+        out.text(&figure::plural(errors as u64, "error")).lit("</a></p>");
     }
     if !transcript.findings.is_empty() {
         out.lit("<details class=\"findings\"><summary><span class=\"outcome\">");
-        out.text(&figure::plural(transcript.findings.len() as u64, "fault"))
+        out.text(&figure::plural(transcript.findings.len() as u64, "finding"))
             .lit(" in the log</span></summary><ul>");
         for finding in transcript.findings.iter().take(200) {
             out.lit("<li>");

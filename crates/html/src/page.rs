@@ -159,7 +159,7 @@ impl<'a> Page<'a> {
         open.finish(&mut self.sheet, &mut self.turns, turn);
         if self.turns.len() > self.sheet.options.plain_up_to {
             self.sheet.pack = self.spool.take().map(|spool| Pack::new("z", '\0', spool));
-            self.turns.lit("<noscript><p class=\"note\">From here on a script draws what this large session holds.</p></noscript>");
+            self.turns.lit("<noscript><p class=\"note\">The rest of this large session requires JavaScript.</p></noscript>");
         }
         (self.lines, self.rows) = (NO_LINES, 0);
     }
@@ -215,7 +215,7 @@ pub(crate) const DIALOGS: &str = include_str!("../assets/dialogs.html");
 impl Page<'_> {
     /// Adds the sidebar: search, filters, and an outline with one line per turn.
     fn rail(&mut self, out: &mut Markup, transcript: &Transcript) {
-        out.lit("<aside class=\"side\" aria-label=\"Find your way\">\n")
+        out.lit("<aside class=\"side\" aria-label=\"Navigation\">\n")
             .lit(include_str!("../assets/controls.html"));
         out.lit("<nav class=\"rail\" id=\"rail\" aria-label=\"Outline\">");
         let bars = bars(&self.outline);
@@ -233,7 +233,7 @@ impl Page<'_> {
             }
         }
         if transcript.branches.iter().any(|branch| !branch.turns.is_empty()) {
-            out.lit("<p class=\"note\">and what was left behind, at the end</p>");
+            out.lit("<p class=\"note\">Abandoned branches are at the end</p>");
         }
         out.lit("</nav>\n</aside>\n");
     }
@@ -285,10 +285,8 @@ pub(crate) fn strays(sheet: &mut Sheet<'_>, out: &mut Markup, transcript: &Trans
     if transcript.agents.is_empty() {
         return;
     }
-    out.lit(
-        "<section class=\"branches\" aria-label=\"Beside the conversation\"><h2>Beside the conversation</h2>",
-    );
-    out.lit("<p class=\"note\">sub-agents that no call started</p>");
+    out.lit("<section class=\"branches\" aria-label=\"Detached sub-agents\"><h2>Detached sub-agents</h2>");
+    out.lit("<p class=\"note\">sub-agents without a starting call</p>");
     for agent in &transcript.agents {
         card::work(sheet, out, agent, "");
     }
@@ -301,7 +299,7 @@ fn branches(sheet: &mut Sheet<'_>, out: &mut Markup, transcript: &Transcript) {
     if branches.is_empty() {
         return;
     }
-    out.lit("<section class=\"branches\" aria-label=\"Left behind\"><h2>Left behind</h2>");
+    out.lit("<section class=\"branches\" aria-label=\"Abandoned branches\"><h2>Abandoned branches</h2>");
     for branch in branches {
         let lines = outline(&branch.turns);
         let first = lines
@@ -315,13 +313,13 @@ fn branches(sheet: &mut Sheet<'_>, out: &mut Markup, transcript: &Transcript) {
         out.text(&words::first_words(first, 160)).lit("</span><span class=\"gist\">");
         out.text(&figure::plural(branch.turns.len() as u64, "turn")).lit("</span></summary>");
         if let Some(fork) = &branch.fork {
-            out.lit("<p class=\"note\">left the conversation at <a href=\"#")
+            out.lit("<p class=\"note\">branched off at <a href=\"#")
                 .text(fork)
                 .lit("\">")
                 .text(fork)
                 .lit("</a></p>");
         } else if branch.is_before(transcript.span) {
-            out.lit("<p class=\"note\">an earlier conversation, before this one began anew</p>");
+            out.lit("<p class=\"note\">an earlier conversation, before the restart</p>");
         }
         let (mut body, mut lines) = (Markup::new(), NO_LINES);
         for turn in &branch.turns {

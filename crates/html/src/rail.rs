@@ -23,7 +23,7 @@ pub(crate) fn outline_line(out: &mut Markup, line: &OutlineLine, percent: u64) {
     let title = words::first_words(&line.title, 140);
     out.text(if title.is_empty() { "No prompt" } else { &title }).lit("</span>");
     let marks = [
-        (line.errors, "<span class=\"m bad\" title=\"went wrong\"><i aria-hidden=\"true\">✗</i>", " errors"),
+        (line.errors, "<span class=\"m bad\" title=\"errors\"><i aria-hidden=\"true\">✗</i>", " errors"),
         (line.edits, "<span class=\"m\" title=\"edits\"><i aria-hidden=\"true\">±</i>", " edits"),
         (
             line.compactions,

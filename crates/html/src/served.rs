@@ -128,7 +128,7 @@ pub fn served_page(served: &Served<'_>) -> Markup {
         place(&mut out, served, part, drawn.as_ref());
     }
     out.lit("</div>\n<div id=\"ending\">").add(&ending(served)).lit("</div>\n</main>\n");
-    out.lit("<aside class=\"side\" aria-label=\"Find your way\">\n")
+    out.lit("<aside class=\"side\" aria-label=\"Navigation\">\n")
         .lit(include_str!("../assets/controls.html"));
     out.lit("<nav class=\"rail\" id=\"rail\" aria-label=\"Outline\">");
     for rail in served.rail {
@@ -159,7 +159,7 @@ fn place(out: &mut Markup, served: &Served<'_>, part: &Part, drawn: Option<&Mark
                 .text(&part.name)
                 .lit("#")
                 .text(&part.name);
-            out.lit("\">on from here</a></p></noscript>")
+            out.lit("\">continue from here</a></p></noscript>")
         }
     };
     out.lit("</div>\n");
@@ -185,12 +185,12 @@ fn served_opening(served: &Served<'_>) -> Markup {
     for note in &served.notes {
         out.lit("<p class=\"note torn\">").text(note).lit("</p>");
     }
-    out.lit("<p class=\"facts doors\"><span id=\"live\" hidden>live</span>");
+    out.lit("<p class=\"facts doors\"><span id=\"live\" hidden>Live</span>");
     out.text(&figure::bytes(served.size))
         .lit(" <span>·</span> <a href=\"")
         .text(at)
         .lit("/changes\">net changes</a> <span>·</span> <a href=\"");
-    out.text(at).lit("/check\">check</a>");
+    out.text(at).lit("/check\">health check</a>");
     out.lit(" <span>·</span> <a href=\"").text(at).lit(".md").text(served.query).lit("\">Markdown</a>");
     out.lit(" <span>·</span> <a href=\"").text(at).lit(".json").text(served.query).lit("\">JSON</a></p>");
     if let Some(resume) = &served.resume {
@@ -199,14 +199,14 @@ fn served_opening(served: &Served<'_>) -> Markup {
     out.lit("</header>\n");
     out.add(&chart::growth(&layout.turns));
     if !layout.branches.is_empty() {
-        out.lit("<nav class=\"switch\" aria-label=\"Branches\"><p class=\"note\">Left behind, each to be read as it went on:</p><ul>");
+        out.lit("<nav class=\"switch\" aria-label=\"Abandoned branches\"><p class=\"note\">Abandoned branches</p><ul>");
         for branch in &layout.branches {
             out.lit("<li><a href=\"").text(at).lit("?branch=").text(&branch.anchor).lit("\">");
             let title = words::first_words(&branch.title, 100);
             out.text(if title.is_empty() { "no prompt" } else { &title }).lit("</a> <span class=\"note\">");
             out.text(&figure::plural(branch.turns as u64, "turn"));
             if let Some(fork) = &branch.fork {
-                out.lit(", left at <a href=\"#").text(fork).lit("\">").text(fork).lit("</a>");
+                out.lit(", branched off at <a href=\"#").text(fork).lit("\">").text(fork).lit("</a>");
             }
             out.lit("</span></li>");
         }
@@ -270,7 +270,7 @@ pub fn changes_page(changes: &[FileChange], title: &str, cwd: Option<&str>, opti
     body.text(&figure::plural(changes.len() as u64, "file")).lit(" <span>·</span> <a href=\"").text(at);
     body.lit("/changes.md\">as a patch</a></p></header>\n");
     if changes.is_empty() {
-        body.lit("<p class=\"note\">No tool changed a file for good.</p>");
+        body.lit("<p class=\"note\">No net file changes</p>");
     }
     for file in changes {
         let hunks = file.hunks();

@@ -140,8 +140,6 @@ impl<'a> Sheet<'a> {
 /// Adds a note with the number of bytes left out.
 pub(crate) fn left_out(out: &mut Markup, bytes: usize) {
     if bytes > 0 {
-        out.lit("<p class=\"note\">")
-            .text(&figure::bytes(bytes as u64))
-            .lit(" more were left out of this page</p>");
+        out.lit("<p class=\"note\">").text(&figure::bytes(bytes as u64)).lit(" more omitted</p>");
     }
 }

@@ -91,7 +91,7 @@ pub fn site_head(frame: &Frame<'_>) -> Markup {
         out.lit("<script defer src=\"/assets/").text(stamp()).lit("/").text(script).lit("\"></script>\n");
     }
     out.lit("</head>\n<body class=\"site ").lit(frame.class).lit("\">\n");
-    out.lit("<a class=\"skip\" href=\"#main\">Skip to the content</a>\n<header class=\"top\"><nav aria-label=\"threadline\">");
+    out.lit("<a class=\"skip\" href=\"#main\">Skip to content</a>\n<header class=\"top\"><nav aria-label=\"threadline\">");
     for (tab, href, name) in TABS {
         out.lit("<a href=\"").lit(href).lit("\"");
         out.lit(if *tab == frame.tab { " aria-current=\"page\">" } else { ">" }).lit(name).lit("</a>");
@@ -106,7 +106,7 @@ pub fn site_head(frame: &Frame<'_>) -> Markup {
         out.lit(" placeholder=\"Search all sessions\" aria-label=\"Search all sessions\" autocomplete=\"off\" spellcheck=\"false\"></form>");
     }
     if lists {
-        out.lit("<button type=\"button\" id=\"b-theme\" title=\"Light or dark (d)\" hidden>Theme</button><button type=\"button\" id=\"b-help\" title=\"Keys (?)\" aria-label=\"Keys\" hidden>?</button>");
+        out.lit("<button type=\"button\" id=\"b-theme\" title=\"Toggle theme (d)\" hidden>Theme</button><button type=\"button\" id=\"b-help\" title=\"Keyboard shortcuts (?)\" aria-label=\"Keyboard shortcuts\" hidden>?</button>");
     }
     out.lit("</header>\n");
     out

@@ -359,7 +359,11 @@ fn margin(sheet: &Sheet<'_>, out: &mut Markup, turn: &TurnView) {
     let start =
         turn.span.and_then(|(start, _)| words::moment(start, &sheet.options.zone, "%-d %b %Y, %H:%M"));
     if let Some((shown, exact)) = start {
-        out.lit("<dt>When</dt><dd><time datetime=\"").text(&exact).lit("\" title=\"").text(&exact).lit("\">");
+        out.lit("<dt>Started</dt><dd><time datetime=\"")
+            .text(&exact)
+            .lit("\" title=\"")
+            .text(&exact)
+            .lit("\">");
         out.text(&shown).lit("</time></dd>");
     }
     if !turn.models.is_empty() {
@@ -372,22 +376,22 @@ fn margin(sheet: &Sheet<'_>, out: &mut Markup, turn: &TurnView) {
     }
     if let Some((start, end)) = turn.span.filter(|(start, end)| end > start) {
         let timing = turn.timing;
-        out.lit("<dt>Took</dt><dd title=\"model ").text(&figure::duration(timing.model));
+        out.lit("<dt>Duration</dt><dd title=\"model ").text(&figure::duration(timing.model));
         out.lit(", tools ").text(&figure::duration(timing.tools));
         if timing.answering > 0 {
-            out.lit(", answers of the person ").text(&figure::duration(timing.answering));
+            out.lit(", user answers ").text(&figure::duration(timing.answering));
         }
         if timing.waiting > 0 {
-            out.lit("; waited ").text(&figure::duration(timing.waiting)).lit(" before");
+            out.lit("; idle ").text(&figure::duration(timing.waiting)).lit(" before");
         }
         out.lit("\">").text(&figure::duration(end - start)).lit("</dd>");
     }
     let tokens = turn.tokens;
     if tokens.context() + tokens.output > 0 {
         out.lit("<dt>Tokens</dt><dd title=\"").num(tokens.input).lit(" input, ").num(tokens.cache_read);
-        out.lit(" from the cache, ")
+        out.lit(" cache read, ")
             .num(tokens.cache_write)
-            .lit(" into it, ")
+            .lit(" cache write, ")
             .num(tokens.output)
             .lit(" output\">");
         out.text(&figure::short_count(tokens.context()))
@@ -398,7 +402,7 @@ fn margin(sheet: &Sheet<'_>, out: &mut Markup, turn: &TurnView) {
     if turn.spent.calls > 0 {
         out.lit("<dt>Cost</dt><dd title=\"").text(&spent_words(&turn.spent));
         if turn.spent_by_agents.calls > 0 {
-            out.lit("; of it sub-agents ").text(&turn.spent_by_agents.short_cost());
+            out.lit("; including sub-agents ").text(&turn.spent_by_agents.short_cost());
         }
         out.lit("\">").text(&turn.spent.short_cost()).lit("</dd>");
     }

@@ -26,14 +26,14 @@ pub fn check(page: &CheckPage<'_>) -> Markup {
     let all = || page.logs.iter().flat_map(|(_, _, findings)| findings);
     let of = |severity| all().filter(|finding| finding.severity == severity).count() as u64;
     let here = link::session(page.id);
-    out.lit("<main id=\"main\" tabindex=\"-1\" class=\"check\">\n<header class=\"opening\"><h1>What is wrong</h1><p class=\"facts\"><a href=\"");
+    out.lit("<main id=\"main\" tabindex=\"-1\" class=\"check\">\n<header class=\"opening\"><h1>Health check</h1><p class=\"facts\"><a href=\"");
     out.text(&here).lit("\">").text(&words::first_words(page.title, 160)).lit("</a> <span>·</span> ");
     out.text(&figure::plural(of(Severity::Error), "error"))
         .lit(" <span>·</span> ")
         .text(&figure::plural(of(Severity::Warning), "warning"));
     out.lit(" <span>·</span> ").text(&figure::plural(of(Severity::Note), "note")).lit("</p></header>\n");
     if all().all(|finding| finding.severity == Severity::Note) {
-        out.lit("<div class=\"nothing\"><p>Nothing is wrong with this session.</p></div>\n");
+        out.lit("<div class=\"nothing\"><p>No problems found</p></div>\n");
     }
     for (agent, path, findings) in page.logs.iter().filter(|(_, _, findings)| !findings.is_empty()) {
         log(&mut out, &here, (agent.as_deref(), path), findings);
@@ -54,7 +54,7 @@ fn log(out: &mut Markup, here: &str, (agent, path): (Option<&str>, &str), findin
     let count = notes.clone().count() as u64;
     if count > 0 {
         out.lit("<details class=\"figures\"><summary>").text(&figure::plural(count, "note"));
-        out.lit(", worth knowing; they harm nothing</summary>");
+        out.lit(" (informational)</summary>");
         list(out, here, agent, notes);
         out.lit("</details>");
     }
@@ -99,16 +99,16 @@ fn list<'f>(out: &mut Markup, here: &str, agent: Option<&str>, findings: impl It
 }
 
 fn repair(out: &mut Markup, id: &str, plan: &[String]) {
-    out.lit("<section class=\"log\"><h2>What a repair would do</h2>");
+    out.lit("<section class=\"log\"><h2>Repair plan</h2>");
     if plan.is_empty() {
-        out.lit("<p>Nothing: there is nothing that it could mend.</p>");
+        out.lit("<p>No automatic repairs</p>");
     } else {
         out.lit("<ol class=\"plan\">");
         for step in plan {
             out.lit("<li>").text(step).lit("</li>");
         }
-        out.lit("</ol><p class=\"quiet\">This page changes nothing. <code>threadline edit repair ").text(id);
-        out.lit(" --apply</code> writes a mended copy.</p>");
+        out.lit("</ol><p class=\"quiet\">Nothing is changed here. <code>threadline edit repair ").text(id);
+        out.lit(" --apply</code> writes a repaired copy.</p>");
     }
     out.lit("</section>\n");
 }

@@ -13,11 +13,11 @@ use crate::words;
 pub(super) fn chooser(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>) {
     let selection = page.selection;
     out.lit("<form class=\"chooser\" id=\"chooser\" action=\"/\" aria-label=\"Filter\">\n<details class=\"fold\" open><summary>Filter</summary>\n");
-    out.lit("<label class=\"field\"><span class=\"sr\">Words of the title</span><input type=\"search\" name=\"words\" id=\"words\" placeholder=\"Filter by title\" autocomplete=\"off\" spellcheck=\"false\" value=\"");
+    out.lit("<label class=\"field\"><span class=\"sr\">Title contains</span><input type=\"search\" name=\"words\" id=\"words\" placeholder=\"Filter by title\" autocomplete=\"off\" spellcheck=\"false\" value=\"");
     out.text(&selection.words)
-        .lit("\"></label>\n<fieldset class=\"switches\"><legend class=\"sr\">Only</legend>");
-    switch(out, "live", "being written", page.choices.live, selection.live);
-    switch(out, "errors", "with errors", page.choices.errors, selection.errors);
+        .lit("\"></label>\n<fieldset class=\"switches\"><legend class=\"sr\">Show only</legend>");
+    switch(out, "live", "Live", page.choices.live, selection.live);
+    switch(out, "errors", "With errors", page.choices.errors, selection.errors);
     out.lit("</fieldset>\n");
     select(out, "Branch", "branch", &page.choices.branches, selection.branch.as_deref());
     select(out, "Model", "model", &page.choices.models, selection.model.as_deref());

@@ -30,13 +30,13 @@ pub fn explain(page: &ExplainPage<'_>) -> Markup {
     let records = page.records;
     let counted = records.iter().filter(|record| record.verdict == Verdict::Counted).count();
     let cost: Money = records.iter().filter_map(|record| record.cost).sum();
-    out.lit("<main id=\"main\" tabindex=\"-1\" class=\"usage explain\">\n<header class=\"opening\"><h1>Where the figures come from</h1><p class=\"facts\">");
+    out.lit("<main id=\"main\" tabindex=\"-1\" class=\"usage explain\">\n<header class=\"opening\"><h1>Usage records</h1><p class=\"facts\">");
     for (key, value) in page.asked.iter().filter(|(key, _)| key != "page") {
         out.text(key).lit(" <b>").text(value).lit("</b> <span>·</span> ");
     }
     out.text(&figure::plural(counted as u64, "record")).lit(" counted <span>·</span> ");
     out.text(&figure::count((records.len() - counted) as u64))
-        .lit(" not <span>·</span> ")
+        .lit(" not counted <span>·</span> ")
         .text(&words::money(cost));
     out.lit("</p><p class=\"facts\"><a href=\"")
         .text(&link(page, "/usage", None))
@@ -48,7 +48,7 @@ pub fn explain(page: &ExplainPage<'_>) -> Markup {
         if last != Some(&record.path) {
             out.lit(if last.is_some() { "</tbody></table></div></section>\n" } else { "" });
             out.lit("<section class=\"log\"><h2 class=\"path\">").text(&record.path);
-            out.lit("</h2><div class=\"table\"><table class=\"numbers\"><thead><tr><th scope=\"col\">line</th><th scope=\"col\">when</th><th scope=\"col\">model</th>");
+            out.lit("</h2><div class=\"table\"><table class=\"numbers\"><thead><tr><th scope=\"col\">line</th><th scope=\"col\">time</th><th scope=\"col\">model</th>");
             for column in ["input", "output", "cache read", "cache write", "cost"] {
                 out.lit("<th scope=\"col\" class=\"n\">").lit(column).lit("</th>");
             }
@@ -60,20 +60,20 @@ pub fn explain(page: &ExplainPage<'_>) -> Markup {
     out.lit(if last.is_some() {
         "</tbody></table></div></section>\n"
     } else {
-        "<div class=\"nothing\"><p>No record tells of a call here.</p></div>\n"
+        "<div class=\"nothing\"><p>No records match these filters</p></div>\n"
     });
     if pages > 1 {
         out.lit("<nav class=\"pages\" aria-label=\"Pages of records\">");
         if at > 0 {
             out.lit("<a rel=\"prev\" href=\"")
                 .text(&link(page, "/usage/explain", Some(at - 1)))
-                .lit("\">← before</a>");
+                .lit("\">← Previous</a>");
         }
-        out.lit("<span>page ").num(at as u64 + 1).lit(" of ").num(pages as u64).lit("</span>");
+        out.lit("<span>Page ").num(at as u64 + 1).lit(" of ").num(pages as u64).lit("</span>");
         if at + 1 < pages {
             out.lit("<a rel=\"next\" href=\"")
                 .text(&link(page, "/usage/explain", Some(at + 1)))
-                .lit("\">next →</a>");
+                .lit("\">Next →</a>");
         }
         out.lit("</nav>\n");
     }

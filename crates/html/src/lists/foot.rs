@@ -4,7 +4,7 @@ use crate::markup::Markup;
 
 /// Adds the footer with links to the same page as JSON and Markdown, and the dialog of keyboard shortcuts.
 pub(crate) fn foot(out: &mut Markup, json: &str, markdown: Option<&str>) {
-    out.lit("<footer class=\"foot\"><span>The same as ");
+    out.lit("<footer class=\"foot\"><span>Also available as ");
     out.lit("<a rel=\"alternate\" type=\"application/json\" href=\"").text(json).lit("\">JSON</a>");
     if let Some(markdown) = markdown {
         out.lit(", <a rel=\"alternate\" type=\"text/markdown\" href=\"")
@@ -12,7 +12,7 @@ pub(crate) fn foot(out: &mut Markup, json: &str, markdown: Option<&str>) {
             .lit("\">Markdown</a>");
     }
     out.lit(concat!("</span> <span>threadline ", env!("CARGO_PKG_VERSION"), "</span></footer>\n"));
-    out.lit("<dialog id=\"help\" aria-labelledby=\"help-h\"><form method=\"dialog\"><h2 id=\"help-h\">Keys</h2>\n<dl>");
+    out.lit("<dialog id=\"help\" aria-labelledby=\"help-h\"><form method=\"dialog\"><h2 id=\"help-h\">Keyboard shortcuts</h2>\n<dl>");
     for (keys, what) in KEYS {
         out.lit("<dt>");
         for key in *keys {
@@ -26,18 +26,18 @@ pub(crate) fn foot(out: &mut Markup, json: &str, markdown: Option<&str>) {
 }
 
 const KEYS: &[(&[&str], &str)] = &[
-    (&["j", "n"], "next session, find or finding"),
-    (&["k", "p"], "the one before"),
-    (&["Enter"], "open it"),
-    (&["c"], "what is wrong with the marked session"),
+    (&["j", "n"], "next session, match or finding"),
+    (&["k", "p"], "previous session, match or finding"),
+    (&["Enter"], "open the selected item"),
+    (&["c"], "health check of the selected session"),
     (&["/"], "search all sessions"),
-    (&["f"], "filter"),
+    (&["f"], "focus the filters"),
     (&["x"], "clear the filters"),
-    (&["]"], "next page of the list"),
-    (&["["], "page before"),
+    (&["]"], "next page"),
+    (&["["], "previous page"),
     (&["s"], "sessions"),
     (&["u"], "usage"),
-    (&["d"], "light or dark"),
-    (&["?"], "this list"),
-    (&["Esc"], "leave"),
+    (&["d"], "toggle theme"),
+    (&["?"], "show keyboard shortcuts"),
+    (&["Esc"], "close the dialog or leave the field"),
 ];

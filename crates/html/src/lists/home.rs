@@ -83,7 +83,7 @@ fn shelf(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>) {
         (SortBy::Turns, "Turns"),
         (SortBy::Tokens, "Tokens"),
         (SortBy::Cost, "Cost"),
-        (SortBy::Modified, "Last written"),
+        (SortBy::Modified, "Last active"),
     ] {
         column(out, page, sort, name);
     }
@@ -114,15 +114,13 @@ fn status(out: &mut Markup, page: &HomePage<'_>) {
     }
     out.text(&figure::plural(page.total as u64, "session"));
     if page.choices.live > 0 {
-        out.lit(" <span>·</span> <span class=\"now\">")
-            .num(page.choices.live as u64)
-            .lit(" being written</span>");
+        out.lit(" <span>·</span> <span class=\"now\">").num(page.choices.live as u64).lit(" live</span>");
     }
     if page.choices.unread > 0 {
         let read = page.total - page.choices.unread;
         out.lit(" <span>·</span> <span class=\"counting\">")
             .text(&figure::count(read as u64))
-            .lit(" counted so far</span>");
+            .lit(" indexed</span>");
     }
     out.lit("</p>");
     chips(out, page);
@@ -149,13 +147,13 @@ fn chips(out: &mut Markup, page: &HomePage<'_>) {
         ("from", when(&selection.since), |selection| selection.since = None),
         ("to", when(&selection.until), |selection| selection.until = None),
         ("with errors", selection.errors.then(String::new), |selection| selection.errors = false),
-        ("being written", selection.live.then(String::new), |selection| selection.live = false),
+        ("live", selection.live.then(String::new), |selection| selection.live = false),
     ];
     for (name, value, leave) in all {
         let Some(value) = value else { continue };
         out.lit("<a class=\"chip\" href=\"")
             .text(&with(page, leave))
-            .lit("\" title=\"Without this filter\">")
+            .lit("\" title=\"Remove this filter\">")
             .lit(name);
         if !value.is_empty() {
             out.lit(" <b>").text(&words::first_words(&value, 60)).lit("</b>");
@@ -163,15 +161,15 @@ fn chips(out: &mut Markup, page: &HomePage<'_>) {
         out.lit(" <span aria-hidden=\"true\">×</span></a> ");
     }
     let clear = to(&Selection { sort: selection.sort, ..Selection::default() });
-    out.lit("<a id=\"clear\" href=\"").text(&clear).lit("\" title=\"x\">clear</a></p>");
+    out.lit("<a id=\"clear\" href=\"").text(&clear).lit("\" title=\"Clear the filters (x)\">Clear</a></p>");
 }
 
 /// Adds links to the sort orders, including those without a column.
 fn sorter(out: &mut Markup, page: &HomePage<'_>) {
     out.lit("<p class=\"sorter\">Sort by ");
     for (sort, name) in [
-        (SortBy::Modified, "last written"),
-        (SortBy::Created, "begun"),
+        (SortBy::Modified, "last active"),
+        (SortBy::Created, "started"),
         (SortBy::Cost, "cost"),
         (SortBy::Errors, "errors"),
         (SortBy::Size, "size"),
@@ -204,7 +202,7 @@ fn row(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, card:
     out.lit("<tr class=\"s").lit(if card.live { " live" } else { "" }).lit("\" data-id=\"").text(&card.id);
     out.lit("\"><td class=\"what\">");
     if card.live {
-        out.lit("<span class=\"now\">being written</span>");
+        out.lit("<span class=\"now\">Live</span>");
     }
     out.lit("<a class=\"go\" href=\"").text(&link::session(&card.id)).lit("\">");
     out.text(&words::first_words(&card.title, 180)).lit("</a>");
@@ -239,7 +237,7 @@ fn number(out: &mut Markup, name: &'static str, figure: Option<(String, Option<S
             out.lit(">").text(&shown).lit("<span class=\"unit\"> ").lit(name).lit("</span>");
         }
         None => {
-            out.lit("><span class=\"wait\" title=\"Not counted yet\">…</span>");
+            out.lit("><span class=\"wait\" title=\"Not indexed yet\">…</span>");
         }
     }
     out.lit("</td>");
@@ -248,7 +246,7 @@ fn number(out: &mut Markup, name: &'static str, figure: Option<(String, Option<S
 fn tokens(figures: &Figures) -> (String, Option<String>) {
     let tokens = figures.totals.tokens;
     let told = format!(
-        "{} in, {} out, {} read from the cache, {} written to it",
+        "{} input, {} output, {} cache read, {} cache write",
         figure::count(tokens.input),
         figure::count(tokens.output),
         figure::count(tokens.cache_read),
@@ -260,7 +258,7 @@ fn tokens(figures: &Figures) -> (String, Option<String>) {
 fn cost(figures: &Figures) -> (String, Option<String>) {
     let totals = &figures.totals;
     let told = match totals.caveat() {
-        Some(caveat) => format!("${} and more: {caveat}", totals.cost),
+        Some(caveat) => format!("at least ${}: {caveat}", totals.cost),
         None => format!("${}", totals.cost),
     };
     (words::cost(totals), Some(told))
@@ -330,14 +328,14 @@ fn tools(out: &mut Markup, tools: &[(String, u64)]) {
 fn nothing(out: &mut Markup, page: &HomePage<'_>) {
     out.lit("<div class=\"nothing\">");
     if page.total > 0 {
-        out.lit("<p>No session is like that.</p>");
+        out.lit("<p>No sessions match these filters</p>");
         if page.choices.unread > 0 && page.selection.needs_figures() {
             out.lit("<p class=\"quiet\">").text(&figure::plural(page.choices.unread as u64, "session"));
-            out.lit(" still to be read; they appear here as they are.</p>");
+            out.lit(" not indexed yet; matches will appear here</p>");
         }
     } else {
-        out.lit("<p>There are no sessions yet.</p><p class=\"quiet\">Looked into ");
-        out.text(&page.homes.join(", ")).lit(". Claude Code writes there as you work; <code>threadline serve --home DIR</code> looks elsewhere, and <code>--demo</code> shows sample sessions.</p>");
+        out.lit("<p>No sessions found</p><p class=\"quiet\">Searched ");
+        out.text(&page.homes.join(", ")).lit(". Use <code>threadline serve --home DIR</code> for another folder, or <code>--demo</code> for sample sessions.</p>");
     }
     out.lit("</div>\n");
 }
@@ -348,13 +346,15 @@ fn pages(out: &mut Markup, page: &HomePage<'_>) {
         return;
     }
     let link = |n: usize| to(&Selection { page: n, ..page.selection.clone() });
-    out.lit("<nav class=\"pages\" aria-label=\"Pages of this list\">");
+    out.lit("<nav class=\"pages\" aria-label=\"Pages of sessions\">");
     if at > 0 {
-        out.lit("<a rel=\"prev\" href=\"").text(&link(at - 1)).lit("\" title=\"[\">← Newer</a>");
+        out.lit("<a rel=\"prev\" href=\"")
+            .text(&link(at - 1))
+            .lit("\" title=\"Previous page ([)\">← Previous</a>");
     }
-    out.lit("<span>page ").num(at as u64 + 1).lit(" of ").num(pages as u64).lit("</span>");
+    out.lit("<span>Page ").num(at as u64 + 1).lit(" of ").num(pages as u64).lit("</span>");
     if at + 1 < pages {
-        out.lit("<a rel=\"next\" href=\"").text(&link(at + 1)).lit("\" title=\"]\">Older →</a>");
+        out.lit("<a rel=\"next\" href=\"").text(&link(at + 1)).lit("\" title=\"Next page (])\">Next →</a>");
     }
     out.lit("</nav>\n");
 }
@@ -382,7 +382,7 @@ pub fn home_markdown(page: &HomePage<'_>) -> String {
             }
         }
         if card.live {
-            facts.push("being written".to_owned());
+            facts.push("live".to_owned());
         }
         facts.extend(words::moment(card.modified, page.zone, "%Y-%m-%d %H:%M").map(|(shown, _)| shown));
         let _ = writeln!(out, " — {}", facts.join(" · "));

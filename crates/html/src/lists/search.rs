@@ -96,10 +96,10 @@ pub fn search_results(page: &SearchPage<'_>) -> Markup {
     let (finds, sessions) = page.found;
     out.lit("<p class=\"status\" id=\"count\">");
     match finds {
-        0 => out.lit("Nothing was found."),
+        0 => out.lit("No matches"),
         _ => out
-            .lit(if page.stopped { "The first " } else { "" })
-            .text(&figure::plural(finds as u64, "find"))
+            .lit(if page.stopped { "First " } else { "" })
+            .text(&figure::plural(finds as u64, "match"))
             .lit(" in ")
             .text(&figure::plural(sessions as u64, "session")),
     };
@@ -108,7 +108,7 @@ pub fn search_results(page: &SearchPage<'_>) -> Markup {
         found(&mut out, page, session);
     }
     if page.stopped {
-        out.lit("<p class=\"note\">There is more; another word narrows it down.</p>");
+        out.lit("<p class=\"note\">More results exist; refine the query</p>");
     }
     for trouble in page.troubles {
         out.lit("<p class=\"wrong\">").text(trouble).lit("</p>\n");
@@ -200,23 +200,23 @@ fn marked(out: &mut Markup, text: &str, ranges: &[Range<usize>]) {
 }
 
 const LANGUAGE: &[(&str, &str)] = &[
-    ("slow loom", "both words, in one block of a message; case counts only where a word has a capital"),
-    ("\"slow loom\"", "whole words, one behind the other"),
+    ("slow loom", "both words in one block; case-sensitive if a word has a capital letter"),
+    ("\"slow loom\"", "whole words in sequence"),
     ("/slow(er)?/i", "a regular expression"),
     ("-loom  -\"a b\"", "must not occur"),
     ("kind:prompt", "prompt, reply, thinking, tool, result, output, task, summary, title, notice"),
     ("role:assistant", "user, assistant, system"),
-    ("tool:Bash", "calls of a tool and their results; tool:mcp__* for many"),
-    ("path:src/main.rs", "calls about a file, and their results"),
+    ("tool:Bash", "calls of a tool and their results; wildcards: tool:mcp__*"),
+    ("path:src/main.rs", "calls that use a file, and their results"),
     ("command:\"git push\"", "calls that run a command, and their results"),
-    ("error:true", "what failed; error:timeout what failed with this text"),
+    ("error:true", "errors; error:timeout: errors with this text"),
     ("branch:  model:", "the branch of the line, the model of the reply"),
-    ("project:  session:", "the directory of the session, the beginning of its id"),
+    ("project:  session:", "the directory of the session, a prefix of its id"),
     ("since:  until:", "2026-03-01, 2026-03, 7d, 12h, today, yesterday"),
 ];
 
 fn help(out: &mut Markup) {
-    out.lit("<section class=\"language\"><h2>What can be asked</h2><dl>");
+    out.lit("<section class=\"language\"><h2>Search syntax</h2><dl>");
     for (example, meaning) in LANGUAGE {
         out.lit("<dt><code>").text(example).lit("</code></dt><dd>").text(meaning).lit("</dd>\n");
     }

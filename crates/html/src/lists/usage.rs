@@ -71,11 +71,11 @@ pub fn usage(page: &UsagePage<'_>) -> Markup {
         .lit("\">\n<header class=\"opening\"><h1>Usage</h1>");
     chooser(&mut out, page);
     if board.total.calls == 0 {
-        out.lit("</header><div class=\"nothing\"><p>No model was asked here.</p>");
+        out.lit("</header><div class=\"nothing\"><p>No model calls</p>");
         if page.unread > 0 {
             out.lit("<p class=\"quiet counting\">")
                 .text(&figure::plural(page.unread as u64, "log"))
-                .lit(" still to be read.</p>");
+                .lit(" not indexed yet</p>");
         }
         out.lit("</div>");
     } else {
@@ -139,7 +139,7 @@ fn sums(out: &mut Markup, page: &UsagePage<'_>) {
     let total = &page.board.total;
     let tokens = total.tokens;
     let exact = format!(
-        "{} in, {} out, {} read from the cache, {} written to it",
+        "{} input, {} output, {} cache read, {} cache write",
         figure::count(tokens.input),
         figure::count(tokens.output),
         figure::count(tokens.cache_read),
@@ -150,11 +150,19 @@ fn sums(out: &mut Markup, page: &UsagePage<'_>) {
         (days > 0).then(|| total.cost.to_f64() / days as f64).and_then(Money::from_f64).unwrap_or_default();
     out.lit("<dl class=\"sums\">");
     for (name, shown, title) in [
-        ("cost", words::cost(total), format!("${}", total.cost)),
-        ("a day with calls", words::money(a_day), format!("over {}", figure::plural(days, "day"))),
-        ("calls of models", figure::count(total.calls), "each counted once".to_owned()),
-        ("tokens", figure::short_count(tokens.total()), exact),
-        ("from the cache", percent(cache_share(total)), "the share of what models were given".to_owned()),
+        ("Cost", words::cost(total), format!("${}", total.cost)),
+        (
+            "Average per active day",
+            words::money(a_day),
+            format!("over {}", figure::plural(days, "active day")),
+        ),
+        ("Model calls", figure::count(total.calls), "each counted once".to_owned()),
+        ("Tokens", figure::short_count(tokens.total()), exact),
+        (
+            "Cache hit rate",
+            percent(cache_share(total)),
+            "share of input tokens read from the cache".to_owned(),
+        ),
     ] {
         out.lit("<div><dt>")
             .lit(name)
@@ -168,7 +176,7 @@ fn sums(out: &mut Markup, page: &UsagePage<'_>) {
     if page.unread > 0 {
         out.lit("<p class=\"counting\">")
             .text(&figure::plural(page.unread as u64, "log"))
-            .lit(" still to be read</p>");
+            .lit(" not indexed yet</p>");
     }
 }
 
@@ -177,7 +185,7 @@ const BARS: usize = 14;
 
 fn projects(out: &mut Markup, page: &UsagePage<'_>) {
     let board = page.board;
-    section(out, "By project", "cost, the dearest first");
+    section(out, "By project", "cost, highest first");
     let by_cost = board.total.cost > Money::ZERO;
     let names = link::project_names(board.projects.iter().map(|(project, _)| &**project));
     let bars: Vec<Bar> = board

@@ -107,7 +107,7 @@ fn a_page_that_was_fetched() {
     <p class="path"><a rel="noopener noreferrer" href="https://example.org/a?b=1&amp;c=2">https://example.org/a?b=1&amp;c=2</a></p>
     <dl class="fields">
     <dt>status</dt><dd>200 OK</dd>
-    <dt>asked</dt><dd>what is it</dd></dl>
+    <dt>prompt</dt><dd>what is it</dd></dl>
     <div class="prose">
     <p>It is <strong>bold</strong>.</p></div></div></details><a class="at" href="#m2">m2</a>
     "##);
@@ -186,7 +186,7 @@ fn a_message_and_an_agent() {
     <div class="body">
     <dl class="fields">
     <dt>agent</dt><dd>Explore</dd></dl>
-    <details><summary><span class="tool">Asked</span><span class="subject">look around</span></summary>
+    <details><summary><span class="tool">Prompt</span><span class="subject">look around</span></summary>
     <div class="ask">look around</div></details>
     <p class="cap">answer</p>
     <div class="prose">
@@ -213,7 +213,7 @@ raw {"type":"hologram","x":"<b>"}
     <div class="run k-thinking">
     <div class="i mark" id="m3"></div>
     <div class="i mark" id="m4"></div>
-    <p class="quiet">thought 2 times, not kept in the log</p></div>
+    <p class="quiet">2 thinking blocks not recorded in the log</p></div>
     <div class="i trouble bad k-reply" id="m5">
     <p class="line"><span class="outcome">API error</span> <span class="subject">status 529, try 1 of 10</span></p><a class="at" href="#m5">m5</a></div>
     <div class="i event k-event" id="m6">
@@ -241,7 +241,7 @@ a2 <- c1  reply  m2 text "On we go."
     <div class="i reply k-reply" id="m2">
     <p>Done.</p><a class="at" href="#m2">m2</a></div>
     <div class="i compaction k-reply" id="m3">
-    <details><summary><span class="tool">Compacted</span><span class="subject">auto · at 150k tokens · 2 lines left behind</span></summary>
+    <details><summary><span class="tool">Compacted</span><span class="subject">auto · at 150k tokens · 2 lines dropped</span></summary>
     <div class="body">
     <p>We <em>did</em> it.</p></div></details><a class="at" href="#m3">m3</a></div>
     <div class="i reply k-reply" id="m5">
@@ -261,6 +261,6 @@ fn output_can_be_cut() {
     <pre tabindex="0"><code>seq</code></pre></div>
     <div class="code">
     <pre tabindex="0">12345</pre></div>
-    <p class="note">4 B more were left out of this page</p></div></details><a class="at" href="#m2">m2</a>
+    <p class="note">4 B more omitted</p></div></details><a class="at" href="#m2">m2</a>
     "##);
 }

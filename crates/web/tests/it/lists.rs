@@ -111,7 +111,7 @@ fn a_session_that_is_written_is_marked_and_comes_first() {
     std::fs::write(&path, bytes).unwrap();
     let cards = objects(&served, "/index.json");
     assert_eq!((&cards[0]["title"], &cards[0]["live"]), (&"Faster loom".into(), &true.into()));
-    assert!(served.get("/").body.contains("<span class=\"now\">being written</span>"));
+    assert!(served.get("/").body.contains("<span class=\"now\">Live</span>"));
     std::fs::remove_file(&path).unwrap();
     assert_eq!(titles(&served, "/index.json"), ["dye it blue"]);
 }
@@ -138,11 +138,9 @@ fn an_empty_home_says_where_it_looked() {
     let served = Served::new(&home);
     let page = served.get("/");
     assert_eq!(page.status, 200);
-    assert!(
-        page.body.contains("There are no sessions yet") && page.body.contains(home.root().to_str().unwrap())
-    );
-    assert!(served.get("/usage").body.contains("No model was asked here"));
-    assert!(served.get("/search?q=x").body.contains("Nothing was found"));
+    assert!(page.body.contains("No sessions found") && page.body.contains(home.root().to_str().unwrap()));
+    assert!(served.get("/usage").body.contains("No model calls"));
+    assert!(served.get("/search?q=x").body.contains("No matches"));
 }
 
 #[test]
@@ -244,13 +242,13 @@ fn finds_lead_to_their_blocks() {
     let page = served.get("/search?q=tangled+-untangle").body;
     let id = session_uuid("loom");
     assert!(page.contains(&format!("href=\"/s/{id}?q=tangled%20-untangle#m2\"")), "{page}");
-    assert!(page.contains("<mark>tangled</mark>") && page.contains("2 finds in 1 session"), "{page}");
+    assert!(page.contains("<mark>tangled</mark>") && page.contains("2 matches in 1 session"), "{page}");
     let hits = objects(&served, "/search.json?q=tangled");
     assert_eq!((hits.len(), &hits[0]["anchor"]), (2, &"m2".into()));
     let wrong = served.get("/search?q=%2F(%2F");
     assert!(wrong.status == 200 && wrong.body.contains("class=\"wrong\""), "{}", wrong.body);
     assert_eq!(served.get("/search.json?q=%2F(%2F").status, 400);
-    assert!(served.get("/search").body.contains("What can be asked"));
+    assert!(served.get("/search").body.contains("Search syntax"));
 }
 
 #[test]
@@ -277,7 +275,7 @@ fn check_tells_what_is_wrong_and_what_would_mend_it() {
     assert!(found.iter().any(|finding| finding["name"] == "orphan-call" && finding["line"] == 2));
     assert!(served.get(&format!("/s/{id}/check.md")).body.contains("orphan-call"));
     let sound = served.get(&format!("/s/{}/check", session_uuid("dye"))).body;
-    assert!(sound.contains("Nothing is wrong with this session"), "{sound}");
+    assert!(sound.contains("No problems found"), "{sound}");
     for nobody in ["none", "..%2F..%2Fetc%2Fpasswd", "%2e%2e", "x%00y"] {
         assert_eq!(served.get(&format!("/s/{nobody}/check")).status, 404, "{nobody}");
     }

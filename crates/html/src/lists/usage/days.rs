@@ -46,7 +46,7 @@ pub(super) fn by_day(out: &mut Markup, page: &UsagePage<'_>) {
     let board = page.board;
     let by_cost = board.total.cost > Money::ZERO;
     let value = |totals: &Totals| if by_cost { totals.cost.to_f64() } else { totals.tokens.total() as f64 };
-    section(out, "By day and model", if by_cost { "dollars a day" } else { "tokens a day" });
+    section(out, "By day and model", if by_cost { "dollars per day" } else { "tokens per day" });
     legend(out, page, &value);
     let days = stretch(board, DRAWN);
     let columns: Vec<Column> = days
@@ -68,7 +68,7 @@ pub(super) fn by_day(out: &mut Markup, page: &UsagePage<'_>) {
         })
         .collect();
     let scale = |value: f64| if by_cost { dollars(value) } else { figure::short_count(value as u64) };
-    let name = "Cost a day, stacked by model";
+    let name = if by_cost { "Cost per day, stacked by model" } else { "Tokens per day, stacked by model" };
     chart::columns(out, &Columns { name, columns: &columns, scale: &scale, top: None });
     told_less(out, board.days.len(), &days);
     table(
@@ -104,8 +104,8 @@ pub(super) fn by_day(out: &mut Markup, page: &UsagePage<'_>) {
 fn told_less(out: &mut Markup, all: usize, days: &[(Date, Option<&DayUse>)]) {
     let drawn = days.iter().filter(|(_, used)| used.is_some()).count();
     if drawn < all {
-        out.lit("<p class=\"note\">Drawn are the last ").num(DRAWN as u64).lit(" days; the table has all ");
-        out.text(&figure::count(all as u64)).lit(" days with calls.</p>");
+        out.lit("<p class=\"note\">Chart: last ").num(DRAWN as u64).lit(" days. Table: all ");
+        out.text(&figure::count(all as u64)).lit(" active days</p>");
     }
 }
 
@@ -151,7 +151,7 @@ pub(super) fn calendar(out: &mut Markup, page: &UsagePage<'_>) {
     let board = page.board;
     let Some(last) = board.days.last() else { return };
     let today = words::date(page.now, page.zone).unwrap_or(last.day).max(last.day);
-    section(out, "A year", "how much a day cost; darker is more");
+    section(out, "Last year", "cost per day; darker is more");
     let weight = |totals: &Totals| totals.cost.to_f64().max(totals.tokens.total() as f64 / 1e9);
     let most = board.days.iter().map(|day| weight(&day.totals)).fold(f64::MIN_POSITIVE, f64::max);
     let cells: Vec<Cell> = board
@@ -167,7 +167,7 @@ pub(super) fn calendar(out: &mut Markup, page: &UsagePage<'_>) {
             }
         })
         .collect();
-    chart::calendar(out, "Cost of every day of a year", &cells, today);
+    chart::calendar(out, "Cost per day of the last year", &cells, today);
     let mut months: Vec<(String, Totals)> = Vec::new();
     for day in &board.days {
         let month = day.day.strftime("%Y-%m").to_string();
@@ -194,9 +194,9 @@ pub(super) fn calendar(out: &mut Markup, page: &UsagePage<'_>) {
 
 pub(super) fn cache(out: &mut Markup, page: &UsagePage<'_>) {
     let board = page.board;
-    section(out, "Cache", "what models were given, a day: read from the cache, written to it, and neither");
+    section(out, "Cache", "input tokens per day: cache read, cache write, uncached");
     out.lit("<ul class=\"legend\">");
-    for (class, name) in [("c0", "read from the cache"), ("c2", "written to it"), ("c1", "neither")] {
+    for (class, name) in [("c0", "cache read"), ("c2", "cache write"), ("c1", "uncached")] {
         key(out, class);
         out.lit(name).lit("</li>");
     }
@@ -210,7 +210,7 @@ pub(super) fn cache(out: &mut Markup, page: &UsagePage<'_>) {
             let sum = all.iter().sum::<u64>().max(1) as f64;
             let [read, written, neither] = all.map(|tokens| tokens as f64 / sum * 100.0);
             let title = format!(
-                "{}: {read:.0} % read from the cache, {written:.0} % written to it, {neither:.0} % neither",
+                "{}: {read:.0} % cache read, {written:.0} % cache write, {neither:.0} % uncached",
                 day.strftime("%A, %-d %B %Y")
             );
             let href = used.map(|_| page.why(&[("since", &date), ("until", &date)]));
@@ -225,11 +225,11 @@ pub(super) fn cache(out: &mut Markup, page: &UsagePage<'_>) {
     let scale = |value: f64| format!("{value:.0} %");
     chart::columns(
         out,
-        &Columns { name: "Share of the cache a day", columns: &columns, scale: &scale, top: Some(100.0) },
+        &Columns { name: "Cache share per day", columns: &columns, scale: &scale, top: Some(100.0) },
     );
     table(
         out,
-        ("day", Some("from the cache")),
+        ("day", Some("cache hit rate")),
         board.days.iter().rev().map(|day| Row {
             name: day.day.to_string(),
             href: page.sessions(&[("since", &day.day.to_string()), ("until", &day.day.to_string())]),

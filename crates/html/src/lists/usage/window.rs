@@ -15,7 +15,7 @@ pub(super) fn windows(out: &mut Markup, page: &UsagePage<'_>) {
     section(
         out,
         "Five-hour windows",
-        "of a subscription; an end that Claude Code named is exact, all others are estimates",
+        "of a subscription; exact if Claude Code reported the end, otherwise estimated",
     );
     let start = board.windows.len().saturating_sub(DRAWN);
     let drawn = &board.windows[start..];
@@ -45,8 +45,8 @@ pub(super) fn windows(out: &mut Markup, page: &UsagePage<'_>) {
         .rev()
         .map(|window| {
             let (from, to) = span(window, page.zone);
-            let kind = if window.stated { "" } else { " (estimate)" };
-            let open = if window.is_active(page.now) { ", open" } else { "" };
+            let kind = if window.stated { "" } else { " (estimated)" };
+            let open = if window.is_active(page.now) { ", active" } else { "" };
             (format!("{from} – {to}{kind}{open}"), window)
         })
         .collect();
@@ -61,7 +61,7 @@ pub(super) fn windows(out: &mut Markup, page: &UsagePage<'_>) {
             more: Some(
                 window
                     .cost_per_hour()
-                    .map(|cost| format!("{} an hour", words::money(cost)))
+                    .map(|cost| format!("{} per hour", words::money(cost)))
                     .unwrap_or_default(),
             ),
         }),
@@ -73,7 +73,7 @@ pub(super) fn windows(out: &mut Markup, page: &UsagePage<'_>) {
 
 fn rate(window: &Window, now: i64) -> String {
     match window.projected(now).filter(|_| window.is_active(now)) {
-        Some(cost) => format!("; open, {} at this rate", words::money(cost)),
+        Some(cost) => format!("; active, projected {}", words::money(cost)),
         None => String::new(),
     }
 }
