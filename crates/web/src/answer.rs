@@ -15,7 +15,7 @@ pub(crate) enum Answer {
     /// JSON lines, one object per line.
     Json(Vec<u8>),
     /// Markdown.
-    #[allow(dead_code, reason = "short pages answer with it")]
+    #[allow(dead_code, reason = "used by short pages")]
     Markdown(String),
     /// Plain text.
     Text(String),
@@ -151,9 +151,9 @@ impl From<std::io::Error> for Problem {
     fn from(error: std::io::Error) -> Self {
         match error.kind() {
             std::io::ErrorKind::NotFound => {
-                Self::not_found("That file is gone").hint("It was deleted or moved while the page was open.")
+                Self::not_found("File not found").hint("It was deleted or moved.")
             }
-            _ => Self::failed("The file could not be read").hint(error.to_string()),
+            _ => Self::failed("Cannot read the file").hint(error.to_string()),
         }
     }
 }

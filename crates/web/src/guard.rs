@@ -101,8 +101,8 @@ impl Guard {
         let headers = request.headers();
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
         if !host.is_some_and(|host| self.is_ours(host)) {
-            let problem = Problem::new(StatusCode::MISDIRECTED_REQUEST, "This server goes by another name");
-            return Some(problem.hint(format!("Ask {} instead.", self.origin())));
+            let problem = Problem::new(StatusCode::MISDIRECTED_REQUEST, "Wrong host name");
+            return Some(problem.hint(format!("Use {} instead.", self.origin())));
         }
         let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
         let foreign = origin
@@ -112,10 +112,10 @@ impl Guard {
         let embedded = matches!(site("sec-fetch-site"), "cross-site" | "same-site")
             && !matches!(site("sec-fetch-mode"), "navigate" | "");
         if foreign || embedded {
-            return Some(Problem::new(StatusCode::FORBIDDEN, "Another page asked for this one"));
+            return Some(Problem::new(StatusCode::FORBIDDEN, "Cross-site request blocked"));
         }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            return Some(Problem::new(StatusCode::METHOD_NOT_ALLOWED, "Nothing can be changed here"));
+            return Some(Problem::new(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed"));
         }
         None
     }
@@ -174,8 +174,8 @@ pub(crate) async fn guard(State(guard): State<Guard>, request: Request, next: Ne
             format!("{}={}; HttpOnly; SameSite=Strict; Path=/", guard.cookie_name(), guard.keys.cookie);
         (StatusCode::SEE_OTHER, [(header::LOCATION, to), (header::SET_COOKIE, cookie)]).into_response()
     } else if !is_public(request.uri().path()) && !guard.has_cookie(request.headers()) {
-        let problem = Problem::new(StatusCode::UNAUTHORIZED, "This page needs its token");
-        problem.hint("Open the address that `threadline serve` printed; it ends in ?token=…").answer(form)
+        let problem = Problem::new(StatusCode::UNAUTHORIZED, "Not authorised");
+        problem.hint("Open the URL printed by `threadline serve`; it ends in ?token=…").answer(form)
     } else {
         next.run(request).await
     };

@@ -56,7 +56,7 @@ impl State {
     }
 
     /// Returns the current time.
-    #[allow(clippy::disallowed_methods, reason = "a server that shows what is live has a clock")]
+    #[allow(clippy::disallowed_methods, reason = "the server needs the current time to detect live sessions")]
     pub(crate) fn now(&self) -> SystemTime {
         SystemTime::now()
     }

@@ -19,6 +19,6 @@ pub(crate) async fn asset(Path((stamp, name)): Path<(String, String)>) -> Respon
             };
             ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, keep)], text).into_response()
         }
-        None => Problem::not_found("There is no such file").answer(Form::Html),
+        None => Problem::not_found("File not found").answer(Form::Html),
     }
 }

@@ -23,14 +23,14 @@ const PLANNED: u64 = 64 << 20;
 pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let id = ask.part(0);
     let file = state.store.session(id).ok_or_else(|| {
-        Problem::not_found("There is no such session").hint("It was deleted or moved, or its id is another.")
+        Problem::not_found("Session not found").hint("It was deleted or moved, or the id is wrong.")
     })?;
     let mut logs = Vec::new();
     let mut plan = None;
     for log in file.logs().found {
         if log.size > MOST {
-            return Err(Problem::failed("This session is too long to be checked on a page")
-                .hint(format!("`threadline check {id}` checks it in a terminal.")));
+            return Err(Problem::failed("Session too large to check here")
+                .hint(format!("Run `threadline check {id}` in a terminal.")));
         }
         let session = read(&log.path)?;
         let mut found = session.findings();
@@ -50,7 +50,7 @@ pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
         }
         Form::Markdown => Ok(Answer::Markdown(markdown(&logs))),
         Form::Html => {
-            let name = format!("What is wrong · {}", page.title);
+            let name = format!("Health check · {}", page.title);
             let frame = Frame { title: &name, tab: Tab::None, class: "lists", scripts: &["lists.js"] };
             Ok(super::list(&frame, &threadline_html::check(&page)))
         }
@@ -78,7 +78,7 @@ fn mended(session: &Session, now: i64) -> Vec<String> {
     let mut steps: Vec<(String, Vec<u64>, usize)> = Vec::new();
     for change in plan.changes() {
         let verb = match change.kind {
-            ChangeKind::Removed => "leave out",
+            ChangeKind::Removed => "remove",
             ChangeKind::Changed => "change",
             ChangeKind::Added => "add",
         };
@@ -109,13 +109,13 @@ fn step(what: &str, lines: &[u64], count: usize) -> String {
 }
 
 fn markdown(logs: &[(Option<String>, String, Vec<Finding>)]) -> String {
-    let mut out = "# What is wrong\n".to_owned();
+    let mut out = "# Health check\n".to_owned();
     for (_, path, findings) in logs {
         let _ = write!(out, "\n## `{path}`\n\n");
         let wrong: Vec<&Finding> =
             findings.iter().filter(|finding| finding.severity > Severity::Note).collect();
         if wrong.is_empty() {
-            out.push_str("Nothing.\n");
+            out.push_str("No problems found\n");
         }
         for finding in wrong {
             let line = finding.at.map_or(String::new(), |at| format!("line {}: ", at.line_no));

@@ -96,7 +96,7 @@ async fn run(state: State, page: Page, ask: Ask) -> Response {
     let done = tokio::task::spawn_blocking(move || {
         // The client may have disconnected while the request was queued.
         if ask.gone.load(Ordering::Relaxed) {
-            return Err(Problem::failed("Nobody waits for this page"));
+            return Err(Problem::failed("Client disconnected"));
         }
         page(&state, &ask)
     })
@@ -104,8 +104,8 @@ async fn run(state: State, page: Page, ask: Ask) -> Response {
     match done {
         Ok(Ok(answer)) => answer.into_response(),
         Ok(Err(problem)) => problem.answer(form),
-        Err(_) => Problem::failed("Something went wrong while this page was made")
-            .hint("That is a fault of threadline; the other pages go on.")
+        Err(_) => Problem::failed("Internal error")
+            .hint("This is a bug in threadline. Other pages still work.")
             .answer(form),
     }
 }
@@ -120,5 +120,5 @@ impl Drop for Leaving {
 }
 
 async fn nowhere(OriginalUri(uri): OriginalUri) -> Response {
-    Problem::not_found("There is no such page").answer(Form::of(uri.path()).0)
+    Problem::not_found("Page not found").answer(Form::of(uri.path()).0)
 }

@@ -39,7 +39,9 @@ pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     }
     match ask.form {
         Form::Json => Ok(Answer::Json(finds.json)),
-        Form::Markdown => Err(Problem::not_found("There is no such page").hint("Finds can be had as JSON.")),
+        Form::Markdown => {
+            Err(Problem::not_found("Page not found").hint("Search results are available as HTML and JSON."))
+        }
         Form::Html => {
             let told = wrong.as_ref().map(ToString::to_string);
             let page = SearchPage {
@@ -185,7 +187,7 @@ fn words(trouble: &Trouble) -> Option<String> {
     match trouble {
         Trouble::Unread(path, error) => Some(format!("cannot read {}: {error}", path.display())),
         Trouble::LeftOut { path, line_no, .. } => {
-            Some(format!("{}: line {line_no} is too long, and was left out", path.display()))
+            Some(format!("{}: line {line_no} skipped: too long", path.display()))
         }
         Trouble::Huge { .. } | Trouble::Gone(_) => None,
     }

@@ -29,9 +29,7 @@ pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
 
 /// Parses which sub-agent and which branch are requested.
 pub(crate) fn look(ask: &Ask) -> Result<Look, Problem> {
-    let leaf = ask
-        .get("branch")
-        .map(|name| line_of(name).ok_or_else(|| Problem::bad("That is no name of a branch")));
+    let leaf = ask.get("branch").map(|name| line_of(name).ok_or_else(|| Problem::bad("Invalid branch name")));
     Ok(Look { agent: ask.get("agent").map(str::to_owned), leaf: leaf.transpose()? })
 }
 
@@ -114,18 +112,19 @@ impl Facts {
         let mut notes = Vec::new();
         if plan.skipped > 0 {
             notes.push(format!(
-                "The log is too long to be shown whole. This is its end, from line {} on; `threadline show {}` tells all of it.",
+                "Log too large: showing lines {} to the end. Show all: `threadline show {}`",
                 plan.skipped + 1,
                 self.file.id
             ));
         }
         if plan.torn {
-            notes
-                .push("The log ends in the middle of a line, which is being written or was torn.".to_owned());
+            notes.push(
+                "The last line of the log is incomplete (still being written, or truncated)".to_owned(),
+            );
         }
         let instead = match (&self.agent, self.branch) {
-            (Some(agent), _) => Some(format!("A sub-agent of the session: {agent}.")),
-            (None, true) => Some("A branch that the conversation left.".to_owned()),
+            (Some(agent), _) => Some(format!("Sub-agent: {agent}.")),
+            (None, true) => Some("Abandoned branch.".to_owned()),
             (None, false) => None,
         };
         Served {
@@ -198,7 +197,7 @@ pub(crate) fn part(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let name = ask.get("name").unwrap_or_default();
     let (plan, told, at) = state.shelf.with(&state.store, id, |held| {
         let plan = held.plan(&look)?;
-        let at = plan.part_named(name).ok_or_else(|| Problem::not_found("There is no such part"))?;
+        let at = plan.part_named(name).ok_or_else(|| Problem::not_found("Part not found"))?;
         let told = held.read(&look, &plan, &plan.parts[at].1)?;
         Ok((plan, told, at))
     })?;
@@ -214,7 +213,7 @@ pub(crate) fn rail(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let number = ask.get("number").and_then(|number| number.parse::<usize>().ok());
     let rail = number
         .and_then(|number| plan.rail.get(number))
-        .ok_or_else(|| Problem::not_found("There is no such part"))?;
+        .ok_or_else(|| Problem::not_found("Part not found"))?;
     Ok(Answer::Part(threadline_html::rail_part(&plan.layout, rail.number), rail.stamp.clone()))
 }
 
@@ -237,7 +236,7 @@ const INSIDE: u64 = 1 << 20;
 /// Renders the conversation of a sub-agent, to be shown inline in the call that started it.
 pub(crate) fn inside(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let (id, look) = (ask.part(0), look(ask)?);
-    let agent = look.agent.clone().ok_or_else(|| Problem::bad("No sub-agent is named"))?;
+    let agent = look.agent.clone().ok_or_else(|| Problem::bad("Missing parameter: agent"))?;
     let read = state.shelf.with(&state.store, id, |held| {
         let plan = held.plan(&look)?;
         let spans: Vec<Span> = plan.parts.iter().flat_map(|(_, spans)| spans.clone()).collect();
@@ -249,7 +248,7 @@ pub(crate) fn inside(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     })?;
     let Some((plan, told, spans)) = read else {
         let mut note = Markup::new();
-        note.lit("<p class=\"note\">It did too much to stand here.</p>");
+        note.lit("<p class=\"note\">Too large to show inline</p>");
         return Ok(Answer::Html(note));
     };
     let turns = turns_of(&plan, &told, &spans);
@@ -276,14 +275,16 @@ const RAW: u64 = 1 << 20;
 /// Returns a raw line of the log.
 pub(crate) fn raw(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let (id, look) = (ask.part(0), look(ask)?);
-    let line =
-        ask.get("line").and_then(|line| line.parse().ok()).ok_or_else(|| Problem::bad("No line is named"))?;
+    let line = ask
+        .get("line")
+        .and_then(|line| line.parse().ok())
+        .ok_or_else(|| Problem::bad("Missing or invalid parameter: line"))?;
     let most = if ask.get("whole").is_some() { u64::MAX / 2 } else { RAW };
     let found = state.shelf.with(&state.store, id, |held| Ok(held.log_of(&look)?.raw(line, most)?))?;
-    let (bytes, length) = found.ok_or_else(|| Problem::not_found("There is no such line"))?;
+    let (bytes, length) = found.ok_or_else(|| Problem::not_found("Line not found"))?;
     let mut text = String::from_utf8_lossy(&bytes).into_owned();
     if length > most {
-        text.push_str(&format!("\n\n… {length} bytes in all"));
+        text.push_str(&format!("\n\n… truncated; {length} bytes in total"));
     }
     Ok(Answer::Text(text))
 }
@@ -296,11 +297,8 @@ pub(crate) fn changes(state: &State, ask: &Ask) -> Result<Answer, Problem> {
         Ok((held.edits()?, plan.layout.told.title.clone(), held.cwd()))
     })?;
     let edits = edits.ok_or_else(|| {
-        Problem::new(
-            axum::http::StatusCode::PAYLOAD_TOO_LARGE,
-            "This session changed too much to show at once",
-        )
-        .hint(format!("`threadline show {id} --patch` prints it all."))
+        Problem::new(axum::http::StatusCode::PAYLOAD_TOO_LARGE, "Too many changes to show here")
+            .hint(format!("Run `threadline show {id} --patch` to print them."))
     })?;
     let changes = threadline_view::changes(&edits);
     match ask.form {
@@ -345,7 +343,7 @@ pub(crate) fn find(state: &State, ask: &Ask) -> Result<Answer, Problem> {
             }
         },
     );
-    searched.map_err(|error| Problem::failed("The log could not be searched").hint(error.to_string()))?;
+    searched.map_err(|error| Problem::failed("Cannot search the log").hint(error.to_string()))?;
     // Matches in abandoned branches are found by the search over all sessions.
     names.retain(|name| line_of(name).is_some_and(|line| plan.holds(line)));
     names.dedup();
@@ -357,10 +355,10 @@ const MOST_HITS: usize = 20_000;
 impl From<Missing> for Problem {
     fn from(missing: Missing) -> Self {
         match missing {
-            Missing::Agent => Self::not_found("The session has no such sub-agent"),
-            Missing::Line => Self::not_found("The session has no such line"),
+            Missing::Agent => Self::not_found("Sub-agent not found"),
+            Missing::Line => Self::not_found("Line not found"),
             Missing::Io(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-                no_such_session().hint("Its log was cut short while this page was made. Ask again.")
+                no_such_session().hint("The log was truncated while it was read. Reload the page.")
             }
             Missing::Io(error) => error.into(),
         }

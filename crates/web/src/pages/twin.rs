@@ -88,7 +88,7 @@ fn turn(
     let spans = [Span { turn: at, entries: 0..plan.layout.turns[at].entries.len() }];
     let told = held.read(look, plan, &spans)?;
     let mut turns = turns_of(plan, &told, &spans);
-    let mut turn = turns.pop().ok_or_else(|| Problem::not_found("There is no such turn"))?;
+    let mut turn = turns.pop().ok_or_else(|| Problem::not_found("Turn not found"))?;
     for item in &mut turn.items {
         if let Body::Call(call) = &mut item.body {
             call.agents.iter_mut().try_for_each(|agent| fill(held, agent, depth))?;

@@ -67,8 +67,8 @@ impl Wanted {
 }
 
 fn no_day(text: &str) -> Problem {
-    Problem::bad(format!("“{text}” is no day"))
-        .hint("Days are written as 2026-11-01, 2026-11, today, yesterday, 7d, 2w or 12h.")
+    Problem::bad(format!("“{text}” is not a date"))
+        .hint("Use 2026-11-01, 2026-11, today, yesterday, 7d, 2w or 12h.")
 }
 
 fn shown(state: &State, ask: &Ask) -> Shown {
@@ -137,8 +137,8 @@ fn objects(state: &State, ask: &Ask, calls: &Calls, wanted: &Wanted, now: Millis
             return Answer::json(windows.iter().map(|window| WindowObject::new(window, now)));
         }
         other => {
-            return Err(Problem::bad(format!("Nothing is added up by “{other}”"))
-                .hint("by is day, week, month, session, project, model, tool, branch or window."));
+            return Err(Problem::bad(format!("Unknown grouping “{other}”"))
+                .hint("Use day, week, month, session, project, model, tool, branch or window."));
         }
     };
     let groups = Groups::of_calls(calls, by, &state.book, &state.zone, |call| wanted.keeps(call));
@@ -153,24 +153,22 @@ fn notes(state: &State, counted: &Counted, total: &Totals) -> Vec<String> {
     if total.unpriced_calls > 0 {
         let names: Vec<&str> = total.unpriced.iter().map(|name| &**name).collect();
         let calls = many(total.unpriced_calls, "call", "calls");
-        notes.push(format!("No price is known for {}: {calls} left out of the cost.", names.join(", ")));
+        notes.push(format!("No price for {}: {calls} not included in the cost.", names.join(", ")));
     }
     if total.under_reported > 0 {
         let calls = many(total.under_reported, "call was", "calls were");
-        notes.push(format!(
-            "{calls} logged by versions up to 2.1.58, which note fewer output tokens than there were."
-        ));
+        notes.push(format!("{calls} logged by versions up to 2.1.58, which under-report output tokens."));
     }
     if counted.calls.n_broken() > 0 {
         let lines = many(counted.calls.n_broken(), "line is", "lines are");
-        notes.push(format!("{lines} broken, and not counted."));
+        notes.push(format!("{lines} invalid and not counted."));
     }
     if counted.calls.n_torn() > 0 {
         let logs = many(counted.calls.n_torn(), "log ends", "logs end");
-        notes.push(format!("{logs} in the middle of a line and may be growing."));
+        notes.push(format!("{logs} with an incomplete line (perhaps still being written)."));
     }
     notes.extend(counted.failed.iter().cloned());
-    notes.push(format!("Prices as of {}, book {}.", state.book.updated(), state.book.digest()));
+    notes.push(format!("Prices as of {} ({}).", state.book.updated(), state.book.digest()));
     notes
 }
 
@@ -211,7 +209,9 @@ pub(crate) fn explain(state: &State, ask: &Ask) -> Result<Answer, Problem> {
         return Answer::json(records.iter().map(RecordObject::from));
     }
     if ask.form == Form::Markdown {
-        return Err(Problem::not_found("There is no such page").hint("Records can be had as JSON."));
+        return Err(
+            Problem::not_found("Page not found").hint("Usage records are available as HTML and JSON.")
+        );
     }
     let number = ask.get("page").and_then(|page| page.parse::<usize>().ok()).unwrap_or(1);
     let page = ExplainPage {
@@ -221,7 +221,7 @@ pub(crate) fn explain(state: &State, ask: &Ask) -> Result<Answer, Problem> {
         zone: &state.zone,
     };
     let frame = Frame {
-        title: "Where figures come from · threadline",
+        title: "Usage records · threadline",
         tab: Tab::Usage,
         class: "lists",
         scripts: &["lists.js"],

@@ -53,7 +53,7 @@ fn a_session_reads_without_a_script() {
     ] {
         assert!(page.body.contains(text), "{text}\n{}", page.body);
     }
-    assert!(!page.body.contains("Left behind.<"), "a branch has a page of its own");
+    assert!(!page.body.contains("Left behind.<"), "a branch has its own page");
     let branch = served.get(&format!("/s/{id}?branch=m13")).body;
     assert!(
         branch.contains("Left behind.")
@@ -61,7 +61,7 @@ fn a_session_reads_without_a_script() {
             && !branch.contains("and the weft?")
     );
     let agent = served.get(&format!("/s/{id}?agent=x1")).body;
-    assert!(agent.contains("I looked.") && agent.contains("A sub-agent of the session: look again."));
+    assert!(agent.contains("I looked.") && agent.contains("Sub-agent: look again."));
     let inside = served.get(&format!("/s/{id}/inside?agent=x1")).body;
     assert!(inside.contains("id=\"a-x1-m2\"") && inside.contains("I looked."), "{inside}");
     let changes = served.get(&format!("/s/{id}/changes")).body;
@@ -87,7 +87,7 @@ fn twins_tell_the_same_session() {
     assert_eq!(lines[0]["turns"], 3);
     let turns = lines.iter().filter(|line| line["type"] == "turn" && line["agent"].is_null()).count();
     assert_eq!(turns, 3);
-    assert!(json.body.contains("I looked."), "sub-agents are told where they were started");
+    assert!(json.body.contains("I looked."), "sub-agents are included at their call");
     let text = served.get(&format!("/s/{id}.md"));
     assert_eq!(text.header("content-type"), "text/markdown; charset=utf-8");
     assert!(text.body.starts_with("# The slow loom\n") && text.body.contains("## 3\n"), "{}", text.body);
@@ -214,10 +214,16 @@ fn what_happens_to_a_log_is_said_and_the_others_go_on() {
     let mut file = std::fs::File::options().append(true).open(&path).unwrap();
     file.write_all(b"{\"type\":\"user\",\"mess").unwrap();
     let page = served.get(&format!("/s/{other}")).body;
-    assert!(page.contains("first words") && page.contains("The log ends in the middle of a line"), "{page}");
+    assert!(
+        page.contains("first words") && page.contains("The last line of the log is incomplete"),
+        "{page}"
+    );
     file.write_all(b"\xff\xfe\x00 not json\n").unwrap();
     let page = served.get(&format!("/s/{other}")).body;
-    assert!(page.contains("unknown line") && !page.contains("The log ends in the middle"), "{page}");
+    assert!(
+        page.contains("unknown line") && !page.contains("The last line of the log is incomplete"),
+        "{page}"
+    );
     // The log is replaced, truncated and deleted.
     std::fs::rename(home.session("third", "u1 user \"other words\""), &path).unwrap();
     let page = served.get(&format!("/s/{other}")).body;
@@ -245,7 +251,7 @@ fn a_huge_line_is_cut_and_said_to_be() {
     assert_eq!(page.status, 200);
     assert!(page.body.contains("begin") && page.body.len() < 8 << 20, "{}", page.body.len());
     let raw = served.get(&format!("/s/{id}/raw?line=2")).body;
-    assert!(raw.len() < 2 << 20 && raw.ends_with("bytes in all"), "{}", raw.len());
+    assert!(raw.len() < 2 << 20 && raw.ends_with("bytes in total"), "{}", raw.len());
     assert!(served.get(&format!("/s/{id}?at=m3")).body.contains("end"));
 }
 
@@ -271,7 +277,7 @@ fn a_session_of_two_gigabytes_and_a_line_of_a_hundred_megabytes_are_shown() {
     let served = Served::new(&home);
     let page = served.get(&format!("/s/{}", session_uuid("huge")));
     assert_eq!(page.status, 200);
-    assert!(page.body.contains("too long to be shown whole"));
+    assert!(page.body.contains("Log too large: showing lines"));
     assert!(page.body.len() < 20 << 20);
     let last = served.get(&format!("/s/{}?at=m{n}", session_uuid("huge")));
     assert!(last.status == 200 && last.body.contains(&format!("id=\"m{n}\"")));
