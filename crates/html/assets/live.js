@@ -3,25 +3,25 @@
 'use strict';
 const $ = id => document.getElementById(id);
 const index = JSON.parse($('index').textContent);
-const main = $('main'), parts = $('parts'), rail = $('rail'), fresh = $('fresh');
+const main = $('main'), parts = $('parts'), rail = $('rail'), notice = $('new-lines');
 const key = 'threadline-seen ' + index.served + index.query;
-const memory = { get: name => { try { return localStorage.getItem(name); } catch { return null; } }, set: (name, value) => { try { localStorage.setItem(name, value); } catch { /* storage is unavailable */ } } };
-const address = (what, ask) => `${index.served}/${what}?${new URLSearchParams([...new URLSearchParams(index.query), ...Object.entries(ask)])}`;
+const storage = { get: name => { try { return localStorage.getItem(name); } catch { return null; } }, set: (name, value) => { try { localStorage.setItem(name, value); } catch { /* storage is unavailable */ } } };
+const url = (what, ask) => `${index.served}/${what}?${new URLSearchParams([...new URLSearchParams(index.query), ...Object.entries(ask)])}`;
 const lineOf = id => { const found = /^m(\d+)/.exec(id); return found ? +found[1] : 0; };
 
 // Marks the first item that is new since the last visit.
-const seen = +(memory.get(key) ?? 0);
+const seen = +(storage.get(key) ?? 0);
 function markNew(within) {
-  if (!seen || $('since')) return;
+  if (!seen || $('new-marker')) return;
   for (const item of within.querySelectorAll('.i[id]')) {
     if (lineOf(item.id) <= seen || item.classList.contains('mark')) continue;
-    const place = item.closest('details') ? item.closest('.work > *') ?? item : item;
+    const place = item.closest('details') ? item.closest('.items > *') ?? item : item;
     // The marker is correct only if the part with the last line seen has been drawn.
     const before = last(index.pieces, seen);
     if (before && !before.classList.contains('drawn')) return;
     const line = document.createElement('p');
-    line.id = 'since';
-    line.className = 'since';
+    line.id = 'new-marker';
+    line.className = 'new-marker';
     line.textContent = 'new since your last visit';
     place.before(line);
     return;
@@ -32,7 +32,7 @@ function last(pieces, line) {
   return null;
 }
 function find(name) { return parts.querySelector(`:scope > .piece[data-p="${CSS.escape(name)}"]`); }
-function remember() { memory.set(key, index.last); }
+function remember() { storage.set(key, index.last); }
 addEventListener('pagehide', remember);
 document.addEventListener('visibilitychange', () => { if (document.visibilityState === 'hidden') remember(); });
 main.addEventListener('drawn', event => markNew(event.detail));
@@ -42,19 +42,19 @@ markNew(parts);
 const railNear = new IntersectionObserver(found => {
   for (const { target, isIntersecting } of found) if (isIntersecting) drawRail(target);
 }, { root: rail, rootMargin: '600px 0px' });
-async function drawRail(stretch) {
-  railNear.unobserve(stretch);
+async function drawRail(chunk) {
+  railNear.unobserve(chunk);
   try {
-    const answer = await fetch(address('rail', { number: stretch.dataset.r }));
-    if (answer.ok) stretch.innerHTML = await answer.text();
-    stretch.style.minHeight = '';
+    const answer = await fetch(url('rail', { number: chunk.dataset.r }));
+    if (answer.ok) chunk.innerHTML = await answer.text();
+    chunk.style.minHeight = '';
     main.dispatchEvent(new CustomEvent('changed', { detail: {} }));
-  } catch { railNear.observe(stretch); }
+  } catch { railNear.observe(chunk); }
 }
 function watchRail() {
-  for (const stretch of rail.querySelectorAll(':scope > .stretch:empty')) {
-    stretch.style.minHeight = '60rem';
-    railNear.observe(stretch);
+  for (const chunk of rail.querySelectorAll(':scope > .chunk:empty')) {
+    chunk.style.minHeight = '60rem';
+    railNear.observe(chunk);
   }
 }
 watchRail();
@@ -64,7 +64,7 @@ const openIn = piece => [...piece.querySelectorAll('.i[id] > details[open]')].ma
 async function redraw(piece) {
   const open = new Set(openIn(piece));
   let answer;
-  try { answer = await fetch(address('part', { name: piece.dataset.p })); } catch (error) { delete piece.dataset.v; throw error; }
+  try { answer = await fetch(url('part', { name: piece.dataset.p })); } catch (error) { delete piece.dataset.v; throw error; }
   // A part that no longer exists is removed by the next change.
   if (!answer.ok) { delete piece.dataset.v; return; }
   const html = await answer.text();
@@ -79,13 +79,13 @@ async function redraw(piece) {
 const atEnd = () => document.documentElement.scrollHeight - innerHeight - scrollY < 120;
 const inView = piece => { const box = piece.getBoundingClientRect(); return box.bottom > -1600 && box.top < innerHeight + 1600; };
 let unseen = 0;
-function say(count) {
+function addUnseen(count) {
   unseen += count;
-  fresh.hidden = unseen === 0;
-  fresh.firstElementChild.textContent = unseen === 1 ? '1 new line ↓' : `${unseen} new lines ↓`;
+  notice.hidden = unseen === 0;
+  notice.firstElementChild.textContent = unseen === 1 ? '1 new line ↓' : `${unseen} new lines ↓`;
 }
-fresh.firstElementChild.addEventListener('click', () => { scrollTo({ top: document.documentElement.scrollHeight }); unseen = 0; say(0); });
-addEventListener('scroll', () => { if (unseen && atEnd()) { unseen = 0; say(0); } }, { passive: true });
+notice.firstElementChild.addEventListener('click', () => { scrollTo({ top: document.documentElement.scrollHeight }); unseen = 0; addUnseen(0); });
+addEventListener('scroll', () => { if (unseen && atEnd()) { unseen = 0; addUnseen(0); } }, { passive: true });
 
 function spliced(list, change) { return change ? [...list.slice(0, change.from), ...change.rest] : list; }
 let names = [...parts.children].map(piece => piece.dataset.p);
@@ -126,27 +126,27 @@ async function apply(change) {
   index.last = change.last ?? index.last;
   if (change.rail) {
     const stamps = change.rail.rest;
-    while (rail.querySelectorAll(':scope > .stretch').length > change.rail.from + stamps.length) rail.querySelector(':scope > .stretch:last-of-type').remove();
+    while (rail.querySelectorAll(':scope > .chunk').length > change.rail.from + stamps.length) rail.querySelector(':scope > .chunk:last-of-type').remove();
     for (let i = 0; i < stamps.length; i++) {
       const number = change.rail.from + i;
-      let stretch = rail.querySelector(`:scope > .stretch[data-r="${number}"]`);
-      if (!stretch) {
-        stretch = document.createElement('div');
-        stretch.className = 'stretch';
-        stretch.dataset.r = number;
-        const end = [...rail.querySelectorAll(':scope > .stretch')].pop();
-        if (end) end.after(stretch); else rail.prepend(stretch);
+      let chunk = rail.querySelector(`:scope > .chunk[data-r="${number}"]`);
+      if (!chunk) {
+        chunk = document.createElement('div');
+        chunk.className = 'chunk';
+        chunk.dataset.r = number;
+        const end = [...rail.querySelectorAll(':scope > .chunk')].pop();
+        if (end) end.after(chunk); else rail.prepend(chunk);
       }
-      if (stretch.dataset.v === stamps[i]) continue;
-      stretch.dataset.v = stamps[i];
-      if (number < 2 || stretch.childElementCount || stretch.getBoundingClientRect().top < innerHeight) await drawRail(stretch);
+      if (chunk.dataset.v === stamps[i]) continue;
+      chunk.dataset.v = stamps[i];
+      if (number < 2 || chunk.childElementCount || chunk.getBoundingClientRect().top < innerHeight) await drawRail(chunk);
     }
     watchRail();
   }
   if (change.stamp && change.stamp !== index.stamp) {
     index.stamp = change.stamp;
     try {
-      const around = await (await fetch(address('around', {}))).json();
+      const around = await (await fetch(url('around', {}))).json();
       const alive = !$('live').hidden;
       $('opening').innerHTML = around.opening;
       $('ending').innerHTML = around.ending;
@@ -155,44 +155,44 @@ async function apply(change) {
   }
   main.dispatchEvent(new CustomEvent('changed', { detail: { pieces: index.pieces, turns: index.turns, bad: index.bad, tools: index.tools, last: index.last } }));
   if (following) scrollTo({ top: document.documentElement.scrollHeight });
-  else if (index.last > before) say(index.last - before);
+  else if (index.last > before) addUnseen(index.last - before);
   main.dataset.line = index.last;
 }
 
 // Changes are applied one after the other. If one fails, the page reconnects and receives the full state,
 // because a page that missed a change would stay out of date.
 let queue = Promise.resolve();
-let quiet = 0, heard = null;
-function again(source, pause) {
-  if (source !== heard) return;
+let liveTimer = 0, connection = null;
+function reconnect(source, pause) {
+  if (source !== connection) return;
   source.close();
-  heard = null;
+  connection = null;
   setTimeout(connect, pause);
 }
-function hearing(is) { document.dispatchEvent(new CustomEvent('hearing', { detail: is })); }
+function report(isConnected) { document.dispatchEvent(new CustomEvent('connection', { detail: isConnected })); }
 function connect() {
-  if (heard) return;
-  const source = heard = new EventSource(address('live', {}));
-  source.addEventListener('open', () => hearing(true));
+  if (connection) return;
+  const source = connection = new EventSource(url('live', {}));
+  source.addEventListener('open', () => report(true));
   source.addEventListener('error', () => {
-    hearing(false);
+    report(false);
     // EventSource reconnects by itself after network errors, but not after an HTTP error.
-    if (source.readyState === EventSource.CLOSED) again(source, 3000);
+    if (source.readyState === EventSource.CLOSED) reconnect(source, 3000);
   });
   source.addEventListener('change', event => {
     const change = JSON.parse(event.data);
     const live = $('live');
-    queue = queue.then(() => source === heard && apply(change)).catch(() => again(source, 500));
+    queue = queue.then(() => source === connection && apply(change)).catch(() => reconnect(source, 500));
     if (live && change.last > index.last) {
       live.hidden = false;
-      clearTimeout(quiet);
-      quiet = setTimeout(() => { if ($('live')) $('live').hidden = true; }, 60000);
+      clearTimeout(liveTimer);
+      liveTimer = setTimeout(() => { if ($('live')) $('live').hidden = true; }, 60000);
     }
   });
   source.addEventListener('gone', event => {
     source.close();
     const gone = JSON.parse(event.data), note = document.createElement('p');
-    note.className = 'wrong';
+    note.className = 'error-message';
     note.id = 'gone';
     note.textContent = `${gone.message}: this page shows the last known state.`;
     if (!$('gone')) $('opening').prepend(note);
@@ -201,7 +201,7 @@ function connect() {
 connect();
 // A page in the back/forward cache disconnects, so that the server can evict its session. It catches up when
 // it is shown again.
-addEventListener('pagehide', () => { heard?.close(); heard = null; });
+addEventListener('pagehide', () => { connection?.close(); connection = null; });
 addEventListener('pageshow', event => { if (event.persisted) connect(); });
 main.dataset.line = index.last;
 })();

@@ -4,16 +4,16 @@ const $ = id => document.getElementById(id);
 const root = document.documentElement, main = $('main'), rail = $('rail'), side = rail.closest('.side');
 const index = JSON.parse($('index').textContent);
 root.classList.add('js');
-const memory = { get: key => { try { return localStorage.getItem(key); } catch { return null; } }, set: (key, value) => { try { localStorage.setItem(key, value); } catch { /* storage is unavailable */ } } };
+const storage = { get: key => { try { return localStorage.getItem(key); } catch { return null; } }, set: (key, value) => { try { localStorage.setItem(key, value); } catch { /* storage is unavailable */ } } };
 
 // Parts that are drawn on demand: several per compressed section, which is deflated and base64-encoded.
-const packs = new Map();
-function unpack(name) {
-  let text = packs.get(name);
+const inflated = new Map();
+function inflateSection(name) {
+  let text = inflated.get(name);
   if (!text) {
     text = inflate($(name).textContent);
-    packs.set(name, text);
-    if (packs.size > 24) packs.delete(packs.keys().next().value);
+    inflated.set(name, text);
+    if (inflated.size > 24) inflated.delete(inflated.keys().next().value);
   }
   return text;
 }
@@ -28,7 +28,7 @@ function last(list, fits) {
   return low - 1;
 }
 // A served page fetches its parts; an exported page contains them.
-const address = (what, ask) => `${index.served}/${what}?${new URLSearchParams([...new URLSearchParams(index.query), ...Object.entries(ask)])}`;
+const url = (what, ask) => `${index.served}/${what}?${new URLSearchParams([...new URLSearchParams(index.query), ...Object.entries(ask)])}`;
 async function ask(url) {
   const answer = await fetch(url);
   if (!answer.ok) throw new Error(answer.statusText);
@@ -36,11 +36,11 @@ async function ask(url) {
 }
 async function part(number) {
   if (index.served) {
-    const answer = await ask(address('part', { name: number }));
+    const answer = await ask(url('part', { name: number }));
     return answer.text();
   }
-  const pack = last(index.starts, start => start <= number);
-  const text = (await unpack('z' + pack)).split('\0')[number - index.starts[pack]];
+  const section = last(index.starts, start => start <= number);
+  const text = (await inflateSection('z' + section)).split('\0')[number - index.starts[section]];
   return text.slice(text.indexOf('\n') + 1);
 }
 
@@ -88,7 +88,7 @@ function fill(details) {
     const text = number !== undefined ? part(+number) : from !== undefined ? ask(from).then(answer => answer.text()) : null;
     filling.set(details, text === null ? Promise.resolve() : text.then(html => {
       const inside = document.createElement('div');
-      inside.className = 'late';
+      inside.className = 'deferred';
       inside.innerHTML = html;
       details.append(inside);
       picture(inside);
@@ -98,7 +98,7 @@ function fill(details) {
   return filling.get(details).then(() => { for (const code of details.querySelectorAll('.code')) addCopy(code); });
 }
 main.addEventListener('toggle', event => { if (event.target.open) fill(event.target); }, true);
-function unfold(details) { details.open = true; return fill(details); }
+function expand(details) { details.open = true; return fill(details); }
 
 // Syntax highlighting of visible code. It uses CSS highlights, so the text nodes do not change.
 const words = list => new Set(list.split(' '));
@@ -179,7 +179,7 @@ async function find(id) {
     // A sub-agent that no call started has its own collapsible section.
     const call = index.agents[agent] ? await find(index.agents[agent]) : $('a-' + agent);
     const details = call && (call.tagName === 'DETAILS' ? call : call.querySelector('details'));
-    if (details) await unfold(details);
+    if (details) await expand(details);
     return $(id);
   }
   const line = lineOf(id);
@@ -210,8 +210,8 @@ async function reveal(id, quiet) {
   const found = await find(id);
   if (!found) return null;
   const own = found.classList.contains('i') && found.querySelector(':scope > details');
-  if (own && !found.classList.contains('head')) await unfold(own);
-  for (let above = found.parentElement; above; above = above.parentElement) if (above.tagName === 'DETAILS' && !above.open) await unfold(above);
+  if (own && !found.classList.contains('head')) await expand(own);
+  for (let above = found.parentElement; above; above = above.parentElement) if (above.tagName === 'DETAILS' && !above.open) await expand(above);
   if (!found.getClientRects().length) showAll();
   if (here) here.classList.remove('here');
   here = found;
@@ -224,7 +224,7 @@ async function reveal(id, quiet) {
   return found;
 }
 function goTo(id) {
-  aim = numberOf.get(id) ?? null;
+  jumpTarget = numberOf.get(id) ?? null;
   history.replaceState(null, '', '#' + encodeURIComponent(id));
   return reveal(id);
 }
@@ -247,11 +247,11 @@ document.addEventListener('click', event => {
 
 // The current turn.
 let numberOf = new Map(index.turns.map((anchor, i) => [anchor, i]));
-let sections = null, current = -1, aim = null;
+let sections = null, current = -1, jumpTarget = null;
 function place() {
   sections ??= [...main.querySelectorAll(':scope > .turn, :scope > .piece > .turn, :scope > #parts > .piece > .turn')];
   const at = last(sections, section => section.getBoundingClientRect().top < 70);
-  const now = aim ?? (at < 0 ? -1 : numberOf.get(sections[at].dataset.a) ?? -1);
+  const now = jumpTarget ?? (at < 0 ? -1 : numberOf.get(sections[at].dataset.a) ?? -1);
   if (now === current) return;
   current = now;
   rail.querySelector('[aria-current]')?.removeAttribute('aria-current');
@@ -270,17 +270,17 @@ addEventListener('scroll', () => {
 }, { passive: true });
 // The last target of a keyboard jump counts as current until the user scrolls, because the last turns of a
 // page cannot be scrolled to the top.
-for (const moved of ['wheel', 'touchmove', 'pointerdown']) addEventListener(moved, () => { aim = null; }, { passive: true });
+for (const moved of ['wheel', 'touchmove', 'pointerdown']) addEventListener(moved, () => { jumpTarget = null; }, { passive: true });
 function jump(by) {
   place();
   if (!index.turns.length) return;
-  aim = Math.min(Math.max(current + by, 0), index.turns.length - 1);
-  goTo(index.turns[aim]).then(place);
+  jumpTarget = Math.min(Math.max(current + by, 0), index.turns.length - 1);
+  goTo(index.turns[jumpTarget]).then(place);
 }
 function nextBad() {
   const from = here ? lineOf(here.id) : current >= 0 ? lineOf(index.turns[current]) : 0;
   const next = index.bad.find(id => lineOf(id) > from) ?? index.bad[0];
-  if (next) goTo(next); else say('No errors');
+  if (next) goTo(next); else announce('No errors');
 }
 
 // Search over the whole page, drawn or not.
@@ -342,7 +342,7 @@ async function search() {
 }
 async function searchServed(mine) {
   let found = [];
-  try { found = (await (await ask(address('find', { q: q.value.trim() }))).json()).hits; } catch { /* shown as no match */ }
+  try { found = (await (await ask(url('find', { q: q.value.trim() }))).json()).hits; } catch { /* shown as no match */ }
   if (mine !== run) return;
   hits = found;
   hitsOut.textContent = hits.length ? `${hits.length}` : 'none';
@@ -358,7 +358,7 @@ async function goHit(by) {
   const ranges = rangesIn(item, q.value.trim().toLowerCase());
   if (CSS.highlights) CSS.highlights.set('hit', new Highlight(...ranges));
   const first = ranges[0]?.startContainer.parentElement ?? item;
-  for (let above = first; above && above !== item; above = above.parentElement) if (above.tagName === 'DETAILS' && !above.open && !first.closest('summary')) await unfold(above);
+  for (let above = first; above && above !== item; above = above.parentElement) if (above.tagName === 'DETAILS' && !above.open && !first.closest('summary')) await expand(above);
   first.scrollIntoView({ block: 'center' });
 }
 function rangesIn(item, needle) {
@@ -390,7 +390,7 @@ $('b-prev').addEventListener('click', () => goHit(-1));
 $('b-next').addEventListener('click', () => goHit(1));
 
 // Filters.
-const kinds = [...document.querySelectorAll('.kind-b')], tool = $('tool'), sheet = document.styleSheets[0];
+const kinds = [...document.querySelectorAll('.kind-b')], tool = $('tool'), stylesheet = document.styleSheets[0];
 function kind(button, on) {
   button.setAttribute('aria-pressed', on);
   root.classList.toggle('no-' + button.dataset.k, !on);
@@ -405,17 +405,17 @@ function listTools() {
 listTools();
 // Hooks and similar events are hidden unless the user enables them.
 const events = kinds.find(button => button.dataset.k === 'event');
-if (events && memory.get('threadline-events') !== 'on') kind(events, false);
-events?.addEventListener('click', () => memory.set('threadline-events', events.getAttribute('aria-pressed') === 'true' ? 'on' : 'off'));
+if (events && storage.get('threadline-events') !== 'on') kind(events, false);
+events?.addEventListener('click', () => storage.set('threadline-events', events.getAttribute('aria-pressed') === 'true' ? 'on' : 'off'));
 let rules = 0;
 function onlyTool() {
-  while (rules) { sheet.deleteRule(sheet.cssRules.length - 1); rules--; }
+  while (rules) { stylesheet.deleteRule(stylesheet.cssRules.length - 1); rules--; }
   root.classList.toggle('only-bad', tool.value === 'bad');
   if (tool.value !== '' && tool.value !== 'bad') {
     const n = +tool.value;
     for (const rule of [`main > .turn:not([data-tools~="${n}"]), .piece > .turn[data-tools]:not([data-tools~="${n}"]) { display: none; }`,
-      `main :is(.turn, .piece) .work > :not([data-t="${n}"], .piece, :has([data-t="${n}"])), main .work > .piece > :not([data-t="${n}"], :has([data-t="${n}"])) { display: none; }`]) {
-      sheet.insertRule(rule, sheet.cssRules.length);
+      `main :is(.turn, .piece) .items > :not([data-t="${n}"], .piece, :has([data-t="${n}"])), main .items > .piece > :not([data-t="${n}"], :has([data-t="${n}"])) { display: none; }`]) {
+      stylesheet.insertRule(rule, stylesheet.cssRules.length);
       rules++;
     }
   }
@@ -426,19 +426,19 @@ function showAll() {
   tool.value = '';
   onlyTool();
 }
-let opened = false;
+let allExpanded = false;
 $('b-fold').textContent = index.large ? 'Expand turn' : 'Expand all';
-$('b-fold').addEventListener('click', foldAll);
-async function foldAll() {
-  opened = !opened;
+$('b-fold').addEventListener('click', toggleAll);
+async function toggleAll() {
+  allExpanded = !allExpanded;
   place();
   const within = index.large ? (sections[last(sections, section => section.dataset.a === index.turns[current] || numberOf.get(section.dataset.a) <= current)] ?? main) : main;
-  for (const details of within.querySelectorAll('.i > details')) details.open = opened;
-  $('b-fold').setAttribute('aria-pressed', opened);
+  for (const details of within.querySelectorAll('.i > details')) details.open = allExpanded;
+  $('b-fold').setAttribute('aria-pressed', allExpanded);
 }
 
 // Copy buttons and the actions of an item.
-function say(text) { $('said').textContent = text; }
+function announce(text) { $('status-message').textContent = text; }
 async function copy(text, button) {
   try { await navigator.clipboard.writeText(text); }
   catch {
@@ -451,10 +451,10 @@ async function copy(text, button) {
   }
   const label = button.textContent;
   button.textContent = 'Copied';
-  say('Copied');
+  announce('Copied');
   setTimeout(() => { button.textContent = label; }, 1200);
 }
-function make(label, act) {
+function makeButton(label, act) {
   const button = document.createElement('button');
   button.type = 'button';
   button.textContent = label;
@@ -463,47 +463,47 @@ function make(label, act) {
 }
 function addCopy(code) {
   if (code.querySelector(':scope > .copy')) return;
-  const button = make('Copy', button => copy(code.querySelector('pre:not(.nos)').textContent, button));
+  const button = makeButton('Copy', button => copy(code.querySelector('pre:not(.nos)').textContent, button));
   button.className = 'copy';
   code.append(button);
 }
 const ops = document.createElement('span');
 ops.className = 'ops';
-let offered = null;
-ops.append(make('Copy', button => {
-  const copied = offered.cloneNode(true);
+let hovered = null;
+ops.append(makeButton('Copy', button => {
+  const copied = hovered.cloneNode(true);
   for (const extra of copied.querySelectorAll('.ops, .at, .cost, .copy, .margin, .no')) extra.remove();
   copy(copied.textContent.trim(), button);
 }));
-if (index.raw) ops.append(make('Raw', () => rawOf(offered)));
-function offer(event) {
+if (index.raw) ops.append(makeButton('Raw', () => rawOf(hovered)));
+function showActions(event) {
   const item = event.target.closest?.('.i[id]');
-  if (!item || item === offered || item.classList.contains('mark')) return;
-  offered = item;
+  if (!item || item === hovered || item.classList.contains('mark')) return;
+  hovered = item;
   item.append(ops);
 }
-main.addEventListener('pointerover', offer);
-main.addEventListener('focusin', offer);
+main.addEventListener('pointerover', showActions);
+main.addEventListener('focusin', showActions);
 
 // Raw lines of the log.
 const raw = $('raw'), rawText = raw.querySelector('pre');
-let shown = null, written = false;
+let shown = null, unformatted = false;
 async function rawLine(log, number) {
   if (index.served) {
-    try { return await (await ask(address('raw', log ? { line: number, agent: log } : { line: number }))).text(); } catch { return null; }
+    try { return await (await ask(url('raw', log ? { line: number, agent: log } : { line: number }))).text(); } catch { return null; }
   }
-  const packs = index.raw[log];
-  const at = packs ? last(packs, ([, first]) => first <= number) : -1;
+  const sections = index.raw[log];
+  const at = sections ? last(sections, ([, first]) => first <= number) : -1;
   if (at < 0) return null;
-  const lines = (await unpack('r' + packs[at][0])).split('\n').filter(line => line.startsWith(number + ' ') || line.startsWith(number + ':'));
-  return lines.length ? lines.map(withLumps).join('\n') : null;
+  const lines = (await inflateSection('r' + sections[at][0])).split('\n').filter(line => line.startsWith(number + ' ') || line.startsWith(number + ':'));
+  return lines.length ? lines.map(withAttachments).join('\n') : null;
 }
 // Base64 data is stored once, outside of the line: '12:40=0,95=0 …' lists offset=attachment pairs.
-function withLumps(line) {
+function withAttachments(line) {
   const space = line.indexOf(' '), text = line.slice(space + 1), parts = [];
   let from = 0;
-  for (const lump of line.slice(0, space).split(':')[1]?.split(',') ?? []) {
-    const [at, number] = lump.split('=').map(Number);
+  for (const attachment of line.slice(0, space).split(':')[1]?.split(',') ?? []) {
+    const [at, number] = attachment.split('=').map(Number);
     parts.push(text.slice(from, at), $('b' + number).textContent);
     from = at;
   }
@@ -516,7 +516,7 @@ function rawOf(item) {
 }
 async function openRaw(log, number) {
   const text = await rawLine(log, number);
-  if (text === null) { say('Line not found'); return; }
+  if (text === null) { announce('Line not found'); return; }
   shown = { log, number, text };
   $('raw-h').textContent = 'Line ' + number + (log ? ' of agent ' + log : '');
   setRaw();
@@ -525,9 +525,9 @@ async function openRaw(log, number) {
 }
 function setRaw() {
   let text = shown.text;
-  if (!written) try { text = JSON.stringify(JSON.parse(text), null, 2); } catch { /* keep it unchanged */ }
+  if (!unformatted) try { text = JSON.stringify(JSON.parse(text), null, 2); } catch { /* keep it unchanged */ }
   rawText.textContent = text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, ch => `<U+${ch.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}>`);
-  $('raw-form').setAttribute('aria-pressed', written);
+  $('raw-form').setAttribute('aria-pressed', unformatted);
 }
 async function stepRaw(by) {
   for (let number = shown.number + by, tries = 0; number > 0 && tries < 50; number += by, tries++) {
@@ -536,17 +536,17 @@ async function stepRaw(by) {
 }
 $('raw-prev').addEventListener('click', () => stepRaw(-1));
 $('raw-next').addEventListener('click', () => stepRaw(1));
-$('raw-form').addEventListener('click', () => { written = !written; setRaw(); });
+$('raw-form').addEventListener('click', () => { unformatted = !unformatted; setRaw(); });
 $('raw-copy').addEventListener('click', event => copy(shown.text, event.target));
 $('raw-close').addEventListener('click', () => raw.close());
 
 // Theme, outline, help and keyboard shortcuts.
-const kept = memory.get('threadline-theme');
-if (kept === 'light' || kept === 'dark') root.dataset.theme = kept;
+const stored = storage.get('threadline-theme');
+if (stored === 'light' || stored === 'dark') root.dataset.theme = stored;
 function theme() {
   const dark = root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
   root.dataset.theme = dark ? 'light' : 'dark';
-  memory.set('threadline-theme', root.dataset.theme);
+  storage.set('threadline-theme', root.dataset.theme);
 }
 $('b-theme').addEventListener('click', theme);
 const wide = matchMedia('(min-width: 64rem)');
@@ -558,9 +558,9 @@ function outline() {
 $('b-rail').addEventListener('click', outline);
 $('b-help').addEventListener('click', () => $('help').showModal());
 const keys = {
-  j: () => jump(1), n: () => jump(1), k: () => jump(-1), p: () => jump(-1), e: nextBad, o: outline, f: foldAll, d: theme,
+  j: () => jump(1), n: () => jump(1), k: () => jump(-1), p: () => jump(-1), e: nextBad, o: outline, f: toggleAll, d: theme,
   t: () => { const button = kinds.find(button => button.dataset.k === 'tool'); kind(button, button.getAttribute('aria-pressed') !== 'true'); },
-  r: () => rawOf(here ?? offered),
+  r: () => rawOf(here ?? hovered),
   '/': () => { root.classList.remove('no-rail'); q.focus(); q.select(); },
   '?': () => $('help').showModal(),
 };
@@ -613,7 +613,7 @@ async function fromSearch() {
   const ranges = plain.flatMap(word => rangesIn(item, word));
   CSS.highlights.set('hit', new Highlight(...ranges));
   const first = ranges[0]?.startContainer.parentElement ?? item;
-  for (let above = first; above && above !== item; above = above.parentElement) if (above.tagName === 'DETAILS' && !above.open && !first.closest('summary')) await unfold(above);
+  for (let above = first; above && above !== item; above = above.parentElement) if (above.tagName === 'DETAILS' && !above.open && !first.closest('summary')) await expand(above);
   first.scrollIntoView({ block: 'center' });
 }
 

@@ -3,20 +3,20 @@
 'use strict';
 const root = document.documentElement;
 try {
-  const kept = localStorage.getItem('threadline-theme');
-  if (kept === 'light' || kept === 'dark') root.dataset.theme = kept;
+  const stored = localStorage.getItem('threadline-theme');
+  if (stored === 'light' || stored === 'dark') root.dataset.theme = stored;
 } catch { /* storage is unavailable */ }
 
 // Shows a notice while a page that receives live updates is disconnected, because its content may be stale.
-document.addEventListener('hearing', event => {
-  let lost = document.getElementById('lost');
-  if (!lost) {
-    lost = document.createElement('p');
-    lost.id = 'lost';
-    lost.setAttribute('role', 'status');
-    document.body.append(lost);
+document.addEventListener('connection', event => {
+  let notice = document.getElementById('offline');
+  if (!notice) {
+    notice = document.createElement('p');
+    notice.id = 'offline';
+    notice.setAttribute('role', 'status');
+    document.body.append(notice);
   }
-  lost.hidden = event.detail;
-  lost.textContent = event.detail ? '' : 'Server not reachable; this page is not updated. If the server was restarted, open the URL it printed.';
+  notice.hidden = event.detail;
+  notice.textContent = event.detail ? '' : 'Server not reachable; this page is not updated. If the server was restarted, open the URL it printed.';
 });
 })();

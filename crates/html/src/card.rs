@@ -251,16 +251,16 @@ fn list(out: &mut Markup, todos: &[Todo]) {
     for todo in todos {
         let (class, mark) = match &*todo.status {
             "completed" => ("<li class=\"done\">", "☑"),
-            "in_progress" => ("<li class=\"now\">", "▶"),
-            "deleted" => ("<li class=\"gone\">", "☒"),
+            "in_progress" => ("<li class=\"active\">", "▶"),
+            "deleted" => ("<li class=\"deleted\">", "☒"),
             _ => ("<li>", "☐"),
         };
         out.lit(class).lit("<span class=\"tick\">").lit(mark).lit("</span> ").text(&todo.text);
         if let Some(change) = todo.change() {
-            out.lit(" <span class=\"was\">").text(&change).lit("</span>");
+            out.lit(" <span class=\"detail\">").text(&change).lit("</span>");
         }
         if !todo.detail.is_empty() {
-            out.lit("<div class=\"was\">").text(&todo.detail).lit("</div>");
+            out.lit("<div class=\"detail\">").text(&todo.detail).lit("</div>");
         }
         out.lit("</li>");
     }
@@ -271,25 +271,25 @@ fn question(out: &mut Markup, question: &Question) {
     out.lit("<p class=\"question\">").text(&question.text).lit("</p><ul class=\"todos\">");
     for option in &question.options {
         let mark = if question.chose(&option.label) {
-            "<li class=\"now\"><span class=\"tick\">●</span> "
+            "<li class=\"active\"><span class=\"tick\">●</span> "
         } else {
             "<li><span class=\"tick\">○</span> "
         };
         out.lit(mark).text(&option.label);
         if !option.description.is_empty() {
-            out.lit("<div class=\"was\">").text(&option.description).lit("</div>");
+            out.lit("<div class=\"detail\">").text(&option.description).lit("</div>");
         }
         out.lit("</li>");
     }
     if let Some(answer) = question.own_answer() {
-        out.lit("<li class=\"now\"><span class=\"tick\">●</span> ").text(&answer).lit("</li>");
+        out.lit("<li class=\"active\"><span class=\"tick\">●</span> ").text(&answer).lit("</li>");
     }
     if question.answer.is_none() {
-        out.lit("<li class=\"was\">not answered</li>");
+        out.lit("<li class=\"detail\">not answered</li>");
     }
     out.lit("</ul>");
     if let Some(notes) = &question.notes {
-        out.lit("<div class=\"ask\">").text(notes).lit("</div>");
+        out.lit("<div class=\"prompt\">").text(notes).lit("</div>");
     }
 }
 
@@ -299,7 +299,7 @@ fn agent(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView, name: &str) {
     // The first turn of a sub-agent repeats the prompt.
     if call.agents.is_empty() && !prompt.is_empty() {
         let mut body = Markup::new();
-        body.lit("<div class=\"ask\">").text(prompt).lit("</div>");
+        body.lit("<div class=\"prompt\">").text(prompt).lit("</div>");
         let mut summary = Markup::new();
         summary.lit("<span class=\"tool\">Prompt</span><span class=\"subject\">");
         summary.text(&words::first_words(prompt, 160)).lit("</span>");

@@ -91,14 +91,14 @@ fn row(
         out.lit(" ").text(&bar.title).lit(": ").text(&value).lit("</title>");
         // The whole height is clickable.
         let x = i as u64 * step;
-        out.lit("<rect class=\"hit\" x=\"")
+        out.lit("<rect class=\"hit-area\" x=\"")
             .num(x)
             .lit("\" y=\"0\" width=\"")
             .num(step)
             .lit("\" height=\"")
             .num(HEIGHT);
         out.lit("\"/><rect class=\"bar")
-            .lit(if bar.compacted && class == "g-context" { " cut" } else { "" })
+            .lit(if bar.compacted && class == "g-context" { " compacted" } else { "" })
             .lit("\" x=\"")
             .num(x)
             .lit("\" y=\"");

@@ -189,7 +189,7 @@ fn item(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, place: Place<'_>) 
     match &item.body {
         Body::Input { input, text, files, context } => {
             let quiet = *input == Input::Meta;
-            open_item(sheet, out, "said ", if quiet { "k-context" } else { "k-user" }, item, place);
+            open_item(sheet, out, "user-input ", if quiet { "k-context" } else { "k-user" }, item, place);
             input_item(sheet, out, *input, text, &name);
             attached(sheet, out, files, context);
         }
@@ -203,11 +203,11 @@ fn item(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, place: Place<'_>) 
             prose::markdown(out, text);
         }
         Body::Thinking(text) if text.trim().is_empty() => {
-            open_item(sheet, out, "thought ", "k-thinking", item, place);
+            open_item(sheet, out, "thinking ", "k-thinking", item, place);
             out.lit("<p class=\"quiet\">thinking not recorded in the log</p>");
         }
         Body::Thinking(text) => {
-            open_item(sheet, out, "thought ", "k-thinking", item, place);
+            open_item(sheet, out, "thinking ", "k-thinking", item, place);
             let (mut summary, mut body) = (Markup::new(), Markup::new());
             summary.lit("<span class=\"tool\">Thinking</span><span class=\"subject\">");
             summary.text(&unmarked(&words::first_words(text, 160))).lit("</span>");
@@ -234,7 +234,7 @@ fn item(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, place: Place<'_>) 
             out.lit("</p>");
         }
         Body::Trouble { label, text } => {
-            open_item(sheet, out, "trouble bad ", "k-reply", item, place);
+            open_item(sheet, out, "failure bad ", "k-reply", item, place);
             out.lit("<p class=\"line\"><span class=\"outcome\">")
                 .text(label)
                 .lit("</span> <span class=\"subject\">");
@@ -291,7 +291,7 @@ fn input_item(sheet: &mut Sheet<'_>, out: &mut Markup, input: Input, text: &str,
         _ => {
             let text = text.trim();
             let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
-            out.lit("<p class=\"again\">");
+            out.lit("<p class=\"follow-up\">");
             label(out, input);
             if matches!(input, Input::SlashCommand | Input::BashInput) {
                 out.lit("<code>").text(first).lit("</code></p>");
@@ -349,7 +349,7 @@ fn call_item(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, call: &CallVi
     }
     summary.lit("</span>");
     if let Some(duration) = call.duration.filter(|duration| *duration >= 1000) {
-        summary.lit("<span class=\"took\">").text(&figure::duration(duration)).lit("</span>");
+        summary.lit("<span class=\"duration\">").text(&figure::duration(duration)).lit("</span>");
     }
     let mut body = Markup::new();
     body.lit("<div class=\"body\">");
@@ -357,7 +357,7 @@ fn call_item(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, call: &CallVi
     body.lit("</div>");
     sheet.fold(out, Some(&name), &summary, &body);
     if let Some(said) = call.objection() {
-        out.lit("<p class=\"again\">").text(said).lit("</p>");
+        out.lit("<p class=\"follow-up\">").text(said).lit("</p>");
     }
     close_item(out, item, place);
 }

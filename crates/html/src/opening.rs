@@ -61,7 +61,7 @@ pub(crate) fn opening(
     }
     if errors > 0 {
         let first = lines.iter().find(|line| line.errors > 0).map_or("", |line| &line.anchor);
-        out.lit("<p class=\"wrong\"><a href=\"#").text(first).lit("\">");
+        out.lit("<p class=\"error-message\"><a href=\"#").text(first).lit("\">");
         out.text(&figure::plural(errors as u64, "error")).lit("</a></p>");
     }
     if !transcript.findings.is_empty() {

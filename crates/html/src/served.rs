@@ -132,7 +132,7 @@ pub fn served_page(served: &Served<'_>) -> Markup {
         .lit(include_str!("../assets/controls.html"));
     out.lit("<nav class=\"rail\" id=\"rail\" aria-label=\"Outline\">");
     for rail in served.rail {
-        out.lit("<div class=\"stretch\" data-r=\"").num(rail.number as u64);
+        out.lit("<div class=\"chunk\" data-r=\"").num(rail.number as u64);
         out.lit("\" data-v=\"").text(&rail.stamp).lit("\">");
         if rail.number < 2 {
             out.add(&rail_part(layout, rail.number));
@@ -140,7 +140,7 @@ pub fn served_page(served: &Served<'_>) -> Markup {
         out.lit("</div>");
     }
     out.lit("</nav>\n</aside>\n").lit(DIALOGS);
-    out.lit("<p id=\"fresh\" class=\"pill\" hidden><button type=\"button\"></button></p>\n");
+    out.lit("<p id=\"new-lines\" class=\"pill\" hidden><button type=\"button\"></button></p>\n");
     facts_for_script(&mut out, served);
     out.lit("</body>\n</html>\n");
     out
@@ -172,7 +172,7 @@ fn served_opening(served: &Served<'_>) -> Markup {
     let at = options.served_at.as_deref().unwrap_or_default();
     let mut out = Markup::new();
     if let Some(instead) = &served.instead {
-        out.lit("<p class=\"note instead\">")
+        out.lit("<p class=\"note page-scope\">")
             .text(instead)
             .lit(" <a href=\"")
             .text(at)
@@ -183,9 +183,9 @@ fn served_opening(served: &Served<'_>) -> Markup {
     let title = title(&layout.told, &lines);
     opening(&mut out, &layout.told, &title, &lines, span, &options.zone);
     for note in &served.notes {
-        out.lit("<p class=\"note torn\">").text(note).lit("</p>");
+        out.lit("<p class=\"note notice\">").text(note).lit("</p>");
     }
-    out.lit("<p class=\"facts doors\"><span id=\"live\" hidden>Live</span>");
+    out.lit("<p class=\"facts session-links\"><span id=\"live\" hidden>Live</span>");
     out.text(&figure::bytes(served.size))
         .lit(" <span>·</span> <a href=\"")
         .text(at)
@@ -199,7 +199,7 @@ fn served_opening(served: &Served<'_>) -> Markup {
     out.lit("</header>\n");
     out.add(&chart::growth(&layout.turns));
     if !layout.branches.is_empty() {
-        out.lit("<nav class=\"switch\" aria-label=\"Abandoned branches\"><p class=\"note\">Abandoned branches</p><ul>");
+        out.lit("<nav class=\"branch-list\" aria-label=\"Abandoned branches\"><p class=\"note\">Abandoned branches</p><ul>");
         for branch in &layout.branches {
             out.lit("<li><a href=\"").text(at).lit("?branch=").text(&branch.anchor).lit("\">");
             let title = words::first_words(&branch.title, 100);

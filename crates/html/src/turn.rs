@@ -142,7 +142,7 @@ impl<'a> OpenTurn<'a> {
             None => bare_head(sheet, &mut start, turn, place),
         }
         if out.len() > self.at {
-            start.lit("<div class=\"work\">");
+            start.lit("<div class=\"items\">");
             out.insert(self.at, &start);
             out.lit("</div>");
         } else {
@@ -187,7 +187,7 @@ fn prompt_head(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, place: Plac
     let code = matches!(input, Input::SlashCommand | Input::BashInput);
     let machine = matches!(input, Input::TaskNotification | Input::TeammateMessage | Input::HostEvent);
     let level = if place.agent.is_some() { ("<h3", "</h3>") } else { ("<h2", "</h2>") };
-    out.lit(level.0).lit(if machine || first.len() > LONG_HEAD { " class=\"less\">" } else { ">" });
+    out.lit(level.0).lit(if machine || first.len() > LONG_HEAD { " class=\"smaller\">" } else { ">" });
     label(out, *input);
     if code {
         out.lit("<code>").text(first).lit("</code>");
@@ -315,7 +315,7 @@ fn ask(out: &mut Markup, text: &str) {
 fn plain(out: &mut Markup, text: &str) {
     let text = text.trim_matches(['\n', '\r']).trim_end();
     if !text.is_empty() {
-        out.lit("<div class=\"ask\">").text(text).lit("</div>");
+        out.lit("<div class=\"prompt\">").text(text).lit("</div>");
     }
 }
 

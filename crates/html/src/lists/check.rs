@@ -33,7 +33,7 @@ pub fn check(page: &CheckPage<'_>) -> Markup {
         .text(&figure::plural(of(Severity::Warning), "warning"));
     out.lit(" <span>·</span> ").text(&figure::plural(of(Severity::Note), "note")).lit("</p></header>\n");
     if all().all(|finding| finding.severity == Severity::Note) {
-        out.lit("<div class=\"nothing\"><p>No problems found</p></div>\n");
+        out.lit("<div class=\"empty\"><p>No problems found</p></div>\n");
     }
     for (agent, path, findings) in page.logs.iter().filter(|(_, _, findings)| !findings.is_empty()) {
         log(&mut out, &here, (agent.as_deref(), path), findings);
@@ -62,7 +62,7 @@ fn log(out: &mut Markup, here: &str, (agent, path): (Option<&str>, &str), findin
 }
 
 fn list<'f>(out: &mut Markup, here: &str, agent: Option<&str>, findings: impl Iterator<Item = &'f Finding>) {
-    out.lit("<ol class=\"wrongs\">");
+    out.lit("<ol class=\"finding-list\">");
     for finding in findings {
         out.lit("<li class=\"s ")
             .lit(finding.severity.name())
@@ -89,9 +89,9 @@ fn list<'f>(out: &mut Markup, here: &str, agent: Option<&str>, findings: impl It
                 .lit("\">line ");
             out.num(at.line_no).lit("</a>");
         }
-        out.lit("</p><p class=\"what\">")
+        out.lit("</p><p class=\"message\">")
             .text(&finding.message)
-            .lit("</p><p class=\"mend\">Repair: ")
+            .lit("</p><p class=\"repair\">Repair: ")
             .lit(finding.code.repair())
             .lit("</p></li>\n");
     }

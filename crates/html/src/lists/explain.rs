@@ -60,7 +60,7 @@ pub fn explain(page: &ExplainPage<'_>) -> Markup {
     out.lit(if last.is_some() {
         "</tbody></table></div></section>\n"
     } else {
-        "<div class=\"nothing\"><p>No records match these filters</p></div>\n"
+        "<div class=\"empty\"><p>No records match these filters</p></div>\n"
     });
     if pages > 1 {
         out.lit("<nav class=\"pages\" aria-label=\"Pages of records\">");
@@ -101,7 +101,7 @@ fn line(out: &mut Markup, record: &Explained, zone: &TimeZone) {
     href.push_str(&format!("m{}", record.line));
     let counted = record.verdict == Verdict::Counted;
     out.lit("<tr class=\"")
-        .lit(if counted { "s" } else { "s not" })
+        .lit(if counted { "s" } else { "s rejected" })
         .lit("\"><th scope=\"row\"><a class=\"go\" href=\"")
         .text(&href);
     out.lit("\" title=\"byte ").num(record.byte_offset).lit("\">").num(record.line).lit("</a></th><td>");

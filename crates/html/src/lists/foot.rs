@@ -21,7 +21,7 @@ pub(crate) fn foot(out: &mut Markup, json: &str, markdown: Option<&str>) {
         out.lit("</dt><dd>").lit(what).lit("</dd>\n");
     }
     out.lit(
-        "</dl><button>Close</button></form></dialog>\n<p class=\"sr\" id=\"said\" role=\"status\"></p>\n",
+        "</dl><button>Close</button></form></dialog>\n<p class=\"sr\" id=\"status-message\" role=\"status\"></p>\n",
     );
 }
 

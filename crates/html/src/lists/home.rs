@@ -43,7 +43,7 @@ pub fn home(page: &HomePage<'_>) -> Markup {
     out.lit("<div class=\"home\">\n");
     chooser(&mut out, page, &names);
     out.lit(
-        "<main id=\"main\" tabindex=\"-1\"><h1 class=\"sr\">Sessions</h1>\n<div id=\"shelf\" data-news=\"",
+        "<main id=\"main\" tabindex=\"-1\"><h1 class=\"sr\">Sessions</h1>\n<div id=\"session-list\" data-news=\"",
     )
     .num(page.news)
     .lit("\">");
@@ -72,12 +72,12 @@ pub(super) fn with(page: &HomePage<'_>, change: impl FnOnce(&mut Selection)) -> 
 fn shelf(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>) {
     status(out, page);
     for error in page.unread {
-        out.lit("<p class=\"wrong\">").text(error).lit("</p>\n");
+        out.lit("<p class=\"error-message\">").text(error).lit("</p>\n");
     }
     if page.chosen.cards.is_empty() {
         return nothing(out, page);
     }
-    out.lit("<table class=\"shelf\"><thead><tr>");
+    out.lit("<table class=\"session-list\"><thead><tr>");
     for (sort, name) in [
         (SortBy::Title, "Session"),
         (SortBy::Turns, "Turns"),
@@ -114,11 +114,13 @@ fn status(out: &mut Markup, page: &HomePage<'_>) {
     }
     out.text(&figure::plural(page.total as u64, "session"));
     if page.choices.live > 0 {
-        out.lit(" <span>·</span> <span class=\"now\">").num(page.choices.live as u64).lit(" live</span>");
+        out.lit(" <span>·</span> <span class=\"live-badge\">")
+            .num(page.choices.live as u64)
+            .lit(" live</span>");
     }
     if page.choices.unread > 0 {
         let read = page.total - page.choices.unread;
-        out.lit(" <span>·</span> <span class=\"counting\">")
+        out.lit(" <span>·</span> <span class=\"indexing\">")
             .text(&figure::count(read as u64))
             .lit(" indexed</span>");
     }
@@ -200,9 +202,9 @@ fn column(out: &mut Markup, page: &HomePage<'_>, sort: SortBy, name: &'static st
 
 fn row(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, card: &SessionCard, by_day: bool) {
     out.lit("<tr class=\"s").lit(if card.live { " live" } else { "" }).lit("\" data-id=\"").text(&card.id);
-    out.lit("\"><td class=\"what\">");
+    out.lit("\"><td class=\"session-cell\">");
     if card.live {
-        out.lit("<span class=\"now\">Live</span>");
+        out.lit("<span class=\"live-badge\">Live</span>");
     }
     out.lit("<a class=\"go\" href=\"").text(&link::session(&card.id)).lit("\">");
     out.text(&words::first_words(&card.title, 180)).lit("</a>");
@@ -237,7 +239,7 @@ fn number(out: &mut Markup, name: &'static str, figure: Option<(String, Option<S
             out.lit(">").text(&shown).lit("<span class=\"unit\"> ").lit(name).lit("</span>");
         }
         None => {
-            out.lit("><span class=\"wait\" title=\"Not indexed yet\">…</span>");
+            out.lit("><span class=\"pending\" title=\"Not indexed yet\">…</span>");
         }
     }
     out.lit("</td>");
@@ -326,7 +328,7 @@ fn tools(out: &mut Markup, tools: &[(String, u64)]) {
 }
 
 fn nothing(out: &mut Markup, page: &HomePage<'_>) {
-    out.lit("<div class=\"nothing\">");
+    out.lit("<div class=\"empty\">");
     if page.total > 0 {
         out.lit("<p>No sessions match these filters</p>");
         if page.choices.unread > 0 && page.selection.needs_figures() {

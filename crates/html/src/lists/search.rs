@@ -73,9 +73,9 @@ pub struct FoundBlock {
 /// Renders the main content and the footer of the search page.
 pub fn search(page: &SearchPage<'_>) -> Markup {
     let mut out = Markup::new();
-    out.lit("<main id=\"main\" tabindex=\"-1\" class=\"search\">\n<h1 class=\"sr\">Search</h1><form role=\"search\" class=\"ask\" id=\"ask\" action=\"/search\">");
+    out.lit("<main id=\"main\" tabindex=\"-1\" class=\"search\">\n<h1 class=\"sr\">Search</h1><form role=\"search\" class=\"search-form\" id=\"search-form\" action=\"/search\">");
     out.lit("<input type=\"search\" name=\"q\" id=\"q\" aria-label=\"Search all sessions\" placeholder=\"words, &quot;phrases&quot;, /patterns/, tool:Bash\" autocomplete=\"off\" spellcheck=\"false\" autofocus value=\"");
-    out.text(page.query).lit("\"><button class=\"apply\">Search</button></form>\n<div id=\"found\">");
+    out.text(page.query).lit("\"><button class=\"apply\">Search</button></form>\n<div id=\"results\">");
     out.add(&search_results(page));
     out.lit("</div></main>\n");
     foot(&mut out, &link::href("/search.json", [("q", page.query)]), None);
@@ -111,13 +111,13 @@ pub fn search_results(page: &SearchPage<'_>) -> Markup {
         out.lit("<p class=\"note\">More results exist; refine the query</p>");
     }
     for trouble in page.troubles {
-        out.lit("<p class=\"wrong\">").text(trouble).lit("</p>\n");
+        out.lit("<p class=\"error-message\">").text(trouble).lit("</p>\n");
     }
     out
 }
 
 fn wrong(out: &mut Markup, query: &str, problem: &str, part: Option<Range<usize>>) {
-    out.lit("<div class=\"nothing\"><p class=\"wrong\">").text(problem).lit("</p>");
+    out.lit("<div class=\"empty\"><p class=\"error-message\">").text(problem).lit("</p>");
     if let Some((before, at, behind)) = part
         .and_then(|part| Some((query.get(..part.start)?, query.get(part.clone())?, query.get(part.end..)?)))
     {
@@ -150,7 +150,7 @@ fn found(out: &mut Markup, page: &SearchPage<'_>, session: &FoundSession) {
             Some(tool) => out.text(short_tool(tool)),
             None => out.lit(block.kind),
         };
-        out.lit("</span> <span class=\"piece-of\">");
+        out.lit("</span> <span class=\"excerpt\">");
         marked(out, &block.text, &block.ranges);
         out.lit("</span></a>");
         if block.agent.is_some() {
@@ -216,7 +216,7 @@ const LANGUAGE: &[(&str, &str)] = &[
 ];
 
 fn help(out: &mut Markup) {
-    out.lit("<section class=\"language\"><h2>Search syntax</h2><dl>");
+    out.lit("<section class=\"search-syntax\"><h2>Search syntax</h2><dl>");
     for (example, meaning) in LANGUAGE {
         out.lit("<dt><code>").text(example).lit("</code></dt><dd>").text(meaning).lit("</dd>\n");
     }

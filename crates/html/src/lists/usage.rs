@@ -71,9 +71,9 @@ pub fn usage(page: &UsagePage<'_>) -> Markup {
         .lit("\">\n<header class=\"opening\"><h1>Usage</h1>");
     chooser(&mut out, page);
     if board.total.calls == 0 {
-        out.lit("</header><div class=\"nothing\"><p>No model calls</p>");
+        out.lit("</header><div class=\"empty\"><p>No model calls</p>");
         if page.unread > 0 {
-            out.lit("<p class=\"quiet counting\">")
+            out.lit("<p class=\"quiet indexing\">")
                 .text(&figure::plural(page.unread as u64, "log"))
                 .lit(" not indexed yet</p>");
         }
@@ -100,7 +100,7 @@ const STRETCHES: &[(&str, &str)] =
     &[("", "all"), ("today", "today"), ("7d", "7 days"), ("30d", "30 days"), ("90d", "90 days")];
 
 fn chooser(out: &mut Markup, page: &UsagePage<'_>) {
-    out.lit("<form class=\"choose-usage\" id=\"chooser\" action=\"/usage\"><p class=\"sorter\">");
+    out.lit("<form class=\"usage-filters\" id=\"filters\" action=\"/usage\"><p class=\"sorter\">");
     for (since, name) in STRETCHES {
         let chosen = page.asked("since").unwrap_or_default() == *since && page.asked("until").is_none();
         out.lit("<a href=\"").text(&page.link("/usage", &[("since", since), ("until", "")])).lit("\"");
@@ -148,7 +148,7 @@ fn sums(out: &mut Markup, page: &UsagePage<'_>) {
     let days = page.board.days.len() as u64;
     let a_day =
         (days > 0).then(|| total.cost.to_f64() / days as f64).and_then(Money::from_f64).unwrap_or_default();
-    out.lit("<dl class=\"sums\">");
+    out.lit("<dl class=\"totals\">");
     for (name, shown, title) in [
         ("Cost", words::cost(total), format!("${}", total.cost)),
         (
@@ -174,7 +174,7 @@ fn sums(out: &mut Markup, page: &UsagePage<'_>) {
     }
     out.lit("</dl>\n");
     if page.unread > 0 {
-        out.lit("<p class=\"counting\">")
+        out.lit("<p class=\"indexing\">")
             .text(&figure::plural(page.unread as u64, "log"))
             .lit(" not indexed yet</p>");
     }

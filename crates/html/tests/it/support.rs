@@ -30,7 +30,7 @@ pub(crate) fn drawn_with(notation: &str, options: &Options) -> String {
     let told = told(&family(notation, None));
     let turns: String =
         told.turns.iter().map(|found| turn(found, told.cwd.as_deref(), options).into_string()).collect();
-    let work = turns.split_once("<div class=\"work\">").map_or("", |(_, work)| work);
+    let work = turns.split_once("<div class=\"items\">").map_or("", |(_, work)| work);
     lined(work.trim_end().trim_end_matches("</section>").trim_end_matches("</div>"))
 }
 

@@ -14,7 +14,7 @@ const SHOWN: &str = r#"
 const shown = [];
 for (const part of ['opening', 'parts', 'ending', 'rail']) {
   const copy = document.getElementById(part).cloneNode(true);
-  for (const extra of copy.querySelectorAll('.ops, .copy, .since, noscript, #live')) extra.remove();
+  for (const extra of copy.querySelectorAll('.ops, .copy, .new-marker, noscript, #live')) extra.remove();
   for (const found of copy.querySelectorAll('*')) {
     found.removeAttribute('style'); found.removeAttribute('aria-current'); found.removeAttribute('data-rows');
     found.classList.remove('here', 'drawn');
@@ -80,7 +80,10 @@ fn a_page_that_was_open_while_a_session_was_written_ends_equal_to_a_fresh_one() 
     // The reader is in the middle of the page and has expanded an element.
     browser.run("document.querySelector('#parts details')?.setAttribute('open', ''); scrollTo(0, 60);");
     let held = browser.run("return scrollY").as_f64().unwrap();
-    assert!(browser.run(LEFT_TO_READ).as_f64().unwrap() > 500.0, "whoever is at the end follows it");
+    assert!(
+        browser.run(LEFT_TO_READ).as_f64().unwrap() > 500.0,
+        "not at the end, where the page would follow"
+    );
     let mut file = File::options().append(true).open(&path).unwrap();
     for (i, line) in after.iter().enumerate() {
         let cut = [line.len() / 2, line.len().saturating_sub(1), line.len()][i % 3];
@@ -92,8 +95,8 @@ fn a_page_that_was_open_while_a_session_was_written_ends_equal_to_a_fresh_one() 
         }
     }
     browser.wait(&format!("return document.getElementById('main').dataset.line === '{}'", lines.len()));
-    assert_eq!(browser.run("return scrollY").as_f64().unwrap(), held, "what was being read moved");
-    assert!(browser.run(LEFT_TO_READ).as_f64().unwrap() > 500.0, "it grew below");
+    assert_eq!(browser.run("return scrollY").as_f64().unwrap(), held, "the scroll position changed");
+    assert!(browser.run(LEFT_TO_READ).as_f64().unwrap() > 500.0, "the page grew below the viewport");
     browser.run("for (const open of document.querySelectorAll('#parts details[open]')) open.open = false;");
     browser.wait(DRAW_ALL);
     browser.run("scrollTo(0, 0)");
@@ -112,7 +115,7 @@ fn a_page_that_was_open_while_a_session_was_written_ends_equal_to_a_fresh_one() 
         .into_owned()
     };
     assert!(live == fresh, "live: {}\n\nfresh: {}", around(live), around(fresh));
-    assert!(fresh.len() > 20_000, "there was something to compare");
+    assert!(fresh.len() > 20_000, "the page has content to compare");
 }
 
 #[test]
@@ -137,12 +140,12 @@ fn a_line_that_is_appended_is_seen_and_marked_as_new_on_the_next_visit() {
     browser.wait("return document.getElementById('m3')?.textContent.includes('second prompt')");
     browser.wait("return document.querySelector('#rail').textContent.includes('second prompt')");
     browser.wait("return !document.getElementById('live').hidden");
-    assert_eq!(browser.run("return document.getElementById('since')"), serde_json::Value::Null);
+    assert_eq!(browser.run("return document.getElementById('new-marker')"), serde_json::Value::Null);
     // The reader leaves and returns.
     browser.open(&served.url("/"));
     add("a2 <- ?u2 reply m2 text \"second answer\"");
     browser.open(&served.url(&format!("/s/{id}")));
-    browser.wait("return document.getElementById('since')?.nextElementSibling?.id === 'm4'");
+    browser.wait("return document.getElementById('new-marker')?.nextElementSibling?.id === 'm4'");
     // The log is deleted while its page is open.
     std::fs::remove_file(&path).unwrap();
     browser.wait("return document.getElementById('gone')?.textContent.includes('There is no such session')");
@@ -182,7 +185,7 @@ fn keys_filters_folds_raw_lines_search_agents_and_branches() {
     browser.wait("return document.documentElement.classList.contains('js')");
     assert!(
         browser.run("return location.search").as_str().unwrap().is_empty(),
-        "the token is not kept in the address"
+        "the token is removed from the URL"
     );
     // From prompt to prompt, and to the error.
     browser.press("j");
@@ -237,8 +240,8 @@ fn keys_filters_folds_raw_lines_search_agents_and_branches() {
     browser.wait("return document.getElementById('m2')?.textContent.includes('I looked.')");
     // A branch.
     browser.open(&served.url(&format!("/s/{id}")));
-    browser.wait("return document.querySelector('.switch a')");
-    browser.run("document.querySelector('.switch a').click()");
+    browser.wait("return document.querySelector('.branch-list a')");
+    browser.run("document.querySelector('.branch-list a').click()");
     browser.wait("return document.getElementById('m12')?.textContent.includes('Left behind.') && !document.getElementById('m14')");
     no_complaints(&browser);
 }

@@ -41,8 +41,9 @@ fn home_is_filtered_sorted_and_walked_by_keys() {
     let served = Served::new(&home);
     browser.open(&served.url("/"));
     // Figures appear without a reload once they are counted.
-    browser
-        .wait("return !document.querySelector('.wait') && document.querySelectorAll('tr.s').length === 30");
+    browser.wait(
+        "return !document.querySelector('.pending') && document.querySelectorAll('tr.s').length === 30",
+    );
 
     // A filter takes effect when chosen, and is part of the URL.
     browser.run("const box = document.querySelector('input[name=errors]'); box.click();");
@@ -79,14 +80,14 @@ fn home_is_filtered_sorted_and_walked_by_keys() {
     browser.press("k");
     assert_eq!(
         browser
-            .run("return [...document.querySelectorAll('tr.s')].findIndex(row => row.matches('.at-hand'))"),
+            .run("return [...document.querySelectorAll('tr.s')].findIndex(row => row.matches('.selected'))"),
         0
     );
     browser.press("?");
     assert_eq!(browser.run("return document.getElementById('help').open"), true);
     browser.press("\u{e00c}");
     browser.wait("return !document.getElementById('help').open");
-    let to = browser.run("return document.querySelector('tr.at-hand .go').pathname");
+    let to = browser.run("return document.querySelector('tr.selected .go').pathname");
     browser.press("c");
     browser.wait("return location.pathname.endsWith('/check') && document.querySelector('.check h1')");
     assert_eq!(browser.run("return location.pathname"), format!("{}/check", to.as_str().unwrap()));
@@ -99,19 +100,20 @@ fn what_is_written_comes_to_the_top_while_home_is_open() {
     let home = home();
     let served = Served::new(&home);
     browser.open(&served.url("/"));
-    browser
-        .wait("return !document.querySelector('.wait') && document.querySelectorAll('tr.s').length === 30");
+    browser.wait(
+        "return !document.querySelector('.pending') && document.querySelectorAll('tr.s').length === 30",
+    );
     let id = session_uuid("s0");
     let path = home.root().join("projects/-home-ada-loom").join(format!("{id}.jsonl"));
     let line = json!({"type": "custom-title", "customTitle": "Woven right now", "sessionId": id});
     writeln!(File::options().append(true).open(path).unwrap(), "{line}").unwrap();
     browser.wait("return document.querySelector('tr.s .go').textContent === 'Woven right now'");
-    assert_eq!(browser.run("return document.querySelectorAll('tr.live .now').length"), 1);
+    assert_eq!(browser.run("return document.querySelectorAll('tr.live .live-badge').length"), 1);
     let edges =
         "const ends = row => [...row.children].map(cell => Math.round(cell.getBoundingClientRect().right));
         return [ends(document.querySelector('thead tr')), ends(document.querySelector('tr.live'))]";
     let edges = browser.run(edges);
-    assert_eq!(edges[0], edges[1], "figures stand below their heads");
+    assert_eq!(edges[0], edges[1], "figures are aligned with their headings");
     // A new session appears too.
     home.session("fresh", "u1 user \"a fresh start\"");
     browser.wait("return document.querySelectorAll('tr.s').length === 31");
@@ -126,7 +128,7 @@ fn search_finds_while_one_types_and_leads_to_the_block() {
     browser.open(&served.url("/search"));
     assert!(
         browser
-            .run("return document.querySelector('.language').textContent")
+            .run("return document.querySelector('.search-syntax').textContent")
             .as_str()
             .unwrap()
             .contains("tool:")
@@ -140,7 +142,7 @@ fn search_finds_while_one_types_and_leads_to_the_block() {
     let to = browser.run("return document.querySelector('.hits .go').getAttribute('href')");
     assert_eq!(to, format!("/s/{}?q=woven%2017#m2", session_uuid("s17")));
     browser.press("\u{e015}");
-    assert_eq!(browser.run("return document.querySelectorAll('li.at-hand').length"), 1);
+    assert_eq!(browser.run("return document.querySelectorAll('li.selected').length"), 1);
     browser.run("document.querySelector('.hits .go').click()");
     browser.wait("return location.hash === '#m2' && document.getElementById('m2')");
     // The matches are highlighted there.
@@ -157,7 +159,7 @@ fn charts_are_drawn_in_both_themes_and_on_a_phone() {
     let served = Served::new(&home);
     browser.open(&served.url("/usage"));
     browser.wait(
-        "return document.querySelectorAll('svg.chart').length === 5 && !document.querySelector('.counting')",
+        "return document.querySelectorAll('svg.chart').length === 5 && !document.querySelector('.indexing')",
     );
     let fill = "return getComputedStyle(document.querySelector('.chart .c0')).fill";
     browser.prefer("light");
@@ -168,7 +170,7 @@ fn charts_are_drawn_in_both_themes_and_on_a_phone() {
     browser.press("d");
     assert_eq!(browser.run(fill), light);
     // Bars have a height, and a figure links to its records.
-    assert_eq!(browser.run("return [...document.querySelectorAll('.chart rect:not(.reach)')].every(one => one.getBBox().height > 0)"), true);
+    assert_eq!(browser.run("return [...document.querySelectorAll('.chart rect:not(.hit-area)')].every(one => one.getBBox().height > 0)"), true);
     browser.run("document.querySelector('.numbers tbody td a').click()");
     browser.wait("return document.querySelector('.explain .numbers tbody tr')");
     for path in ["/", "/usage", "/search?q=woven", &format!("/s/{}/check", session_uuid("s0"))] {

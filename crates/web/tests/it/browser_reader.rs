@@ -38,21 +38,21 @@ fn a_page_that_lost_its_server_says_so_and_catches_up() {
         let served = Served::new(&home);
         let port = served.port;
         browser.open(&served.url(page));
-        browser.wait("return document.getElementById('lost')?.hidden");
+        browser.wait("return document.getElementById('offline')?.hidden");
         drop(served);
-        browser.wait("return !document.getElementById('lost').hidden");
+        browser.wait("return !document.getElementById('offline').hidden");
         let mut log = File::options().append(true).open(&path).unwrap();
         let line = json!({"type": "user", "uuid": "x1", "parentUuid": null, "sessionId": session_uuid("loom"),
             "timestamp": "2026-02-01T10:00:00Z", "message": {"role": "user", "content": "while you were away"}});
         writeln!(log, "{line}").unwrap();
         home.session("fresh", "u1 user \"a new warp\"");
         let _again = Served::at(home.root(), port);
-        browser.wait("return document.getElementById('lost').hidden");
+        browser.wait("return document.getElementById('offline').hidden");
         browser.wait(caught_up);
         let mut said = browser.console();
         const GONE: &[&str] = &["ERR_CONNECTION", "ERR_INCOMPLETE", "ERR_SOCKET_NOT_CONNECTED"];
         said.retain(|said| !GONE.iter().any(|gone| said.contains(gone)));
-        assert!(said.is_empty(), "more than that nobody answered for a while: {said:#?}");
+        assert!(said.is_empty(), "only connection errors expected: {said:#?}");
     }
 }
 
@@ -78,7 +78,7 @@ fn what_is_printed_is_all_there_and_dark_on_light() {
         const style = getComputedStyle(document.body);
         return [seen('.side'), seen('.top'), light(style.backgroundColor), light(style.color)]",
     );
-    assert_eq!(seen, json!([false, false, true, false]), "outline, bar, light paper, light ink");
+    assert_eq!(seen, json!([false, false, true, false]), "outline, top bar, light background, light text");
     let pdf = browser.devtools("Page.printToPDF", &json!({}));
     assert!(pdf["data"].as_str().unwrap().len() > 100_000);
     no_complaints(&browser);
@@ -117,7 +117,7 @@ a3 <- r1  reply  m2 text "It **broke**:\n\n```rust\nfn main() {}\n```"
         &format!("/s/{id}/changes"),
     ] {
         browser.open(&served.url(page));
-        browser.wait("return document.readyState === 'complete' && !document.querySelector('.wait')");
+        browser.wait("return document.readyState === 'complete' && !document.querySelector('.pending')");
         let told = read_aloud(&browser);
         let has = |role: &str| told.iter().any(|(known, _)| known == role);
         assert!(has("main") && has("navigation") && has("heading"), "{page}: {told:#?}");

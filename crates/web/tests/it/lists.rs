@@ -111,7 +111,7 @@ fn a_session_that_is_written_is_marked_and_comes_first() {
     std::fs::write(&path, bytes).unwrap();
     let cards = objects(&served, "/index.json");
     assert_eq!((&cards[0]["title"], &cards[0]["live"]), (&"Faster loom".into(), &true.into()));
-    assert!(served.get("/").body.contains("<span class=\"now\">Live</span>"));
+    assert!(served.get("/").body.contains("<span class=\"live-badge\">Live</span>"));
     std::fs::remove_file(&path).unwrap();
     assert_eq!(titles(&served, "/index.json"), ["dye it blue"]);
 }
@@ -165,7 +165,7 @@ fn usage_adds_up_and_every_figure_leads_to_its_records() {
     let opus = objects(&served, "/usage/explain.json?model=claude-opus-5");
     assert_eq!(opus.iter().filter(|record| record["counted"] == true).count(), 3);
     let page = served.get("/usage").body;
-    assert_eq!(page.matches("<svg class=\"chart\"").count(), 5, "days, a year, projects, cache, windows");
+    assert_eq!(page.matches("<svg class=\"chart\"").count(), 5, "days, calendar, projects, cache, windows");
     assert!(page.contains("/usage/explain?since=2026-01-01&amp;until=2026-01-01"), "{page}");
     let why = served.get("/usage/explain?project=/home/ada/dye%20works").body;
     assert!(why.contains(&format!("/s/{}#m2", session_uuid("dye"))), "{why}");
@@ -246,7 +246,7 @@ fn finds_lead_to_their_blocks() {
     let hits = objects(&served, "/search.json?q=tangled");
     assert_eq!((hits.len(), &hits[0]["anchor"]), (2, &"m2".into()));
     let wrong = served.get("/search?q=%2F(%2F");
-    assert!(wrong.status == 200 && wrong.body.contains("class=\"wrong\""), "{}", wrong.body);
+    assert!(wrong.status == 200 && wrong.body.contains("class=\"error-message\""), "{}", wrong.body);
     assert_eq!(served.get("/search.json?q=%2F(%2F").status, 400);
     assert!(served.get("/search").body.contains("Search syntax"));
 }
