@@ -12,7 +12,7 @@ use crate::id::SpanId;
 use crate::message;
 use crate::shape::{Dialect, Shape};
 use crate::span::{Span, SpanKind, Value};
-use crate::told::beyond;
+use crate::told::{beyond, most};
 use crate::turn::Builder;
 
 /// A message of a model, assembled from its lines.
@@ -95,18 +95,18 @@ impl<'s> Generation<'s> {
         self.reading.as_ref().map(|reading| reading.tokens).unwrap_or_default()
     }
 
-    /// Excludes token counts sent before. Returns whether any tokens are left.
+    /// Leaves out the tokens that were sent before. Returns whether others are left.
+    ///
+    /// Lines that have fewer tokens than were sent do not lower them.
     pub(crate) fn set_known(&mut self, known: Tokens) -> bool {
-        self.known = Some(known);
+        if let Some(reading) = &mut self.reading {
+            reading.tokens = most(reading.tokens, known);
+        }
+        self.known = Some(known).filter(|known| *known != Tokens::default());
         beyond(self.tokens(), known) != Tokens::default()
     }
 
-    /// Includes all token counts again.
-    pub(crate) fn forget_known(&mut self) {
-        self.known = None;
-    }
-
-    /// Returns the content, as far as the policy allows it to be sent.
+    /// What it says, as far as it may be sent.
     pub(crate) fn said(&self, shape: &Shape<'_>) -> Said {
         let mut said = Said::default();
         if !shape.has_content() {

@@ -12,10 +12,22 @@ use crate::id::TraceId;
 /// next prompt is sent in two parts; the second contains only the difference.
 #[derive(Clone, Debug, Default)]
 pub struct Told {
-    replies: FxHashMap<Box<str>, (Tokens, TraceId)>,
+    replies: FxHashMap<Box<str>, ToldReply>,
     calls: FxHashSet<(Box<str>, Box<str>)>,
     /// The id of the last reply sent.
     last: Option<Box<str>>,
+}
+
+/// The tokens of a reply that were sent, and under which trace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ToldReply {
+    /// The most of each kind that any part of the reply had. It never falls: lines of one reply may disagree, and
+    /// whatever was sent once is not new again.
+    pub(crate) tokens: Tokens,
+    /// The part of `tokens` that was sent under traces before the last.
+    pub(crate) elsewhere: Tokens,
+    /// The trace of the last part.
+    pub(crate) trace: TraceId,
 }
 
 impl Told {
@@ -29,16 +41,25 @@ impl Told {
     /// Returns the last reply sent and its token counts as sent.
     pub fn last(&self) -> Option<(&str, Tokens)> {
         let id = self.last.as_deref()?;
-        Some((id, self.replies.get(id)?.0))
+        Some((id, self.replies.get(id)?.tokens))
     }
 
-    /// Returns the token counts of a reply as sent and the trace it was sent in; `None` if it was not sent.
-    pub(crate) fn reply(&self, id: &str) -> Option<(Tokens, TraceId)> {
+    /// Returns what was sent of a reply; `None` if nothing was.
+    pub(crate) fn reply(&self, id: &str) -> Option<ToldReply> {
         self.replies.get(id).copied()
     }
 
     pub(crate) fn add_reply(&mut self, id: &str, tokens: Tokens, trace: TraceId) {
-        self.replies.insert(id.into(), (tokens, trace));
+        let known = self.replies.entry(id.into()).or_insert(ToldReply {
+            tokens,
+            elsewhere: Tokens::default(),
+            trace,
+        });
+        if known.trace != trace {
+            known.elsewhere = known.tokens;
+            known.trace = trace;
+        }
+        known.tokens = most(tokens, known.tokens);
         self.last = Some(id.into());
     }
 
@@ -52,7 +73,18 @@ impl Told {
     }
 }
 
-/// Returns the token counts of `now` minus those of `known`, zero where `known` is larger.
+/// Returns the larger count of each kind.
+pub(crate) fn most(left: Tokens, right: Tokens) -> Tokens {
+    Tokens {
+        input: left.input.max(right.input),
+        output: left.output.max(right.output),
+        cache_read: left.cache_read.max(right.cache_read),
+        cache_write_5m: left.cache_write_5m.max(right.cache_write_5m),
+        cache_write_1h: left.cache_write_1h.max(right.cache_write_1h),
+    }
+}
+
+/// What is new in `now` beside what was known.
 pub(crate) fn beyond(now: Tokens, known: Tokens) -> Tokens {
     Tokens {
         input: now.input.saturating_sub(known.input),

@@ -287,16 +287,15 @@ impl<'a, 'b> Builder<'a, 'b> {
             self.has_repeated = true;
             return None;
         }
-        if let Some((known, trace)) = self.told.reply(&key) {
+        if let Some(known) = self.told.reply(&key) {
             let is_told = |call: &usize| self.told.has_call(&key, &session.tool_calls()[*call].id);
-            if generation.is_notice || (!generation.set_known(known) && calls.iter().all(is_told)) {
+            if generation.is_notice || (!generation.set_known(known.tokens) && calls.iter().all(is_told)) {
                 self.has_repeated = true;
                 return None;
             }
-            // Within one turn, a span that is sent again replaces the earlier version, so it must be
-            // complete.
-            if trace == self.home.trace {
-                generation.forget_known();
+            // Within one turn the later version of a span takes the place of the earlier.
+            if known.trace == self.home.trace {
+                generation.set_known(known.elsewhere);
             }
         }
         self.told.add_reply(&key, generation.tokens(), self.home.trace);

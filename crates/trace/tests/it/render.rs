@@ -40,14 +40,22 @@ pub(crate) fn spans(notation: &str) -> Vec<Span> {
     spans_with(notation, Vec::new(), &shape(&Book::embedded()))
 }
 
+/// Returns the spans that a log adds to those that were sent before.
+pub(crate) fn spans_again(notation: &str, told: &mut Told) -> Vec<Span> {
+    spans_beside(notation, Vec::new(), &shape(&Book::embedded()), told)
+}
+
 pub(crate) fn spans_with(notation: &str, agents: Vec<Agent>, shape: &Shape<'_>) -> Vec<Span> {
-    let mut told = Told::default();
+    spans_beside(notation, agents, shape, &mut Told::default())
+}
+
+fn spans_beside(notation: &str, agents: Vec<Agent>, shape: &Shape<'_>, told: &mut Told) -> Vec<Span> {
     let mut agents = Some(agents);
     let mut all = Vec::new();
     for piece in pieces(&threadline_testkit::log(notation)) {
         let head = piece.head();
         let family = Family::new(piece.session, agents.take().unwrap_or_default());
-        all.extend(spans_of(&head, &family, "s1", &mut told, shape));
+        all.extend(spans_of(&head, &family, "s1", told, shape));
     }
     all
 }

@@ -1,14 +1,16 @@
 //! Spans of a session: tree, ids and times, usage, errors, events, sub-agents, content, limits.
 
+use std::collections::BTreeMap;
+
 use insta::assert_snapshot;
 use threadline_entry::AgentKind;
 use threadline_secret::Rules;
 use threadline_session::{Agent, Session, Spawn};
 use threadline_testkit::log;
-use threadline_trace::{Content, Dialect, Shape, SpanKind};
+use threadline_trace::{Content, Dialect, Shape, SpanKind, Told};
 use threadline_usage::Book;
 
-use crate::render::{attributes, ids, pieces, shape, spans, spans_with, tree};
+use crate::render::{attributes, ids, pieces, shape, spans, spans_again, spans_with, tree};
 
 const TURN: &str = r#"
 u1        user   "why is it slow?"
@@ -62,6 +64,48 @@ fn a_sub_agent_with_the_ids_of_the_conversation_makes_no_second_span() {
     ids.sort();
     ids.dedup();
     assert_eq!(ids.len(), spans.len(), "{}", tree(&spans));
+}
+
+/// Three parts of one reply disagree about its tokens, and none of them has the most of everything. The last two
+/// have one trace, so that the last span replaces the one before it.
+const UNEVEN: &str = r#"
+u1        user   "why is it slow?"
+a1 <- u1  reply  msg_1 text "A sleep." usage={"input_tokens":1,"output_tokens":19} model=claude-opus-5
+u1        user   "why is it slow?"
+a1 <- u1  reply  msg_1 text "A sleep." usage={"input_tokens":4,"output_tokens":12} model=claude-opus-5
+u1        user   "why is it slow?"
+a1 <- u1  reply  msg_1 text "A sleep." usage={"input_tokens":6,"output_tokens":2} model=claude-opus-5
+"#;
+
+#[test]
+fn tokens_that_were_sent_are_not_sent_again_when_a_later_part_has_fewer() {
+    let mut told = Told::default();
+    let first = spans_again(UNEVEN, &mut told);
+    let received: BTreeMap<_, _> =
+        first.iter().filter_map(|span| Some(((span.trace, span.id), span.used?.0))).collect();
+    let input: u64 = received.values().map(|used| used.input).sum();
+    let output: u64 = received.values().map(|used| used.output).sum();
+    assert_eq!((received.len(), input, output), (2, 6, 19), "{}", tree(&first));
+    let again = spans_again(UNEVEN, &mut told);
+    let generations = again.iter().filter(|span| span.kind == SpanKind::Generation).count();
+    assert_eq!(generations, 0, "sent twice: {}", tree(&again));
+}
+
+#[test]
+fn a_part_without_figures_does_not_make_the_reply_new() {
+    let log = r#"
+u1        user   "why is it slow?"
+a1 <- u1  reply  msg_1 text "Let me look." usage={"input_tokens":10,"output_tokens":50} model=claude-opus-5
+u2 <- a1  user   "well?"
+a2 <- u2  reply  msg_1 tool t1 Grep {"pattern":"sleep"} model=claude-opus-5
+"#;
+    let mut told = Told::default();
+    let first = spans_again(log, &mut told);
+    assert!(first.iter().any(|span| span.kind == SpanKind::Tool), "{}", tree(&first));
+    let again = spans_again(log, &mut told);
+    let twice =
+        again.iter().filter(|span| matches!(span.kind, SpanKind::Generation | SpanKind::Tool)).count();
+    assert_eq!(twice, 0, "sent twice: {}", tree(&again));
 }
 
 #[test]
