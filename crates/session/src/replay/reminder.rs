@@ -9,7 +9,7 @@ use threadline_entry::{Entry, Json};
 
 use super::Role;
 use super::block::ReplayBlock;
-use super::request::{Draft, push_user};
+use super::request::{Draft, Drafts, push_user};
 use super::rule::{ReplayRule, Rules};
 
 /// Returns whether a model accepts messages of role `system` between others. Models after Claude 4.7 do.
@@ -22,8 +22,8 @@ pub(super) fn takes_system_messages(model: &str) -> bool {
     (major, numbers.next().unwrap_or(0)) >= (4, 8)
 }
 
-/// Adds the reminder that Claude Code generates for an attachment.
-pub(super) fn push_attachment(drafts: &mut Vec<Draft<'_>>, entry: &Entry, model: Option<&str>, rules: Rules) {
+/// Sends an attachment as the reminder that Claude Code makes of it.
+pub(super) fn push_attachment(drafts: &mut Drafts<'_>, entry: &Entry, model: Option<&str>, rules: Rules) {
     if !rules.has(ReplayRule::FoldReminders) {
         return;
     }
@@ -107,10 +107,10 @@ fn without_tags(reminder: &str) -> &str {
     inner.and_then(|inner| inner.strip_suffix("</system-reminder>")).map_or(reminder, str::trim)
 }
 
-/// Appends a reminder to the preceding result, or adds it as a separate block.
-fn push_reminder(drafts: &mut Vec<Draft<'_>>, text: &str, rules: Rules) {
-    let last = drafts.last_mut().filter(|draft| draft.role == Role::User);
-    let result = last.and_then(|draft| draft.content.last_mut()).filter(|block| block.is("tool_result"));
+/// A reminder behind a result becomes part of it; elsewhere it is a block by itself.
+fn push_reminder(drafts: &mut Drafts<'_>, text: &str, rules: Rules) {
+    let last = drafts.last_user().and_then(Draft::last_mut);
+    let result = last.filter(|block| block.is("tool_result"));
     if let Some(result) = result
         && let Some(folded) = result.with_reminder(text, rules)
     {

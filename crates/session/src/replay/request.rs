@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{AttachmentLine, ReadFile, System};
 use threadline_entry::{Entry, Json, JsonKind, Kind};
 
@@ -66,6 +66,142 @@ pub(super) struct Draft<'s> {
     /// The reply id of an assistant message. Empty for user messages.
     id: Cow<'s, str>,
     pub(super) content: Vec<ReplayBlock<'s>>,
+    /// Calls of a reply that go behind everything else.
+    calls: Vec<ReplayBlock<'s>>,
+    /// Whether the blocks of a reply keep their order: the model thought again after a call.
+    keeps_order: bool,
+    /// Whether a user message has been added to, so that its results come first in the end.
+    is_joined: bool,
+    /// The last block of a user message that is no result.
+    last_other: Option<usize>,
+    has_result: bool,
+    /// Whether any block is no reminder.
+    says_something: bool,
+}
+
+impl<'s> Draft<'s> {
+    fn new(role: Role, id: Cow<'s, str>) -> Self {
+        Self {
+            role,
+            id,
+            content: Vec::new(),
+            calls: Vec::new(),
+            keeps_order: false,
+            is_joined: false,
+            last_other: None,
+            has_result: false,
+            says_something: false,
+        }
+    }
+
+    fn user(content: Vec<ReplayBlock<'s>>) -> Self {
+        let mut draft = Self::new(Role::User, Cow::Borrowed(""));
+        draft.add(content);
+        draft
+    }
+
+    /// Adds blocks to a user message. Their order is settled by [`Draft::finish`].
+    fn add(&mut self, blocks: Vec<ReplayBlock<'s>>) {
+        for block in blocks {
+            let is_result = block.is("tool_result");
+            self.has_result |= is_result;
+            self.says_something |= !block.is("reminder");
+            if !is_result {
+                self.last_other = Some(self.content.len());
+            }
+            self.content.push(block);
+        }
+    }
+
+    /// Returns the block that would be last if the message ended here.
+    pub(super) fn last_mut(&mut self) -> Option<&mut ReplayBlock<'s>> {
+        match self.last_other.filter(|_| self.is_joined) {
+            Some(at) => self.content.get_mut(at),
+            None => self.content.last_mut(),
+        }
+    }
+
+    /// Whether a reply after this message cannot continue one before it: somebody asked something.
+    fn is_prompt(&self) -> bool {
+        self.role == Role::User && !self.has_result && self.says_something
+    }
+
+    /// Adds blocks to a reply. Calls go behind all else, unless the model thought again after a call.
+    fn add_reply(&mut self, blocks: Vec<ReplayBlock<'s>>, calls_last: bool) {
+        if !calls_last || self.keeps_order {
+            return self.content.extend(blocks);
+        }
+        let mut thought = self.content.last().is_some_and(ReplayBlock::is_thinking);
+        let mut called = thought && !self.calls.is_empty();
+        for block in &blocks {
+            if block.is_thinking() {
+                if called {
+                    self.keeps_order = true;
+                    break;
+                }
+                thought = true;
+            } else if block.is("tool_use") {
+                called = thought;
+            } else {
+                (thought, called) = (false, false);
+            }
+        }
+        if self.keeps_order {
+            self.content.append(&mut self.calls);
+            return self.content.extend(blocks);
+        }
+        let (calls, others): (Vec<_>, Vec<_>) = blocks.into_iter().partition(|block| block.is("tool_use"));
+        self.calls.extend(calls);
+        self.content.extend(others);
+    }
+
+    /// Puts the blocks into the order in which they are sent.
+    fn finish(&mut self) {
+        self.content.append(&mut self.calls);
+        if self.is_joined {
+            // Within a user message, results come before anything else.
+            self.content.sort_by_key(|block| !block.is("tool_result"));
+        }
+    }
+}
+
+/// The messages so far.
+#[derive(Default)]
+pub(super) struct Drafts<'s> {
+    list: Vec<Draft<'s>>,
+    /// The last message of each reply.
+    by_id: FxHashMap<Cow<'s, str>, usize>,
+    /// A message before this one is continued by no reply. The last message may change, and does not count.
+    from: usize,
+}
+
+impl<'s> Drafts<'s> {
+    /// Returns the last message, if it is a user's.
+    pub(super) fn last_user(&mut self) -> Option<&mut Draft<'s>> {
+        self.list.last_mut().filter(|draft| draft.role == Role::User)
+    }
+
+    /// Returns the message of a reply that may go on: no prompt came after it.
+    fn open_reply(&mut self, id: &str) -> Option<&mut Draft<'s>> {
+        if self.list.last().is_some_and(Draft::is_prompt) {
+            return None;
+        }
+        let at = self.by_id.get(id).copied().filter(|&at| at >= self.from)?;
+        self.list.get_mut(at)
+    }
+
+    fn push_reply(&mut self, draft: Draft<'s>) {
+        if self.list.last().is_some_and(Draft::is_prompt) {
+            self.from = self.list.len();
+        }
+        self.by_id.insert(draft.id.clone(), self.list.len());
+        self.list.push(draft);
+    }
+
+    fn finish(mut self) -> Vec<Draft<'s>> {
+        self.list.iter_mut().for_each(Draft::finish);
+        self.list
+    }
 }
 
 /// Returns the messages of a request for the conversation on the lines of `path`.
@@ -186,7 +322,7 @@ fn lift_attachments(lines: Vec<Line<'_>>) -> Vec<Line<'_>> {
 
 /// Merges the lines of a reply into one message, and consecutive user lines too.
 fn draft<'s>(lines: Vec<Line<'s>>, model: Option<&str>, rules: Rules) -> Vec<Draft<'s>> {
-    let mut drafts: Vec<Draft<'s>> = Vec::new();
+    let mut drafts = Drafts::default();
     for line in lines {
         match line.entry.kind() {
             Kind::User if line.is_task_notice() && rules.has(ReplayRule::TaskNoticeReminders) => {
@@ -215,7 +351,7 @@ fn draft<'s>(lines: Vec<Line<'s>>, model: Option<&str>, rules: Rules) -> Vec<Dra
             _ => {}
         }
     }
-    drafts
+    drafts.finish()
 }
 
 /// Tools that the first request does not contain, but that every session of 2.1.325 can look up.
@@ -318,23 +454,22 @@ fn attached_images(entry: &Entry, rules: Rules) -> Vec<ReplayBlock<'_>> {
     }
 }
 
-pub(super) fn push_user<'s>(drafts: &mut Vec<Draft<'s>>, content: Vec<ReplayBlock<'s>>) {
-    let Some(draft) = drafts.last_mut().filter(|draft| draft.role == Role::User) else {
-        drafts.push(Draft { role: Role::User, id: Cow::Borrowed(""), content });
+pub(super) fn push_user<'s>(drafts: &mut Drafts<'s>, content: Vec<ReplayBlock<'s>>) {
+    let Some(draft) = drafts.last_user() else {
+        drafts.list.push(Draft::user(content));
         return;
     };
-    // Consecutive texts are separated by a newline.
-    if let (Some(last), Some(next)) = (draft.content.last_mut(), content.first())
+    // Two texts in a row are set apart by a newline.
+    if let (Some(last), Some(next)) = (draft.last_mut(), content.first())
         && let (true, true, Some(text)) = (last.is("text"), next.is("text"), last.field("text"))
     {
         *last = ReplayBlock::text(&(text + "\n"));
     }
-    draft.content.extend(content);
-    // Results precede all other blocks of a user message.
-    draft.content.sort_by_key(|block| !block.is("tool_result"));
+    draft.add(content);
+    draft.is_joined = true;
 }
 
-fn push_reply<'s>(drafts: &mut Vec<Draft<'s>>, line: Line<'s>, model: Option<&str>, rules: Rules) {
+fn push_reply<'s>(drafts: &mut Drafts<'s>, line: Line<'s>, model: Option<&str>, rules: Rules) {
     let own = line.entry.message().and_then(|message| message.model());
     if own.as_deref() == Some("<synthetic>") && line.entry.flag("isApiErrorMessage") {
         return;
@@ -344,48 +479,17 @@ fn push_reply<'s>(drafts: &mut Vec<Draft<'s>>, line: Line<'s>, model: Option<&st
     let id = line.reply_id();
     let mut content = line.blocks;
     content.retain(|block| !(foreign && block.is_thinking()));
-    // The reply may have begun in an earlier message, before the results of its first calls.
-    for draft in drafts.iter_mut().rev() {
-        if draft.role == Role::Assistant && draft.id == id {
-            if !content.iter().all(ReplayBlock::is_white) {
-                draft.content.extend(content);
-                if rules.has(ReplayRule::CallsLast) {
-                    calls_last(&mut draft.content);
-                }
-            }
-            return;
+    let calls_last = rules.has(ReplayRule::CallsLast);
+    // The reply may have begun further up, before results of its first calls.
+    if let Some(draft) = drafts.open_reply(&id) {
+        if !content.iter().all(ReplayBlock::is_white) {
+            draft.add_reply(content, calls_last);
         }
-        let is_reminder = || draft.content.iter().all(|block| block.is("reminder"));
-        if draft.role == Role::User
-            && !draft.content.iter().any(|block| block.is("tool_result"))
-            && !is_reminder()
-        {
-            break;
-        }
+        return;
     }
-    if rules.has(ReplayRule::CallsLast) {
-        calls_last(&mut content);
-    }
-    drafts.push(Draft { role: Role::Assistant, id, content });
-}
-
-/// Moves calls to the end, unless the model continued thinking after a call.
-fn calls_last(content: &mut [ReplayBlock<'_>]) {
-    let mut thought = false;
-    let mut called = false;
-    for block in content.iter() {
-        if block.is_thinking() {
-            if called {
-                return;
-            }
-            thought = true;
-        } else if block.is("tool_use") {
-            called = thought;
-        } else {
-            (thought, called) = (false, false);
-        }
-    }
-    content.sort_by_key(|block| block.is("tool_use"));
+    let mut draft = Draft::new(Role::Assistant, id);
+    draft.add_reply(content, calls_last);
+    drafts.push_reply(draft);
 }
 
 /// Removes empty replies, and replies that consist only of thinking unless the same reply has other
@@ -422,7 +526,7 @@ fn pair<'s>(drafts: Vec<Draft<'s>>, interrupted: &FxHashSet<String>, rules: Rule
             Role::User => answer(&mut draft, std::mem::take(&mut open), interrupted, rules),
             Role::Assistant => {
                 if !open.is_empty() {
-                    let mut missing = Draft { role: Role::User, id: Cow::Borrowed(""), content: Vec::new() };
+                    let mut missing = Draft::user(Vec::new());
                     answer(&mut missing, std::mem::take(&mut open), interrupted, rules);
                     paired.push(missing);
                 }
@@ -432,7 +536,7 @@ fn pair<'s>(drafts: Vec<Draft<'s>>, interrupted: &FxHashSet<String>, rules: Rule
         paired.push(draft);
     }
     if !open.is_empty() {
-        let mut missing = Draft { role: Role::User, id: Cow::Borrowed(""), content: Vec::new() };
+        let mut missing = Draft::user(Vec::new());
         answer(&mut missing, open, interrupted, rules);
         paired.push(missing);
     }
@@ -459,14 +563,16 @@ fn keep_calls(content: &mut Vec<ReplayBlock<'_>>, seen: &mut FxHashSet<String>) 
 ///
 /// Other results are removed if the version does that.
 fn answer(draft: &mut Draft<'_>, mut open: Vec<String>, interrupted: &FxHashSet<String>, rules: Rules) {
+    // No id is open twice: a call that was made before is left out.
+    let mut unanswered: FxHashSet<String> = open.iter().cloned().collect();
     draft.content.retain(|block| {
         if !block.is("tool_result") {
             return true;
         }
         let id = block.field("tool_use_id").unwrap_or_default();
-        let call = open.iter().position(|call| *call == id);
-        call.map(|at| open.remove(at)).is_some() || !rules.has(ReplayRule::DropOrphanResults)
+        unanswered.remove(&id) || !rules.has(ReplayRule::DropOrphanResults)
     });
+    open.retain(|call| unanswered.contains(call));
     let (cut, missing): (Vec<&String>, Vec<&String>) =
         open.iter().partition(|call| interrupted.contains(*call));
     draft.content.splice(0..0, missing.into_iter().map(|call| ReplayBlock::missing_result(call)));
