@@ -64,11 +64,15 @@ impl Session {
 
     /// Reports calls without results, and results without calls.
     fn check_pairs(&self, findings: &mut Vec<Finding>) {
+        // A reply may have very many calls.
+        let mut went_on: FxHashMap<(usize, bool), bool> = FxHashMap::default();
         for call in self.tool_calls().iter().filter(|call| call.results.is_empty()) {
             let message = format!("the call of {} has no result ({})", call.name, call.id);
             let finding = self.finding(Code::OrphanCall, call.entry_idx, message);
-            // A process that ended during a call leaves no result. Every version can resume that.
-            findings.push(if self.goes_on_after(call.entry_idx) { finding } else { finding.as_note() });
+            // A process that ended during a call leaves no result; every version resumes that.
+            let key = (call.reply, self.is_sidechain(call.entry_idx));
+            let goes_on = *went_on.entry(key).or_insert_with(|| self.goes_on_after(call.entry_idx));
+            findings.push(if goes_on { finding } else { finding.as_note() });
         }
         for (id, results) in self.orphan_results() {
             for result in results {

@@ -22,6 +22,9 @@ pub struct Compaction {
     pub preserved: Vec<usize>,
 }
 
+/// No tail of more lines than this is kept: each of many boundaries may name one.
+const MOST_PRESERVED: usize = 5000;
+
 impl Compaction {
     /// Returns the metadata of the boundary.
     pub fn metadata<'s>(&self, session: &'s Session) -> Option<CompactMetadata<'s>> {
@@ -80,7 +83,7 @@ impl Session {
         let head = self.find(&segment.head_uuid()?)?;
         let tail = self.find(&segment.tail_uuid()?)?;
         let mut kept: Vec<usize> = Vec::new();
-        for idx in self.ancestors(tail) {
+        for idx in self.ancestors(tail).take(MOST_PRESERVED) {
             kept.push(idx);
             if idx == head {
                 kept.reverse();

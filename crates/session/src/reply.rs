@@ -1,5 +1,6 @@
 //! Replies: messages of the model, merged from the lines that they were written on.
 
+use rustc_hash::FxHashMap;
 use threadline_entry::lens::{Block, Usage};
 
 use crate::session::Session;
@@ -32,13 +33,14 @@ impl Reply {
     /// once.
     pub fn blocks<'s>(&'s self, session: &'s Session) -> Vec<(usize, Block<'s>)> {
         let mut blocks: Vec<(usize, Block<'s>)> = Vec::new();
+        // The first line that has a block.
+        let mut lines: FxHashMap<&'s str, usize> = FxHashMap::default();
         for &entry_idx in &self.entries {
             for block in
                 session.entries()[entry_idx].message().into_iter().flat_map(|message| message.blocks())
             {
-                let raw = |block: Block<'s>| threadline_entry::lens::Lens::object(block).json().raw();
-                let again = blocks.iter().any(|(idx, seen)| *idx != entry_idx && raw(*seen) == raw(block));
-                if !again {
+                let raw = threadline_entry::lens::Lens::object(block).json().raw();
+                if *lines.entry(raw).or_insert(entry_idx) == entry_idx {
                     blocks.push((entry_idx, block));
                 }
             }

@@ -39,8 +39,9 @@ pub struct Session {
     pub(crate) call_by_id: FxHashMap<Box<str>, u32>,
     /// Pairs of line and call, sorted by line.
     calls_by_line: Vec<(u32, u32)>,
-    /// The call that each result answers, sorted by result. Results that precede their call are in
-    /// `early_answers`.
+    /// The calls of a line by their ids, of lines that have very many.
+    calls_of_wide_lines: FxHashMap<usize, FxHashMap<Box<str>, u32>>,
+    /// Which call each result answers: its line, its block and the call, in order; results before their call are apart.
     answers: Vec<(ResultAt, u32)>,
     early_answers: FxHashMap<ResultAt, u32>,
     /// Byte ranges of the message blocks, for lines with more than [`MANY_BLOCKS`] of them.
@@ -55,7 +56,9 @@ pub struct Session {
     findings: Vec<Finding>,
     /// Cache of [`Session::thread`], cleared by `push`.
     pub(crate) thread: OnceLock<Thread>,
-    /// Cache of [`Session::faults`], cleared by `push`.
+    /// How many prompts and replies each entry and its ancestors are, once somebody asked.
+    spoken: OnceLock<Vec<u32>>,
+    /// What is odd about the log, once somebody asked.
     pub(crate) odd: OnceLock<Vec<Finding>>,
 }
 
@@ -113,6 +116,7 @@ impl Session {
     pub fn push(&mut self, entry: Entry, findings: Vec<Finding>) {
         let idx = self.entries.len();
         self.thread.take();
+        self.spoken.take();
         self.odd.take();
         self.findings.extend(findings);
         let kind = entry.kind();
@@ -246,6 +250,7 @@ impl Session {
 
     fn link(&mut self, child: usize, parent: usize) {
         self.thread.take();
+        self.spoken.take();
         self.odd.take();
         self.above[child] = parent as u32;
         self.nodes[child].parent = Parent::Entry(parent);
@@ -346,6 +351,12 @@ impl Session {
                 copies: Vec::new(),
             });
         }
+        let from = self.calls_by_line.partition_point(|(line, _)| (*line as usize) < idx);
+        if self.calls_by_line.len() - from > MANY_BLOCKS {
+            let calls = self.calls_by_line[from..].iter().rev();
+            let by_id = calls.map(|(_, call)| (self.calls[*call as usize].id.as_str().into(), *call));
+            self.calls_of_wide_lines.insert(idx, by_id.collect());
+        }
         reply_idx
     }
 
@@ -398,8 +409,8 @@ impl Session {
         self.interrupted.get(self.replies[reply].id.as_deref()?).map(|&idx| idx as usize)
     }
 
-    /// Returns a message block of a line by its index.
-    pub(crate) fn block(&self, entry_idx: usize, block_idx: usize) -> Option<Block<'_>> {
+    /// A block of a line, by its number.
+    pub fn block(&self, entry_idx: usize, block_idx: usize) -> Option<Block<'_>> {
         let entry = &self.entries[entry_idx];
         match self.wide_lines.get(&entry_idx) {
             Some(blocks) => Block::from_json(Json::parse(&entry.text()[blocks.get(block_idx)?.clone()])?),
@@ -417,7 +428,15 @@ impl Session {
 
     /// Returns the call with this id on a line.
     pub fn tool_call_on(&self, entry_idx: usize, id: &str) -> Option<&ToolCall> {
-        self.calls_on(entry_idx).map(|call| &self.calls[call]).find(|call| call.id == id)
+        self.call_place_on(entry_idx, id).map(|call| &self.calls[call])
+    }
+
+    /// The place of that call in [`Session::tool_calls`].
+    pub fn call_place_on(&self, entry_idx: usize, id: &str) -> Option<usize> {
+        match self.calls_of_wide_lines.get(&entry_idx) {
+            Some(by_id) => by_id.get(id).map(|&call| call as usize),
+            None => self.calls_on(entry_idx).find(|&call| self.calls[call].id == id),
+        }
     }
 
     /// Returns the call that the result at `at` answers. `None` if the id of that call is not `id`.
@@ -484,7 +503,29 @@ impl Session {
         })
     }
 
-    /// Returns the children of the entry, in the order in which they were linked.
+    /// Returns how many user and assistant lines an entry and its ancestors are.
+    pub fn spoken_up_to(&self, entry_idx: usize) -> usize {
+        let count = || {
+            // Parents may come after their children, so each chain is followed up to what is known, and back.
+            let mut counts: Vec<Option<u32>> = vec![None; self.entries.len()];
+            let mut chain = Vec::new();
+            for idx in 0..counts.len() {
+                chain.extend(self.ancestors(idx).take_while(|&above| counts[above].is_none()));
+                while let Some(below) = chain.pop() {
+                    let above = match self.nodes[below].parent {
+                        Parent::Entry(parent) => counts[parent].unwrap_or(0),
+                        Parent::Root | Parent::Dangling => 0,
+                    };
+                    let speaks = matches!(self.entries[below].kind(), Kind::User | Kind::Assistant);
+                    counts[below] = Some(above + u32::from(speaks));
+                }
+            }
+            counts.into_iter().map(Option::unwrap_or_default).collect()
+        };
+        self.spoken.get_or_init(count).get(entry_idx).map_or(0, |&count| count as usize)
+    }
+
+    /// The entries that continue this one.
     pub fn children(&self, entry_idx: usize) -> impl Iterator<Item = usize> {
         let first = self.nodes[entry_idx].first_child;
         std::iter::successors(first, |&child| self.nodes[child as usize].next_sibling)

@@ -372,14 +372,13 @@ pub fn items(telling: Telling<'_>, lines: &[u64], log: usize) -> Vec<Item> {
     let met = RefCell::default();
     let spending = telling.spending;
     let teller = Teller { telling: Telling { spending: None, ..telling }, agent: None, depth: 0, met: &met };
-    let compactions = telling.family.main.compactions();
     let entries = telling.family.main.entries();
     let on = |line: u64| {
         let first = entries.partition_point(|entry| entry.at().line_no < line);
         (first..entries.len()).take_while(move |&idx| entries[idx].at().line_no == line)
     };
     let told = |idx: usize| {
-        let mut items = teller.items(idx, &compactions);
+        let mut items = teller.items(idx);
         if let Some(item) = items.first_mut().filter(|_| entries[idx].kind() == Kind::Assistant) {
             let spent = spending.and_then(|spending| spending.at(log, item.line_no));
             item.spent = spent.map(|spent| Box::new(spent.clone()));

@@ -163,7 +163,7 @@ impl Note {
                 marks.append(&mut calls);
                 marks.sort_by_key(|(block_idx, _)| *block_idx);
             }
-            _ => teller.bodies(idx, &[]).into_iter().for_each(|(i, body)| take(i, body)),
+            _ => teller.bodies(idx).into_iter().for_each(|(i, body)| take(i, body)),
         }
         let usage = (entry.kind() == Kind::Assistant).then(|| entry.message()?.usage()).flatten();
         let used = usage
@@ -187,7 +187,7 @@ impl Note {
 impl CallNote {
     fn of(session: &Session, idx: usize, block: Block<'_>) -> Option<Self> {
         let id = block.id().filter(|_| block.is("tool_use"))?;
-        let place = session.calls_on(idx).find(|&call| session.tool_calls()[call].id == id)?;
+        let place = session.call_place_on(idx, &id)?;
         let call = &session.tool_calls()[place];
         let (outcome, result) = (call.outcome(session), call.results.first().copied());
         let told = || {

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use rustc_hash::FxHashSet;
 use threadline_entry::lens::{Block, FrameLink, Lens, PrLink};
 use threadline_entry::{Entry, Json, Kind};
-use threadline_session::{Agent, Compaction, Input, Reply, Session, Thread, editor_context, is_caution};
+use threadline_session::{Agent, Input, Reply, Session, Thread, editor_context, is_caution};
 use threadline_usage::Totals;
 
 use self::attachment::attached;
@@ -110,8 +110,8 @@ impl<'f> Teller<'f> {
         thread.entries.sort_unstable();
     }
 
-    /// Returns the items of one line. The first one carries the cost of the calls that begin on the line.
-    pub(crate) fn items(&self, entry_idx: usize, compactions: &[Compaction]) -> Vec<Item> {
+    /// What one line tells. What its call cost is told by the first item.
+    pub(crate) fn items(&self, entry_idx: usize) -> Vec<Item> {
         let session = self.session();
         let entry = &session.entries()[entry_idx];
         let item = |(block_idx, body): (usize, Body)| Item {
@@ -121,15 +121,15 @@ impl<'f> Teller<'f> {
             spent: None,
             body,
         };
-        let mut items: Vec<Item> = self.bodies(entry_idx, compactions).into_iter().map(item).collect();
+        let mut items: Vec<Item> = self.bodies(entry_idx).into_iter().map(item).collect();
         if let Some(item) = items.first_mut() {
             item.spent = self.spent_on(entry).map(|spent| Box::new(spent.clone()));
         }
         items
     }
 
-    /// Returns the contents of one line, by block index.
-    pub(crate) fn bodies(&self, entry_idx: usize, compactions: &[Compaction]) -> Vec<(usize, Body)> {
+    /// What one line tells, by block.
+    pub(crate) fn bodies(&self, entry_idx: usize) -> Vec<(usize, Body)> {
         let session = self.session();
         let entry = &session.entries()[entry_idx];
         let one = |body: Option<Body>| body.map(|body| (0, body)).into_iter().collect();
@@ -161,8 +161,8 @@ impl<'f> Teller<'f> {
             Kind::User => one(self.asked(entry_idx)),
             Kind::Attachment => one(attached(session, entry_idx)),
             Kind::System => {
-                let compaction = compactions.iter().find(|compaction| compaction.boundary == entry_idx);
-                one(compaction.map(|compaction| compacted(session, compaction)).or_else(|| event(entry)))
+                let compaction = session.compaction(entry_idx);
+                one(compaction.map(|compaction| compacted(session, &compaction)).or_else(|| event(entry)))
             }
             Kind::Progress => one(progress(entry)),
             Kind::QueueOperation => one(queued(session, entry_idx)),

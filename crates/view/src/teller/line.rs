@@ -61,7 +61,7 @@ pub(super) fn compacted(session: &Session, compaction: &Compaction) -> Body {
     let metadata = compaction.metadata(session);
     let summary = compaction.summary.and_then(|idx| session.entries()[idx].message()?.content());
     let spoken = |idx: &usize| matches!(session.entries()[*idx].kind(), Kind::User | Kind::Assistant);
-    let before = compaction.continues.map_or(0, |idx| session.ancestors(idx).filter(spoken).count());
+    let before = compaction.continues.map_or(0, |idx| session.spoken_up_to(idx));
     let kept = compaction.preserved.iter().filter(|idx| spoken(idx)).count();
     Body::Compaction {
         trigger: metadata.and_then(|metadata| metadata.trigger()).map(Cow::into_owned),

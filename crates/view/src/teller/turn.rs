@@ -1,7 +1,7 @@
 //! Turns: their totals and their items.
 
 use threadline_entry::Millis;
-use threadline_session::{Compaction, Reply, Session, Thread, Turn};
+use threadline_session::{Reply, Session, Thread, Turn};
 use threadline_usage::Totals;
 
 use super::Teller;
@@ -17,6 +17,7 @@ impl Teller<'_> {
         let (mut turns, mut gathered) = (Vec::new(), Gathered::default());
         let found = self.session().turns_of(thread);
         self.each_part_of(&found, &|_, _| true, &mut |part| turns.extend(gathered.add(part)));
+        turns.shrink_to_fit();
         turns
     }
 
@@ -28,30 +29,23 @@ impl Teller<'_> {
         sink: &mut dyn FnMut(Told),
     ) {
         let session = self.session();
-        let compactions = session.compactions();
         let mut before = None;
         for turn in turns {
             if wanted(turn.number, turns.len()) {
-                let told = self.turn(turn, &compactions, before, sink);
+                let told = self.turn(turn, before, sink);
                 sink(Told::Turn(Box::new(told)));
             }
             before = turn.span(session).map(|(_, end)| end);
         }
     }
 
-    fn turn(
-        &self,
-        turn: &Turn,
-        compactions: &[Compaction],
-        before: Option<Millis>,
-        sink: &mut dyn FnMut(Told),
-    ) -> TurnView {
+    fn turn(&self, turn: &Turn, before: Option<Millis>, sink: &mut dyn FnMut(Told)) -> TurnView {
         let session = self.session();
         let used = |reply: &Reply| reply.usage(session).map(Tokens::of);
         let mut told = self.head(turn, before, &used);
         let mut items = Vec::new();
         for &idx in &turn.entries {
-            let mut more = self.items(idx, compactions);
+            let mut more = self.items(idx);
             if turn.number == 1 && turn.prompt.is_some_and(|prompt| idx < prompt) {
                 more.iter_mut().for_each(name_earlier_command);
             }
@@ -95,6 +89,7 @@ impl Teller<'_> {
         for totals in turn.entries.iter().filter_map(|&idx| self.spent_on(&session.entries()[idx])) {
             spent += totals;
         }
+        models.shrink_to_fit();
         TurnView {
             number: turn.number,
             anchor: anchor(first.map_or(0, |idx| session.entries()[idx].at().line_no), 0),
