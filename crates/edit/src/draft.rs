@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use rustc_hash::FxHashMap;
 use threadline_entry::lens::Block;
 use threadline_entry::{Entry, Finding};
 use threadline_session::Session;
@@ -21,7 +22,9 @@ pub struct Draft<'s> {
     pub(crate) fates: Vec<Fate>,
     pub(crate) added: Vec<Added>,
     pub(crate) reasons: Vec<Cow<'static, str>>,
-    /// Lines that were removed before the session was built, by line number, with the reason.
+    /// The places of `reasons`.
+    reason_places: FxHashMap<Cow<'static, str>, u16>,
+    /// Lines that were gone before the session was read, by their numbers, and why.
     pub(crate) gone_before: Vec<(u64, u16)>,
     pub(crate) side: Vec<SideFile>,
     pub(crate) findings: Vec<Finding>,
@@ -35,7 +38,10 @@ pub struct Draft<'s> {
     pub(crate) beside: Vec<String>,
 }
 
-/// The requested change of one line.
+/// A plan names so many different reasons, and one for all others.
+const MOST_REASONS: usize = 1000;
+
+/// What is to become of a line.
 #[derive(Debug, Default)]
 pub(crate) struct Fate {
     pub(crate) goes: bool,
@@ -134,6 +140,7 @@ impl<'s> Draft<'s> {
             fates: session.entries().iter().map(|_| Fate::default()).collect(),
             added: Vec::new(),
             reasons: Vec::new(),
+            reason_places: FxHashMap::default(),
             gone_before: Vec::new(),
             side: Vec::new(),
             findings: Vec::new(),
@@ -322,12 +329,16 @@ impl<'s> Draft<'s> {
 
     pub(crate) fn reason(&mut self, why: impl Into<Cow<'static, str>>) -> u16 {
         let why = why.into();
-        let known = self.reasons.iter().position(|reason| *reason == why);
-        let at = known.unwrap_or_else(|| {
+        if let Some(&at) = self.reason_places.get(&why) {
+            return at;
+        }
+        // Each line lists its reasons, so there must not be very many: names of tools are part of some.
+        let why = if self.reasons.len() < MOST_REASONS { why } else { Cow::Borrowed("further changes") };
+        let at = self.reasons.len() as u16;
+        let at = *self.reason_places.entry(why.clone()).or_insert(at);
+        if usize::from(at) == self.reasons.len() {
             self.reasons.push(why);
-            self.reasons.len() - 1
-        });
-        // If there are more reasons than numbers, the excess ones share the last number.
-        at.min(usize::from(u16::MAX)) as u16
+        }
+        at
     }
 }

@@ -3,6 +3,8 @@
 mod image;
 mod shorten;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::Kind;
 use threadline_entry::lens::{AttachmentLine, Progress};
@@ -115,19 +117,20 @@ pub fn strip(draft: &mut Draft<'_>, what: &Strip, origin: &str) {
 fn strip_tools(draft: &mut Draft<'_>, tools: &Tools, origin: &str) {
     let session = draft.session;
     let wanted = in_scope(session, tools);
-    let mut removed: FxHashSet<&str> = FxHashSet::default();
-    for (at, call) in session.tool_calls().iter().enumerate() {
-        let named = tools.names.is_empty() || tools.names.contains(&call.name);
-        if !named || !wanted.contains(&at) {
-            continue;
-        }
-        if tools.truncate {
-            shorten::call(draft, call, origin);
-        } else {
-            remove_call(draft, call);
-            removed.insert(&call.id);
-        }
+    let calls: Vec<&ToolCall> = session
+        .tool_calls()
+        .iter()
+        .enumerate()
+        .filter(|(at, call)| {
+            wanted.contains(at) && (tools.names.is_empty() || tools.names.contains(&call.name))
+        })
+        .map(|(_, call)| call)
+        .collect();
+    if tools.truncate {
+        return shorten::calls(draft, &calls, origin);
     }
+    remove_calls(draft, &calls);
+    let removed: FxHashSet<&str> = calls.iter().map(|call| call.id.as_str()).collect();
     for (idx, entry) in session.entries().iter().enumerate().filter(|_| !removed.is_empty()) {
         let progress = entry.lens::<Progress<'_>>().filter(|_| entry.kind() == Kind::Progress);
         let call = progress.and_then(Progress::parent_tool_use_id);
@@ -161,43 +164,52 @@ fn in_scope(session: &Session, tools: &Tools) -> FxHashSet<usize> {
     calls.filter(|(_, call)| turn(call).map_or(!limited, old_enough)).map(|(at, _)| at).collect()
 }
 
-/// The number of blocks above which the blocks of a line are not searched.
-const MANY_BLOCKS: usize = 64;
-
-/// Removes a call with its results.
-fn remove_call(draft: &mut Draft<'_>, call: &ToolCall) {
-    let session = draft.session;
-    for idx in call.lines() {
-        let entry = &session.entries()[idx];
-        // Searching many blocks for each of many calls would take quadratic time.
-        let is_wide = entry.message().is_some_and(|message| message.blocks().nth(MANY_BLOCKS).is_some());
-        if is_wide && idx == call.entry_idx {
-            draft.remove_block(idx, call.block_idx, format!("call of {} removed", call.name));
-            continue;
-        }
-        let blocks: Vec<usize> = entry
-            .message()
-            .into_iter()
-            .flat_map(|message| message.blocks())
-            .enumerate()
-            .filter(|(_, block)| block.is("tool_use") && block.id().is_some_and(|id| id == call.id))
-            .map(|(block_idx, _)| block_idx)
-            .collect();
-        for block_idx in blocks {
-            draft.remove_block(idx, block_idx, format!("call of {} removed", call.name));
+/// The blocks of the lines that have calls, each with the call that it is, line by line.
+///
+/// A line may have very many calls, so each line is gone through once, and not once for each call.
+fn call_blocks<'s>(session: &'s Session, calls: &[&'s ToolCall]) -> Vec<(usize, usize, &'s ToolCall)> {
+    let own: FxHashMap<(usize, usize), &ToolCall> =
+        calls.iter().map(|call| ((call.entry_idx, call.block_idx), *call)).collect();
+    let lines: BTreeSet<usize> = calls.iter().flat_map(|call| call.lines()).collect();
+    let mut found = Vec::new();
+    for idx in lines {
+        let blocks = session.entries()[idx].message().into_iter().flat_map(|message| message.blocks());
+        for (block_idx, block) in blocks.enumerate().filter(|(_, block)| block.is("tool_use")) {
+            let again = || {
+                let id = block.id().filter(|id| !id.is_empty())?;
+                let call = session.tool_call_on(idx, &id)?;
+                own.get(&(call.entry_idx, call.block_idx))
+            };
+            found.extend(own.get(&(idx, block_idx)).or_else(again).map(|call| (idx, block_idx, *call)));
         }
     }
-    for result in &call.results {
-        draft.remove_block(result.entry_idx, result.block_idx, format!("result of {} removed", call.name));
-        if !draft.goes(result.entry_idx) {
-            let entry = &session.entries()[result.entry_idx];
-            let members = entry.object().map(|object| object.json());
-            for splice in members
-                .into_iter()
-                .flat_map(|members| without(entry.text(), members, |_, key, _| key == Some("toolUseResult")))
-            {
-                draft.splice(result.entry_idx, splice, format!("result of {} removed", call.name));
-            }
+    found
+}
+
+/// The lines that have results of calls, each with one of the calls.
+fn result_lines<'s>(calls: &[&'s ToolCall]) -> BTreeMap<usize, &'s ToolCall> {
+    let results = calls.iter().flat_map(|call| call.results.iter().map(|at| (at.entry_idx, *call)));
+    results.collect()
+}
+
+/// Takes out calls with their results.
+fn remove_calls(draft: &mut Draft<'_>, calls: &[&ToolCall]) {
+    let session = draft.session;
+    for (idx, block_idx, call) in call_blocks(session, calls) {
+        draft.remove_block(idx, block_idx, format!("a call of {}", call.name));
+    }
+    for call in calls {
+        for result in &call.results {
+            draft.remove_block(result.entry_idx, result.block_idx, format!("a result of {}", call.name));
+        }
+    }
+    for (idx, call) in result_lines(calls) {
+        let entry = &session.entries()[idx];
+        let Some(members) = entry.object().filter(|_| !draft.goes(idx)).map(|object| object.json()) else {
+            continue;
+        };
+        for splice in without(entry.text(), members, |_, key, _| key == Some("toolUseResult")) {
+            draft.splice(idx, splice, format!("a result of {}", call.name));
         }
     }
 }

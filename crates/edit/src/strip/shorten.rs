@@ -1,5 +1,7 @@
 //! Shortens inputs and results of calls to their beginning, with a note that locates the full text.
 
+use std::collections::BTreeMap;
+
 use threadline_entry::lens::Lens;
 use threadline_entry::{Entry, Json, JsonKind};
 use threadline_session::ToolCall;
@@ -14,31 +16,31 @@ const PREVIEW: usize = 400;
 /// The beginning of a note. A text that contains it is not shortened again.
 const NOTE: &str = "[threadline: ";
 
-/// Shortens the long strings of a call and of its results.
-pub(super) fn call(draft: &mut Draft<'_>, call: &ToolCall, origin: &str) {
+/// Shortens the long texts of calls and of their results.
+pub(super) fn calls(draft: &mut Draft<'_>, calls: &[&ToolCall], origin: &str) {
     let session = draft.session;
-    for idx in call.lines().filter(|&idx| !draft.goes(idx)).collect::<Vec<_>>() {
-        let entry = &session.entries()[idx];
-        let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
-        let own = blocks.filter(|block| block.is("tool_use") && block.id().is_some_and(|id| id == call.id));
-        let inputs: Vec<_> = own.filter_map(|block| block.input()).collect();
-        for input in inputs {
-            shorten(draft, idx, input, origin, format!("input of {} shortened", call.name));
+    let given: Vec<(usize, Json<'_>, &ToolCall)> = super::call_blocks(session, calls)
+        .into_iter()
+        .filter(|(idx, ..)| !draft.goes(*idx))
+        .filter_map(|(idx, block_idx, call)| Some((idx, session.block(idx, block_idx)?.input()?, call)))
+        .collect();
+    for (idx, input, call) in given {
+        shorten(draft, idx, input, origin, format!("what {} was given, shortened", call.name));
+    }
+    let why = |call: &ToolCall| format!("what {} returned, shortened", call.name);
+    let mut lines: BTreeMap<usize, &ToolCall> = BTreeMap::new();
+    for call in calls {
+        for result in call.results.iter().filter(|result| !draft.goes(result.entry_idx)).collect::<Vec<_>>() {
+            let content = result.block(session).and_then(|block| block.object().get("content"));
+            if let Some(content) = content {
+                shorten(draft, result.entry_idx, content, origin, why(call));
+                lines.insert(result.entry_idx, call);
+            }
         }
     }
-    for result in &call.results {
-        let idx = result.entry_idx;
-        let entry = &session.entries()[idx];
-        let why = || format!("result of {} shortened", call.name);
-        let content = result.block(session).and_then(|block| block.object().get("content"));
-        if draft.goes(idx) || content.is_none() {
-            continue;
-        }
-        if let Some(content) = content {
-            shorten(draft, idx, content, origin, why());
-        }
-        if let Some(data) = entry.get("toolUseResult") {
-            shorten(draft, idx, data, origin, why());
+    for (idx, call) in lines {
+        if let Some(data) = session.entries()[idx].get("toolUseResult") {
+            shorten(draft, idx, data, origin, why(call));
         }
     }
 }
