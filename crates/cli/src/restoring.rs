@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use similar::{ChangeTag, TextDiff};
 use threadline_session::{At, Basis, FileContent, FileHistory, FileText};
 use threadline_store::{
     self as store, FileDigest, FileKind, SessionFile, Step, Surroundings, Visibility, WriteRoot,
 };
 use threadline_view::figure::bytes;
+use threadline_view::{line_counts, unified};
 
 use crate::commands::carry_out;
 use crate::context::Context;
@@ -221,9 +221,7 @@ impl Restoring {
             return None;
         }
         let (now, then) = self.texts()?;
-        let diff = TextDiff::from_lines(now, then);
-        let count = |tag: ChangeTag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
-        Some((count(ChangeTag::Insert), count(ChangeTag::Delete)))
+        Some(line_counts(now, then))
     }
 
     /// The texts now and then, if both are text.
@@ -271,7 +269,7 @@ impl Restoring {
         };
         let (from, to) = (side("a", self.now.is_some()), side("b", self.content.is_some()));
         let Some((now, then)) = self.texts() else { return format!("Binary files {from} and {to} differ\n") };
-        TextDiff::from_lines(now, then).unified_diff().header(&from, &to).to_string()
+        unified(now, then, (&from, &to))
     }
 }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use similar::TextDiff;
+use rustc_hash::FxHashMap;
 use threadline_session::{Family, FileEdit, FileText, LineHunk};
 
-use crate::diff::Hunk;
+use crate::diff::{Hunk, unified};
 
 /// The net change of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,8 +29,8 @@ impl FileChange {
     /// Returns the hunks to show.
     pub fn hunks(&self) -> Vec<Hunk> {
         if self.parts.is_empty() {
-            let text = |text: &Option<String>| text.clone().unwrap_or_default();
-            return crate::diff::hunks(&text(&self.before), &text(&self.after));
+            let (before, after) = (self.before.as_deref(), self.after.as_deref());
+            return crate::diff::hunks(before.unwrap_or_default(), after.unwrap_or_default());
         }
         self.parts.iter().flatten().map(Hunk::of_lines).collect()
     }
@@ -86,14 +86,15 @@ impl FileChange {
 
 /// Returns whether `hunks` contain every changed line of `earlier`.
 fn repeats(hunks: &[LineHunk], earlier: &[LineHunk]) -> bool {
-    let changed = |hunks: &[LineHunk]| -> Vec<String> {
+    fn changed(hunks: &[LineHunk]) -> impl Iterator<Item = &str> {
         let lines = hunks.iter().flat_map(|hunk| &hunk.lines);
-        lines.filter(|line| line.starts_with(['+', '-'])).cloned().collect()
-    };
-    let mut all = changed(hunks);
-    changed(earlier).iter().all(|line| {
-        let at = all.iter().position(|found| found == line);
-        at.map(|at| all.swap_remove(at)).is_some()
+        lines.map(String::as_str).filter(|line| line.starts_with(['+', '-']))
+    }
+    let mut counts: FxHashMap<&str, usize> = FxHashMap::default();
+    changed(hunks).for_each(|line| *counts.entry(line).or_default() += 1);
+    changed(earlier).all(|line| {
+        let left = counts.get_mut(line).filter(|count| **count > 0);
+        left.map(|count| *count -= 1).is_some()
     })
 }
 
@@ -142,10 +143,8 @@ pub fn patch(changes: &[FileChange], root: Option<&str>) -> String {
             out.push_str("deleted file mode 100644\n");
             to = "/dev/null".to_owned();
         }
-        let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        let (before, after) = (text(&file.before), text(&file.after));
-        let diff = TextDiff::from_lines(&*before, &*after);
-        out.push_str(&diff.unified_diff().header(&from, &to).to_string());
+        let (before, after) = (file.before.as_deref(), file.after.as_deref());
+        out.push_str(&unified(before.unwrap_or_default(), after.unwrap_or_default(), (&from, &to)));
     }
     out
 }

@@ -1,9 +1,11 @@
 //! Diffs of texts: hunks of lines, with the changed words of changed lines.
 
 use std::borrow::Cow;
+use std::fmt::Write;
 use std::ops::Range;
 
-use similar::{ChangeTag, TextDiff};
+use rustc_hash::FxHashMap;
+use similar::{Algorithm, ChangeTag, DiffOp, DiffTag, DiffableStr, TextDiff};
 use threadline_entry::lens::PatchHunk;
 use threadline_session::LineHunk;
 
@@ -81,30 +83,201 @@ impl Hunk {
     }
 }
 
-/// The largest product of line counts for which two texts are compared line by line. The time for texts
-/// that have little in common grows faster than their size.
+/// Stretches of more lines than this, old times new, are not compared line by line: that takes time beyond all
+/// proportion where they have little in common.
 const MOST_PAIRS: usize = 2000 * 2000;
 
-/// Computes the hunks between two texts, with three lines of context.
-pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
-    if let Some(replaced) = replaced(old, new) {
-        return vec![replaced];
+/// Two texts in lines, and what happened to them.
+struct LineDiff<'t> {
+    old: Vec<&'t str>,
+    new: Vec<&'t str>,
+    ops: Vec<DiffOp>,
+}
+
+impl<'t> LineDiff<'t> {
+    /// Compares two texts. The time is in proportion to their length.
+    ///
+    /// Long texts are cut into stretches at lines that each of them has once. A stretch that is still too long is
+    /// replaced as a whole.
+    fn new(old: &'t str, new: &'t str) -> Self {
+        let (old, new) = (old.tokenize_lines(), new.tokenize_lines());
+        let mut ops = Vec::new();
+        if is_comparable(&old, &new) {
+            ops = similar::capture_diff_slices(Algorithm::Myers, &old, &new);
+        } else {
+            let head = common(old.iter().zip(&new));
+            let tail = common(old[head..].iter().rev().zip(new[head..].iter().rev()));
+            let (old_end, new_end) = (old.len() - tail, new.len() - tail);
+            let (mut old_at, mut new_at) = (head, head);
+            push_equal(&mut ops, 0, 0, head);
+            for (old_anchor, new_anchor) in anchors(&old[head..old_end], &new[head..new_end]) {
+                let (old_anchor, new_anchor) = (old_anchor + head, new_anchor + head);
+                push_stretch(&mut ops, &old, &new, old_at..old_anchor, new_at..new_anchor);
+                push_equal(&mut ops, old_anchor, new_anchor, 1);
+                (old_at, new_at) = (old_anchor + 1, new_anchor + 1);
+            }
+            push_stretch(&mut ops, &old, &new, old_at..old_end, new_at..new_end);
+            push_equal(&mut ops, old_end, new_end, tail);
+        }
+        Self { old, new, ops }
     }
-    let diff = TextDiff::from_lines(old, new);
+
+    /// The changes in groups, with up to three lines that stayed around each.
+    fn groups(&self) -> Vec<Vec<DiffOp>> {
+        similar::group_diff_ops(self.ops.clone(), 3)
+    }
+
+    /// The lines of an operation, with their newlines.
+    fn lines(&self, op: &DiffOp) -> impl Iterator<Item = (Change, &'t str)> {
+        let (kept, removed, added) = match op.tag() {
+            DiffTag::Equal => (op.old_range(), 0..0, 0..0),
+            _ => (0..0, op.old_range(), op.new_range()),
+        };
+        let lines = |lines: &[&'t str], change: Change| {
+            lines.iter().map(|line| (change, *line)).collect::<Vec<_>>().into_iter()
+        };
+        lines(&self.old[kept], Change::Kept)
+            .chain(lines(&self.old[removed], Change::Removed))
+            .chain(lines(&self.new[added], Change::Added))
+    }
+
+    /// Writes the changes as a unified diff, without a header.
+    fn write_unified(&self, out: &mut String) {
+        for group in self.groups() {
+            let [Some(first), Some(last)] = [group.first(), group.last()] else { continue };
+            let range = |start: usize, end: usize| match end - start {
+                0 => format!("{start},0"),
+                1 => format!("{}", start + 1),
+                count => format!("{},{count}", start + 1),
+            };
+            let old = range(first.old_range().start, last.old_range().end);
+            let new = range(first.new_range().start, last.new_range().end);
+            let _ = writeln!(out, "@@ -{old} +{new} @@");
+            for (change, line) in group.iter().flat_map(|op| self.lines(op)) {
+                out.push(match change {
+                    Change::Kept => ' ',
+                    Change::Added => '+',
+                    Change::Removed => '-',
+                });
+                out.push_str(line);
+                if !line.ends_with(['\n', '\r']) {
+                    out.push_str("\n\\ No newline at end of file\n");
+                }
+            }
+        }
+    }
+}
+
+fn is_comparable(old: &[&str], new: &[&str]) -> bool {
+    let head = common(old.iter().zip(new));
+    let tail = common(old[head..].iter().rev().zip(new[head..].iter().rev()));
+    let (gone, come) = (old.len() - head - tail, new.len() - head - tail);
+    gone.saturating_mul(come) <= MOST_PAIRS
+}
+
+/// How many pairs are the same before the first that is not.
+fn common<'l>(pairs: impl Iterator<Item = (&'l &'l str, &'l &'l str)>) -> usize {
+    pairs.take_while(|(old, new)| old == new).count()
+}
+
+/// Adds an operation for a stretch of both texts.
+fn push_stretch(ops: &mut Vec<DiffOp>, old: &[&str], new: &[&str], gone: Range<usize>, come: Range<usize>) {
+    if gone.len().saturating_mul(come.len()) <= MOST_PAIRS {
+        for op in similar::capture_diff_slices(Algorithm::Myers, &old[gone.clone()], &new[come.clone()]) {
+            let (old_index, new_index) =
+                (op.old_range().start + gone.start, op.new_range().start + come.start);
+            match op {
+                DiffOp::Equal { len, .. } => push_equal(ops, old_index, new_index, len),
+                DiffOp::Delete { old_len, .. } => ops.push(DiffOp::Delete { old_index, old_len, new_index }),
+                DiffOp::Insert { new_len, .. } => ops.push(DiffOp::Insert { old_index, new_index, new_len }),
+                DiffOp::Replace { old_len, new_len, .. } => {
+                    ops.push(DiffOp::Replace { old_index, old_len, new_index, new_len });
+                }
+            }
+        }
+        return;
+    }
+    let (old_index, old_len) = (gone.start, gone.len());
+    let (new_index, new_len) = (come.start, come.len());
+    ops.push(DiffOp::Replace { old_index, old_len, new_index, new_len });
+}
+
+/// Adds lines that stayed, to those before them where they touch.
+fn push_equal(ops: &mut Vec<DiffOp>, old_index: usize, new_index: usize, len: usize) {
+    match ops.last_mut() {
+        _ if len == 0 => {}
+        Some(DiffOp::Equal { len: before, .. }) => *before += len,
+        _ => ops.push(DiffOp::Equal { old_index, new_index, len }),
+    }
+}
+
+/// Pairs of lines that each text has once, in the order of both: the longest such row.
+fn anchors(old: &[&str], new: &[&str]) -> Vec<(usize, usize)> {
+    #[derive(Default)]
+    struct Places {
+        old: (usize, usize),
+        new: (usize, usize),
+    }
+    let mut places: FxHashMap<&str, Places> = FxHashMap::default();
+    for (at, line) in old.iter().enumerate() {
+        let place = places.entry(line).or_default();
+        place.old = (place.old.0 + 1, at);
+    }
+    for (at, line) in new.iter().enumerate() {
+        if let Some(place) = places.get_mut(line) {
+            place.new = (place.new.0 + 1, at);
+        }
+    }
+    let once = old.iter().enumerate().filter_map(|(at, line)| {
+        let place = places.get(line).filter(|place| place.old.0 == 1 && place.new.0 == 1)?;
+        Some((at, place.new.1))
+    });
+    let pairs: Vec<(usize, usize)> = once.collect();
+    // The longest increasing row of new places: for each length the pair with which such a row ends earliest.
+    let mut ends: Vec<usize> = Vec::new();
+    let mut before: Vec<Option<usize>> = vec![None; pairs.len()];
+    for (at, (_, new_at)) in pairs.iter().enumerate() {
+        let length = ends.partition_point(|&end| pairs[end].1 < *new_at);
+        before[at] = length.checked_sub(1).map(|shorter| ends[shorter]);
+        match ends.get_mut(length) {
+            Some(end) => *end = at,
+            None => ends.push(at),
+        }
+    }
+    let mut row: Vec<(usize, usize)> =
+        std::iter::successors(ends.last().copied(), |&at| before[at]).map(|at| pairs[at]).collect();
+    row.reverse();
+    row
+}
+
+/// Returns the changes between two texts as a unified diff, with the names of both files above it; nothing if no line
+/// changed.
+pub fn unified(old: &str, new: &str, (from, to): (&str, &str)) -> String {
+    let diff = LineDiff::new(old, new);
+    let mut out = format!("--- {from}\n+++ {to}\n");
+    let header = out.len();
+    diff.write_unified(&mut out);
+    if out.len() == header { String::new() } else { out }
+}
+
+/// Returns how many lines were added and how many were removed between two texts.
+pub fn line_counts(old: &str, new: &str) -> (usize, usize) {
+    let changes = LineDiff::new(old, new).ops;
+    let changes = changes.iter().filter(|op| op.tag() != DiffTag::Equal);
+    changes
+        .fold((0, 0), |(added, removed), op| (added + op.new_range().len(), removed + op.old_range().len()))
+}
+
+/// The hunks between two texts, with three lines around each.
+pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
+    let diff = LineDiff::new(old, new);
     let mut hunks = Vec::new();
-    for group in diff.grouped_ops(3) {
+    for group in diff.groups() {
         let first = &group[0];
         let mut lines = Vec::new();
-        for op in &group {
-            for change in diff.iter_changes(op) {
-                let kind = match change.tag() {
-                    ChangeTag::Equal => Change::Kept,
-                    ChangeTag::Insert => Change::Added,
-                    ChangeTag::Delete => Change::Removed,
-                };
-                let text = change.value().trim_end_matches(['\n', '\r']).to_owned();
-                lines.push(DiffLine { change: kind, text, changed: Vec::new() });
-            }
+        for (change, line) in group.iter().flat_map(|op| diff.lines(op)) {
+            let text = line.trim_end_matches(['\n', '\r']).to_owned();
+            lines.push(DiffLine { change, text, changed: Vec::new() });
         }
         mark_words(&mut lines);
         let (old_start, new_start) = (first.old_range().start as u64 + 1, first.new_range().start as u64 + 1);
@@ -113,32 +286,7 @@ pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
     hunks
 }
 
-/// Returns one hunk that replaces all lines between the common prefix and suffix, for texts that are too
-/// long to compare.
-fn replaced(old: &str, new: &str) -> Option<Hunk> {
-    let (old_lines, new_lines): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
-    let same = |(a, b): &(&&str, &&str)| a == b;
-    let head = old_lines.iter().zip(&new_lines).take_while(same).count();
-    let (gone, come) = (&old_lines[head..], &new_lines[head..]);
-    let tail = gone.iter().rev().zip(come.iter().rev()).take_while(same).count();
-    let (gone, come) = (&gone[..gone.len() - tail], &come[..come.len() - tail]);
-    if gone.len().saturating_mul(come.len()) <= MOST_PAIRS {
-        return None;
-    }
-    let line = |change: Change| {
-        move |text: &&str| DiffLine { change, text: (*text).to_owned(), changed: Vec::new() }
-    };
-    let around = head.saturating_sub(3);
-    let end = old_lines.len() - tail;
-    let mut lines: Vec<DiffLine> = old_lines[around..head].iter().map(line(Change::Kept)).collect();
-    lines.extend(gone.iter().map(line(Change::Removed)));
-    lines.extend(come.iter().map(line(Change::Added)));
-    lines.extend(old_lines[end..(end + 3).min(old_lines.len())].iter().map(line(Change::Kept)));
-    let start = around as u64 + 1;
-    Some(Hunk { old_start: start, new_start: start, lines })
-}
-
-/// The length in bytes above which lines are not compared word by word.
+/// Lines longer than this are not worth comparing word by word.
 const LONG_LINE: usize = 2000;
 
 /// Marks the words that differ within each pair of lines, where as many lines were added as removed.
@@ -204,12 +352,36 @@ mod tests {
     #[test]
     fn long_texts_with_little_in_common_are_replaced_whole() {
         let text = |step: usize| {
-            let lines = (0..6000).map(|idx| format!("line {}", idx * step % 4001));
+            let lines = (0..6000).map(|idx| format!("line {}", idx * step % 2999));
             format!("same\n{}\nend", lines.collect::<Vec<_>>().join("\n"))
         };
         let hunks = hunks(&text(7), &text(13));
         assert_eq!((hunks.len(), hunks[0].lines.len()), (1, 1 + 5999 + 5999 + 2));
         assert_eq!(Hunk::counts(&hunks), (5999, 5999));
+    }
+
+    #[test]
+    fn long_texts_are_compared_between_the_lines_that_they_have_in_common() {
+        let lines: Vec<String> = (0..9000).map(|idx| format!("line {idx}")).collect();
+        let mut changed = lines.clone();
+        changed[10] = "one".to_owned();
+        changed.remove(4000);
+        changed.insert(8000, "two".to_owned());
+        let hunks = hunks(&lines.join("\n"), &changed.join("\n"));
+        assert_eq!((hunks.len(), Hunk::counts(&hunks)), (3, (2, 2)));
+        let starts: Vec<u64> = hunks.iter().map(|hunk| hunk.old_start).collect();
+        assert_eq!(starts, [8, 3998, 7999]);
+    }
+
+    #[test]
+    fn a_unified_diff_is_that_of_the_library() {
+        let long = |step: usize| (0..40).map(|idx| format!("{}\n", idx * step % 31)).collect::<String>();
+        let texts = ["", "a", "a\n", "a\nb\n", "a\nc\nd", "a\r\nb\rc", &long(3), &long(7)];
+        for (old, new) in texts.iter().flat_map(|old| texts.iter().map(move |new| (*old, *new))) {
+            let mut out = String::new();
+            LineDiff::new(old, new).write_unified(&mut out);
+            assert_eq!(out, TextDiff::from_lines(old, new).unified_diff().to_string(), "{old:?} {new:?}");
+        }
     }
 
     fn shown(hunks: &[Hunk]) -> String {

@@ -34,7 +34,7 @@ pub mod wire;
 
 pub use card::{Card, Choice, CommandCard, Question, Todo};
 pub use changes::{FileChange, changes, patch};
-pub use diff::{Change, DiffLine, Hunk, hunks};
+pub use diff::{Change, DiffLine, Hunk, hunks, line_counts, unified};
 pub use filter::{Filter, Level};
 pub use inventory::{Counts, Drift, Inventory};
 pub use layout::{BranchLayout, Layout, TurnLayout, items, layout};
