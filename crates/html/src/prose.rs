@@ -4,10 +4,21 @@ use pulldown_cmark::{Alignment, CodeBlockKind, Event, Options, Parser, Tag, TagE
 
 use crate::markup::Markup;
 
-/// Adds untrusted Markdown.
+/// Longer texts are added as they are: a parser needs many times their size.
+const MOST_MARKDOWN: usize = 128 << 10;
+
+/// Quotes deeper than this are part of the quote around them: browsers stop at some depth, too.
+const MOST_QUOTES: usize = 40;
+
+/// Adds Markdown that somebody else wrote.
 pub(crate) fn markdown(out: &mut Markup, text: &str) {
+    if text.len() > MOST_MARKDOWN {
+        out.lit("<div class=\"code\"><pre tabindex=\"0\"><code>").text(text).lit("</code></pre></div>");
+        return;
+    }
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let mut writer = Writer { out, columns: Vec::new(), column: 0, in_head: false, links: Vec::new() };
+    let mut writer =
+        Writer { out, columns: Vec::new(), column: 0, in_head: false, links: Vec::new(), depth: 0 };
     for event in Parser::new_ext(text, options) {
         writer.event(event);
     }
@@ -42,6 +53,8 @@ struct Writer<'m> {
     /// One item per open link or image: `None` if an element must be closed, else the URL to show after the
     /// text.
     links: Vec<Option<String>>,
+    /// How many quotes are open.
+    depth: usize,
 }
 
 impl Writer<'_> {
@@ -88,7 +101,10 @@ impl Writer<'_> {
                 3 => "<h5>",
                 _ => "<h6>",
             }),
-            Tag::BlockQuote(_) => out.lit("<blockquote>"),
+            Tag::BlockQuote(_) => {
+                self.depth += 1;
+                if self.depth <= MOST_QUOTES { out.lit("<blockquote>") } else { out }
+            }
             Tag::CodeBlock(kind) => {
                 out.lit("<div class=\"code\"");
                 if let CodeBlockKind::Fenced(info) = kind {
@@ -157,7 +173,10 @@ impl Writer<'_> {
                 3 => "</h5>",
                 _ => "</h6>",
             }),
-            TagEnd::BlockQuote(_) => out.lit("</blockquote>"),
+            TagEnd::BlockQuote(_) => {
+                self.depth -= 1;
+                if self.depth < MOST_QUOTES { out.lit("</blockquote>") } else { out }
+            }
             TagEnd::CodeBlock => out.lit("</code></pre></div>"),
             TagEnd::List(true) => out.lit("</ol>"),
             TagEnd::List(false) => out.lit("</ul>"),
@@ -210,6 +229,20 @@ mod tests {
         <h3>One</h3><p>a <strong>b</strong> <code>c&lt;d</code></p><ol start="3"><li>x</li><li>y</li></ol><div class="code" data-lang="rust"><pre tabindex="0"><code>fn f() {}
         </code></pre></div><div class="table"><table><thead><tr><th>a</th><th class="right">b</th></tr></thead><tbody><tr><td>1</td><td class="right">2</td></tr></tbody></table></div><ul><li><span class="tick">☑</span> done</li></ul>
         "#);
+    }
+
+    #[test]
+    fn quotes_are_nested_only_so_deep() {
+        let html = drawn(&format!("{}x", ">".repeat(10_000)));
+        assert_eq!(html.matches("<blockquote>").count(), MOST_QUOTES);
+        assert_eq!(html.matches("</blockquote>").count(), MOST_QUOTES);
+        assert!(html.contains("<p>x</p>"), "{html}");
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_to_parse_is_shown_as_it_is() {
+        let html = drawn(&"*a* <b>\n".repeat(MOST_MARKDOWN / 8 + 1));
+        assert!(html.contains("*a* &lt;b&gt;\n*a*") && !html.contains("<em>"));
     }
 
     #[test]

@@ -12,11 +12,21 @@ use crate::styled::Styled;
 use crate::text::TermText;
 use crate::{text, visible};
 
-/// Renders Markdown as lines that fit after an indent. Raw HTML is shown as text.
+/// Longer texts are set as they are: a parser needs many times their size.
+const MOST_MARKDOWN: usize = 128 << 10;
+
+/// Quotes and lists deeper than this have no margin of their own: there is no room for one.
+const MOST_MARGINS: usize = 40;
+
+/// Sets Markdown as lines that fit beside an indent. Raw HTML is shown, not obeyed.
 pub(crate) fn render(text: &str, page: Page, indent: usize) -> Vec<TermText> {
     let text = visible(text);
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut setter = Setter::new(page, page.column(indent));
+    if text.len() > MOST_MARKDOWN {
+        setter.say(&text);
+        return setter.finish();
+    }
     for event in Parser::new_ext(&text, options) {
         setter.event(event);
     }
@@ -32,7 +42,9 @@ struct Setter {
     styles: Vec<Style>,
     /// The prefixes of the lines in the open containers: quotes and lists.
     margins: Vec<TermText>,
-    /// The prefix of the next line, instead of the innermost margin: a bullet.
+    /// How many containers are open that have no margin.
+    deeper: usize,
+    /// What stands before the next line instead of the innermost margin: a bullet.
     bullet: Option<TermText>,
     /// The next number of each open list. `None` for bullet lists.
     lists: Vec<Option<u64>>,
@@ -56,6 +68,7 @@ impl Setter {
             text: Styled::default(),
             styles: vec![Style::new()],
             margins: Vec::new(),
+            deeper: 0,
             bullet: None,
             lists: Vec::new(),
             code: None,
@@ -130,7 +143,8 @@ impl Setter {
             }
             Tag::BlockQuote(_) => {
                 self.gap();
-                self.margins.push(self.page.paint(Label::Dim, "│ "));
+                let margin = self.page.paint(Label::Dim, "│ ");
+                self.push_margin(margin);
             }
             Tag::CodeBlock(kind) => {
                 self.flush();
@@ -156,7 +170,7 @@ impl Setter {
                     }
                     _ => "• ".to_owned(),
                 };
-                self.margins.push(" ".repeat(bullet.width()).into());
+                self.push_margin(" ".repeat(bullet.width()).into());
                 self.bullet = Some(self.page.paint(Label::Dim, bullet));
             }
             Tag::Emphasis => self.enter(Label::Emphasis),
@@ -188,7 +202,7 @@ impl Setter {
             }
             TagEnd::BlockQuote(_) => {
                 self.flush();
-                self.margins.pop();
+                self.pop_margin();
             }
             TagEnd::CodeBlock => self.code_block(),
             TagEnd::List(_) => {
@@ -201,7 +215,7 @@ impl Setter {
                 if self.bullet.is_some() {
                     self.line("");
                 }
-                self.margins.pop();
+                self.pop_margin();
             }
             TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => self.leave(),
             TagEnd::Link | TagEnd::Image => {
@@ -221,7 +235,22 @@ impl Setter {
         }
     }
 
-    /// Returns the number of columns inside the margins.
+    fn push_margin(&mut self, margin: TermText) {
+        if self.margins.len() < MOST_MARGINS {
+            self.margins.push(margin);
+        } else {
+            self.deeper += 1;
+        }
+    }
+
+    fn pop_margin(&mut self) {
+        match self.deeper.checked_sub(1) {
+            Some(deeper) => self.deeper = deeper,
+            None => drop(self.margins.pop()),
+        }
+    }
+
+    /// Columns that are left beside the margins.
     fn room(&self) -> usize {
         let margins: usize = self.margins.iter().map(TermText::width).sum();
         self.width.saturating_sub(margins).max(10)
@@ -360,6 +389,21 @@ mod tests {
 
         link (https://example.org) <b>raw</b>
         ");
+    }
+
+    #[test]
+    fn margins_are_limited_and_end_where_they_began() {
+        let text = set(&format!("{}x\n\n- a\n- b", ">".repeat(10_000)));
+        assert!(text.lines().all(|line| line.matches('│').count() <= MOST_MARGINS));
+        assert!(text.contains("x") && text.ends_with("• a\n• b"), "{text}");
+        let text = set(&format!("{}x\n\ny", "- ".repeat(1000)));
+        assert!(text.ends_with("\n\ny"), "{text}");
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_to_parse_is_set_as_it_is() {
+        let text = set(&"*a* <b>\n".repeat(MOST_MARKDOWN / 8 + 1));
+        assert!(text.starts_with("*a* <b>\n*a* <b>\n"));
     }
 
     #[test]
