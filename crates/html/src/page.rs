@@ -179,9 +179,18 @@ impl<'a> Page<'a> {
     /// Returns errors of writing to `to` or to a spool.
     pub fn finish(mut self, transcript: &Transcript, to: &mut dyn Write) -> io::Result<()> {
         self.end_stretch();
+        let title = title(transcript, &self.outline);
+        let mut out = Markup::new();
+        asset::head(&mut out, &title, true);
+        out.lit("<body>\n<a class=\"skip\" href=\"#main\">Skip to the conversation</a>\n<main id=\"main\" tabindex=\"-1\">\n");
+        opening(&mut out, transcript, &title, &self.outline, self.span, &self.sheet.options.zone);
+        out.lit("</header>\n");
+        for part in [out, std::mem::take(&mut self.turns)] {
+            to.write_all(part.as_str().as_bytes())?;
+        }
         let mut behind = Markup::new();
         strays(&mut self.sheet, &mut behind, transcript);
-        branches(&mut self.sheet, &mut behind, transcript);
+        branches(&mut self.sheet, &mut behind, transcript, to)?;
         behind.lit("</main>\n");
         self.rail(&mut behind, transcript);
         // The last section is compressed in the background while the rest is written.
@@ -190,15 +199,7 @@ impl<'a> Page<'a> {
         }
         behind.lit(DIALOGS);
         self.facts_for_script(&mut behind);
-        let title = title(transcript, &self.outline);
-        let mut out = Markup::new();
-        asset::head(&mut out, &title, true);
-        out.lit("<body>\n<a class=\"skip\" href=\"#main\">Skip to the conversation</a>\n<main id=\"main\" tabindex=\"-1\">\n");
-        opening(&mut out, transcript, &title, &self.outline, self.span, &self.sheet.options.zone);
-        out.lit("</header>\n");
-        for part in [out, std::mem::take(&mut self.turns), behind] {
-            to.write_all(part.as_str().as_bytes())?;
-        }
+        to.write_all(behind.as_str().as_bytes())?;
         if let Some(pack) = self.sheet.pack {
             pack.write(to)?;
         }
@@ -293,11 +294,16 @@ pub(crate) fn strays(sheet: &mut Sheet<'_>, out: &mut Markup, transcript: &Trans
     out.lit("</section>\n");
 }
 
-/// Adds the abandoned branches.
-fn branches(sheet: &mut Sheet<'_>, out: &mut Markup, transcript: &Transcript) {
+/// What the conversation left behind. What is long is written at once.
+fn branches(
+    sheet: &mut Sheet<'_>,
+    out: &mut Markup,
+    transcript: &Transcript,
+    to: &mut dyn Write,
+) -> io::Result<()> {
     let branches: Vec<_> = transcript.branches.iter().filter(|branch| !branch.turns.is_empty()).collect();
     if branches.is_empty() {
-        return;
+        return Ok(());
     }
     out.lit("<section class=\"branches\" aria-label=\"Abandoned branches\"><h2>Abandoned branches</h2>");
     for branch in branches {
@@ -328,6 +334,11 @@ fn branches(sheet: &mut Sheet<'_>, out: &mut Markup, transcript: &Transcript) {
         }
         sheet.piece(out, &body, lines, 10);
         out.lit("</details>");
+        if out.len() >= STRETCH {
+            to.write_all(out.as_str().as_bytes())?;
+            out.truncate(0);
+        }
     }
     out.lit("</section>\n");
+    Ok(())
 }

@@ -61,10 +61,24 @@ impl<'a> Telegraph<'a> {
         self.taken()
     }
 
-    /// Renders the part below the conversation: unattached sub-agents, branches and the number of findings.
-    pub fn rest(&mut self, transcript: &Transcript) -> TermText {
-        self.writer.rest(transcript);
-        self.taken()
+    /// What stands below the conversation, piece by piece: there may be very many branches.
+    ///
+    /// # Errors
+    ///
+    /// Those of `sink`, which then gets no further piece.
+    pub fn rest<E>(
+        &mut self,
+        transcript: &Transcript,
+        mut sink: impl FnMut(TermText) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.writer.strays(transcript);
+        sink(self.taken())?;
+        for branch in &transcript.branches {
+            self.writer.branch(branch, branch.is_before(transcript.span));
+            sink(self.taken())?;
+        }
+        self.writer.findings(transcript);
+        sink(self.taken())
     }
 
     /// Returns the text rendered since the last call.
@@ -145,6 +159,14 @@ impl<'a> Writer<'a> {
     }
 
     fn rest(&mut self, transcript: &Transcript) {
+        self.strays(transcript);
+        for branch in &transcript.branches {
+            self.branch(branch, branch.is_before(transcript.span));
+        }
+        self.findings(transcript);
+    }
+
+    fn strays(&mut self, transcript: &Transcript) {
         if !transcript.agents.is_empty() {
             self.gap();
             self.line(0, Some(Label::Warning), "╌╌ sub-agents without a starting call");
@@ -152,9 +174,9 @@ impl<'a> Writer<'a> {
                 self.agent(agent, 2);
             }
         }
-        for branch in &transcript.branches {
-            self.branch(branch, branch.is_before(transcript.span));
-        }
+    }
+
+    fn findings(&mut self, transcript: &Transcript) {
         if !transcript.findings.is_empty() {
             let text = format!("{} (threadline check)", plural(transcript.findings.len() as u64, "finding"));
             self.gap();

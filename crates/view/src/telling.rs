@@ -55,7 +55,12 @@ impl Gathered {
                 self.0.extend(items);
                 None
             }
-            Told::Turn(turn) => Some(TurnView { items: std::mem::take(&mut self.0), ..*turn }),
+            Told::Turn(turn) => {
+                // Most branches are short, and a log may have very many of them.
+                let mut items = std::mem::take(&mut self.0);
+                items.shrink_to_fit();
+                Some(TurnView { items, ..*turn })
+            }
         }
     }
 }
@@ -120,6 +125,15 @@ impl<'a> Telling<'a> {
             Some(turn) => sink(told, turn),
             None => ControlFlow::Continue(()),
         })
+    }
+
+    /// Tells the turns that `wanted` says yes to, given a turn's number and how many there are, and nothing else.
+    pub fn each_turn(self, wanted: &dyn Fn(usize, usize) -> bool, sink: &mut dyn FnMut(TurnView)) {
+        let met = RefCell::default();
+        let teller = Teller { telling: self, agent: None, depth: 0, met: &met };
+        let turns = self.family.main.turns_of(&teller.thread());
+        let mut gathered = Gathered::default();
+        teller.each_part_of(&turns, wanted, &mut |part| gathered.add(part).into_iter().for_each(&mut *sink));
     }
 
     fn some_parts(

@@ -104,6 +104,9 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<Outcome, CommandError
     let (family, spending) = load::priced_family(&file)?;
     let kept = |path: &str| load::kept_output(&file, path);
     let telling = Telling { family: &family, kept: &kept, spending: Some(&spending) };
+    if args.outline && !cx.json && anchor.is_none() {
+        return show_outline(cx, args, telling);
+    }
     let whole = cx.json || args.outline || anchor.is_some() || matches!(args.level, LevelChoice::Raw);
     let shown =
         if whole { show_whole(cx, args, telling, anchor.as_deref()) } else { show_told(cx, args, telling) };
@@ -146,7 +149,23 @@ fn show_told(cx: &Context, args: &ShowArgs, telling: Telling<'_>) -> Result<Outc
     if !begun {
         write(telegraph.head(&told), &mut answer)?;
     }
-    write(telegraph.rest(&told), &mut answer)?;
+    telegraph.rest(&told, |text| write(text, &mut answer))?;
+    answer.finish()?;
+    Ok(Outcome::Done)
+}
+
+/// Writes one line per turn.
+fn show_outline(cx: &Context, args: &ShowArgs, telling: Telling<'_>) -> Result<Outcome, CommandError> {
+    let filter = filter(args);
+    let mut lines = Vec::new();
+    let wanted = |number: usize, count: usize| args.turns.is_none_or(|range| range.contains(number, count));
+    telling.each_turn(&wanted, &mut |mut turn| {
+        if filter.keep_of(&mut turn) {
+            lines.extend(outline(&[turn]));
+        }
+    });
+    let mut answer = cx.ui.long_answer();
+    answer.text(&render_outline(&lines, cx.ui.page()))?;
     answer.finish()?;
     Ok(Outcome::Done)
 }
