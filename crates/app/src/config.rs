@@ -1,8 +1,10 @@
 //! The application: opened homes, the folder for state, and where prices come from.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use threadline_store::{Operations, Store};
+use threadline_usage::Book;
 
 use crate::error::AppError;
 
@@ -26,13 +28,15 @@ pub struct AppConfig {
 pub struct App {
     config: AppConfig,
     store: Store,
+    /// The price list, once it was asked for.
+    pub(crate) prices: OnceLock<Arc<Book>>,
 }
 
 impl App {
     /// Opens the homes that `config` names. Nothing is read yet.
     pub fn new(config: AppConfig) -> Self {
         let store = Store::open(config.homes.iter().cloned());
-        Self { config, store }
+        Self { config, store, prices: OnceLock::new() }
     }
 
     /// The configuration that the application was opened with.

@@ -3,15 +3,23 @@
 use std::io;
 use std::path::PathBuf;
 
-use threadline_store::FindError;
+use threadline_store::{Candidate, FindError};
+use threadline_usage::BookError;
+use threadline_view::visible;
 
 /// Why the application could not do something. [`AppError::hints`] says what to try instead.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AppError {
-    /// No session, or more than one, matches.
+    /// No session, or more than one, matches what a person typed.
     #[error(transparent)]
     Find(#[from] FindError),
+    /// No session has this id.
+    #[error("no session has the id `{id}`")]
+    NoSession {
+        /// The id.
+        id: String,
+    },
     /// A file could not be read.
     #[error("cannot read {}: {source}", .path.display())]
     Read {
@@ -20,7 +28,15 @@ pub enum AppError {
         /// The reason.
         source: io::Error,
     },
-    /// The person has no folder for state.
+    /// A price list has a mistake in it.
+    #[error("cannot read {}: {source}", .path.display())]
+    Prices {
+        /// The file.
+        path: PathBuf,
+        /// The mistake.
+        source: BookError,
+    },
+    /// The configuration names no folder for state.
     #[error("no folder for threadline's state: the home folder is unknown")]
     NoStateDir,
     /// Reading or writing failed; the error names the file.
@@ -28,12 +44,39 @@ pub enum AppError {
     Io(#[from] io::Error),
 }
 
+/// Maximum number of candidates in the hints of an ambiguous name.
+const MAX_CANDIDATES: usize = 8;
+
 impl AppError {
-    /// What the person can do or type next, most likely first.
+    /// Wraps an error of reading the file at `path`.
+    pub(crate) fn read(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Read { path, source }
+    }
+
+    /// What the person can do or type next, best first.
     pub fn hints(&self) -> Vec<String> {
         match self {
+            Self::Find(FindError::NoMatch { near, .. }) if near.is_empty() => vec![LIST_HINT.to_owned()],
+            Self::Find(FindError::NoMatch { near, .. }) => {
+                near.iter().map(|candidate| format!("did you mean {}", describe(candidate))).collect()
+            }
+            Self::Find(FindError::Ambiguous { found, .. }) => {
+                found.iter().take(MAX_CANDIDATES).map(describe).collect()
+            }
+            Self::NoSession { .. } => vec!["It was deleted or moved, or its id is another.".to_owned()],
             Self::NoStateDir => vec!["set HOME".to_owned()],
             _ => Vec::new(),
         }
+    }
+}
+
+const LIST_HINT: &str = "`threadline list` shows the sessions there are";
+
+/// A candidate as a hint names it: its id, and its title in quotes.
+fn describe(candidate: &Candidate) -> String {
+    match &candidate.title {
+        Some(title) => format!("{} \"{}\"", candidate.id, visible(title)),
+        None => candidate.id.to_string(),
     }
 }

@@ -7,6 +7,14 @@
 
 mod config;
 mod error;
+mod find;
+mod load;
+mod prices;
 
 pub use config::{App, AppConfig};
 pub use error::AppError;
+pub use load::{
+    LineObserver, LoadedSession, MAX_KEPT_OUTPUT, agent, cwd, kept_output, load_unpriced, logs_below,
+    read_agents, read_session,
+};
+pub use prices::price_list;

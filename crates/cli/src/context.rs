@@ -1,11 +1,13 @@
-//! What every command gets: the sessions it may look at, and the way it speaks.
+//! The context of a command: the application, and the streams it writes to.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use etcetera::BaseStrategy;
+use threadline_app::{App, AppConfig, AppError};
 use threadline_store::{Operations, Store};
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Outcome};
 use crate::ui::{ColorChoice, Ui};
 use crate::{demo, env};
 
@@ -40,28 +42,49 @@ pub(crate) struct GlobalArgs {
     quiet: bool,
 }
 
-/// What every command gets.
+/// The application and the streams, for every command.
 pub(crate) struct Context {
-    pub(crate) store: Store,
+    pub(crate) app: Arc<App>,
     pub(crate) ui: Ui,
     pub(crate) json: bool,
 }
 
 impl Context {
+    /// Resolves flags and environment.
     pub(crate) fn new(args: &GlobalArgs) -> Result<Self, CommandError> {
-        let roots = if args.demo { vec![demo::home()?] } else { roots(&args.home)? };
+        let homes = if args.demo { vec![demo::home()?] } else { roots(&args.home)? };
+        let base = etcetera::choose_base_strategy().ok();
+        let base = base.as_ref();
+        let config = AppConfig {
+            homes,
+            state_dir: base
+                .map(|base| base.state_dir().unwrap_or_else(|| base.data_dir()).join("threadline")),
+            prices_file: base
+                .map(|base| base.config_dir().join("threadline/prices.json"))
+                .filter(|file| file.is_file()),
+            current_dir: std::env::current_dir().ok(),
+            home_dir: etcetera::home_dir().ok(),
+        };
         let ui = Ui::new(args.color, !args.no_pager && !args.json, args.quiet);
-        Ok(Self { store: Store::open(roots), ui, json: args.json })
+        Ok(Self { app: Arc::new(App::new(config)), ui, json: args.json })
     }
-}
 
-impl Context {
-    /// The receipts of what was done, in `$XDG_STATE_HOME/threadline`.
+    /// The sessions on disk.
+    pub(crate) fn store(&self) -> &Store {
+        self.app.store()
+    }
+
+    /// Warns of what could not be read; then the outcome is not complete.
+    pub(crate) fn warn_unread(&self, unread: &[AppError], outcome: Outcome) -> Outcome {
+        for error in unread {
+            self.ui.warn(&error.to_string());
+        }
+        if unread.is_empty() { outcome } else { Outcome::Partly }
+    }
+
+    /// The receipts of applied edits, in `$XDG_STATE_HOME/threadline`.
     pub(crate) fn operations(&self) -> Result<Operations, CommandError> {
-        let base = etcetera::choose_base_strategy()
-            .map_err(|_| CommandError::new("cannot tell where your home folder is").hint("set HOME"))?;
-        let state = base.state_dir().unwrap_or_else(|| base.data_dir());
-        Ok(Operations::at(state.join("threadline").join("operations")))
+        Ok(self.app.operations()?)
     }
 }
 

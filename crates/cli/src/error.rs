@@ -4,7 +4,9 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-/// The result of a command that could be run.
+use threadline_app::AppError;
+
+/// How a command ended, if it could be done at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Succeeded.
@@ -81,5 +83,16 @@ impl From<io::Error> for CommandError {
 impl From<serde_json::Error> for CommandError {
     fn from(error: serde_json::Error) -> Self {
         Self::from(io::Error::from(error))
+    }
+}
+
+impl From<AppError> for CommandError {
+    fn from(error: AppError) -> Self {
+        let hints = error.hints();
+        let told = match error {
+            AppError::Io(error) => Self::from(error),
+            error => Self::new(error.to_string()),
+        };
+        Self { hints, ..told }
     }
 }

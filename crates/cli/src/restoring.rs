@@ -313,7 +313,7 @@ pub(crate) fn root(
     let surroundings = Surroundings {
         current_dir: std::env::current_dir().ok(),
         home_dir: etcetera::home_dir().ok(),
-        homes: cx.store.homes().to_vec(),
+        homes: cx.store().homes().to_vec(),
     };
     Ok(WriteRoot::of_session(dir, session, &surroundings)
         .map_err(|why| format!("{dir} is not taken for the project: {why}")))

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use threadline_entry::lens::{FromJson, Moment};
 use threadline_entry::{AgentKind, Ending, Json, Lines, Millis, Position, parse_line, walk};
-use threadline_session::{Agent, Spawn};
+use threadline_session::Agent;
 use threadline_store::AgentFile;
 
 use crate::cut::{Cutter, Piece, Whose};
@@ -91,7 +91,6 @@ impl Agents {
 /// Returns the runs of a sub-agent from byte offset `from` on.
 pub(crate) fn runs_of(file: &AgentFile, from: u64) -> io::Result<Vec<Run>> {
     let meta = file.read_meta()?;
-    let meta = meta.as_ref();
     let mut pieces = cut(file, from)?;
     // An agent that replays the conversation owns only the part after its last prompt.
     if matches!(file.kind, AgentKind::Compaction | AgentKind::SideQuestion) {
@@ -103,21 +102,12 @@ pub(crate) fn runs_of(file: &AgentFile, from: u64) -> io::Result<Vec<Run>> {
         if i < last && !piece.has_substance() {
             continue;
         }
-        let spawn = meta.and_then(|meta| meta.tool_use_id());
         runs.push(Run {
             from: piece.from.byte_offset,
             start: piece.start(),
             to: piece.to.byte_offset,
             is_complete: i < last || piece.is_complete(),
-            agent: Agent {
-                id: file.id.clone(),
-                kind: file.kind,
-                agent_type: meta.and_then(|meta| meta.agent_type()),
-                description: meta.and_then(|meta| meta.description()),
-                workflow_run: file.run.clone(),
-                session: piece.session,
-                spawn: spawn.map(|tool_use_id| Spawn { agent: None, tool_use_id }),
-            },
+            agent: threadline_app::agent(file, meta.as_ref(), piece.session),
         });
     }
     Ok(runs)

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::io::Read;
 use std::sync::Arc;
 
+use threadline_app::{agent, cwd, kept_output};
 use threadline_session::{Agent, Family, Inside, Session, Spawn};
 use threadline_store::{AgentFile, SessionFile};
 use threadline_usage::Book;
@@ -155,19 +155,9 @@ impl Held {
             }
             let Ok((log, session)) = Log::open(&file.path, &file.id) else { continue };
             let meta = file.read_meta().ok().flatten();
-            let meta = meta.as_ref();
-            agents.push(Agent {
-                id: file.id.clone(),
-                kind: file.kind,
-                agent_type: meta.and_then(|meta| meta.agent_type()),
-                description: meta.and_then(|meta| meta.description()),
-                workflow_run: file.run.clone(),
-                session,
-                spawn: None,
-            });
-            let spawn = meta.and_then(|meta| meta.tool_use_id());
-            let spawn = spawn.map(|tool_use_id| Spawn { agent: None, tool_use_id });
-            self.agents.push(Logged { file, log, spawn });
+            let agent = agent(&file, meta.as_ref(), session);
+            self.agents.push(Logged { file, log, spawn: agent.spawn.clone() });
+            agents.push(agent);
         }
     }
 
@@ -276,8 +266,7 @@ impl Held {
 
     /// Where the session ran.
     pub(crate) fn cwd(&self) -> Option<String> {
-        let found = self.family.main.entries().iter().find_map(|entry| entry.get("cwd")?.as_str());
-        found.map(std::borrow::Cow::into_owned)
+        cwd(&self.family.main)
     }
 
     /// Everything, abridged.
@@ -362,17 +351,6 @@ impl Told {
         plan.layout.complete(&mut found);
         found
     }
-}
-
-/// Output that is longer than this is shown as far as the log has it.
-const LONGEST_OUTPUT: u64 = 4 << 20;
-
-/// Reads output that was kept in a file of its own, beside the log.
-fn kept_output(file: &SessionFile, path: &str) -> Option<String> {
-    let mut bytes = Vec::new();
-    file.kept_output(path)?.take(LONGEST_OUTPUT + 1).read_to_end(&mut bytes).ok()?;
-    let is_short = bytes.len() as u64 <= LONGEST_OUTPUT;
-    is_short.then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Names by which scripts tell what changed: short, and the same for the same things.

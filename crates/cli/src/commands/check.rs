@@ -9,7 +9,6 @@ use threadline_view::wire::FindingObject;
 
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
-use crate::load;
 
 /// Check sessions for problems
 ///
@@ -38,21 +37,21 @@ pub(crate) fn run(cx: &Context, args: &CheckArgs) -> Result<Outcome, CommandErro
     let mut unread = Vec::new();
     for what in &args.sessions {
         if Path::new(what).is_dir() {
-            logs.extend(load::logs_below(Path::new(what))?);
+            logs.extend(threadline_app::logs_below(Path::new(what))?);
             continue;
         }
-        let file = load::find(cx, what)?;
+        let file = cx.app.find(what)?;
         logs.extend(with_agents(&file));
         if !Path::new(what).exists() {
             placed.push(file);
         }
     }
     if args.sessions.is_empty() {
-        let sessions = cx.store.sessions();
+        let sessions = cx.store().sessions();
         unread.extend(sessions.unread.iter().map(ToString::to_string));
         logs.extend(sessions.found.iter().flat_map(with_agents));
         placed.extend(sessions.found);
-        let around = cx.store.audit(SystemTime::now());
+        let around = cx.store().audit(SystemTime::now());
         unread.extend(around.unread.iter().map(ToString::to_string));
         found.extend(around.found);
     }
@@ -98,7 +97,7 @@ fn with_agents(file: &SessionFile) -> Vec<PathBuf> {
 
 fn check(path: &Path) -> Result<Vec<Found>, CommandError> {
     let id = path.file_stem().unwrap_or_default().to_string_lossy();
-    let session = load::session(path, &id)?;
+    let session = threadline_app::read_session(path, &id)?;
     Ok(session.findings().into_iter().map(|finding| (path.to_owned(), finding)).collect())
 }
 

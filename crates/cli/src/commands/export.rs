@@ -1,10 +1,13 @@
 mod all;
 mod drawing;
 
+use std::cell::Cell;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use threadline_html::{Images, Options, Page, RawLines, Spool};
+use threadline_app::LineObserver;
+use threadline_entry::Entry;
+use threadline_html::{Images, Options, Page, RawLine, RawLines, Spool};
 use threadline_store::SessionFile;
 use threadline_view::{Filter, Level, Telling, Transcript, markdown, wire};
 
@@ -12,7 +15,6 @@ use self::drawing::Drawing;
 use super::show::LevelChoice;
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
-use crate::load;
 
 /// Export a session as HTML, Markdown or JSON
 #[derive(Debug, clap::Subcommand)]
@@ -93,33 +95,40 @@ pub(crate) fn run(cx: &Context, command: &ExportCommand) -> Result<Outcome, Comm
     match command {
         ExportCommand::Html(args) if args.all => all::run(cx, args),
         ExportCommand::Html(args) => {
-            let file = load::find(cx, args.session.as_deref().unwrap_or_default())?;
+            let file = cx.app.find(args.session.as_deref().unwrap_or_default())?;
             let name = || PathBuf::from(format!("{}.html", file.id));
             // Uses this thread as a worker too, so that small jobs need not wake another one.
             let _ = rayon::ThreadPoolBuilder::new().use_current_thread().build_global();
-            write(cx, &args.output.clone().unwrap_or_else(name), |out| html(&file, args, out).map(drop))
+            let outcome = Cell::new(Outcome::Done);
+            write(cx, &args.output.clone().unwrap_or_else(name), |out| {
+                outcome.set(html(cx, &file, args, out)?.1);
+                Ok(())
+            })?;
+            Ok(outcome.get())
         }
         ExportCommand::Markdown(args) => {
-            let file = load::find(cx, &args.session)?;
-            let told = told(&file)?;
+            let file = cx.app.find(&args.session)?;
+            let (told, outcome) = told(cx, &file)?;
             let text = markdown(&told, args.level.into());
             write(cx, args.output.as_deref().unwrap_or("-".as_ref()), |out| {
                 Ok(out.write_all(text.as_bytes())?)
-            })
+            })?;
+            Ok(outcome)
         }
         ExportCommand::Json(args) => {
-            let file = load::find(cx, &args.session)?;
-            let told = told(&file)?;
-            write(cx, args.output.as_deref().unwrap_or("-".as_ref()), |out| json(&told, out))
+            let file = cx.app.find(&args.session)?;
+            let (told, outcome) = told(cx, &file)?;
+            write(cx, args.output.as_deref().unwrap_or("-".as_ref()), |out| json(&told, out))?;
+            Ok(outcome)
         }
     }
 }
 
-fn told(file: &SessionFile) -> Result<Transcript, CommandError> {
-    let family = load::family(file)?;
-    let spending = load::spending(&family)?;
-    let kept = |path: &str| load::kept_output(file, path);
-    Ok(Telling { family: &family, kept: &kept, spending: Some(&spending) }.transcript())
+/// The conversation, and whether all of it could be read.
+fn told(cx: &Context, file: &SessionFile) -> Result<(Transcript, Outcome), CommandError> {
+    let loaded = cx.app.load(file)?;
+    let outcome = cx.warn_unread(&loaded.unread, Outcome::Done);
+    Ok((loaded.transcript(), outcome))
 }
 
 fn json(told: &Transcript, out: &mut dyn Write) -> Result<(), CommandError> {
@@ -149,16 +158,24 @@ impl HtmlArgs {
     }
 }
 
-/// Writes the HTML page of a session. Returns the transcript without the turns written.
-fn html(file: &SessionFile, args: &HtmlArgs, out: &mut dyn Write) -> Result<Transcript, CommandError> {
+/// Writes the page of a session. Returns its transcript without turns, and whether all of it could be read.
+fn html(
+    cx: &Context,
+    file: &SessionFile,
+    args: &HtmlArgs,
+    out: &mut dyn Write,
+) -> Result<(Transcript, Outcome), CommandError> {
     let level = args.level();
     let filter = Filter::level(level);
     // The raw lines are compressed while the log is read.
     let mut raw = if level == Level::Raw { RawLines::new(spool()) } else { RawLines::default() };
-    let (read, options) = rayon::join(|| load::family_and_lines(file, &mut raw), || args.options());
-    let (family, spending) = read?;
-    let kept = |path: &str| load::kept_output(file, path);
-    let telling = Telling { family: &family, kept: &kept, spending: Some(&spending) };
+    let mut observer = Packer(&mut raw);
+    let (read, options) = rayon::join(|| cx.app.load_observed(file, &mut observer), || args.options());
+    let loaded = read?;
+    let outcome = cx.warn_unread(&loaded.unread, Outcome::Done);
+    let (family, spending) = (&loaded.family, loaded.spending.as_ref());
+    let kept = |path: &str| threadline_app::kept_output(file, path);
+    let telling = Telling { family, kept: &kept, spending };
     let page = Page::new(&options, telling.head().cwd.as_deref(), raw, spool());
     let drawing = Drawing::new(page, &filter);
     let mut told = rayon::in_place_scope(|scope| {
@@ -172,10 +189,28 @@ fn html(file: &SessionFile, args: &HtmlArgs, out: &mut dyn Write) -> Result<Tran
     filter.apply(&mut told);
     drawing.finish().finish(&told, out)?;
     if !args.all {
-        // Dropping a large session takes longer than exiting.
-        std::mem::forget(family);
+        // It takes longer to take a large session apart than to end.
+        std::mem::forget(loaded);
     }
-    Ok(told)
+    Ok((told, outcome))
+}
+
+/// Packs the lines of the log into the page while they are read.
+struct Packer<'a>(&'a mut RawLines);
+
+impl LineObserver for Packer<'_> {
+    fn begin(&mut self, agent: Option<&str>) {
+        self.0.begin(agent.unwrap_or_default());
+    }
+
+    fn line(&mut self, entry: &Entry) {
+        let (whole, range) = entry.shared_text();
+        self.0.add(RawLine { line_no: entry.at().line_no, whole, range });
+    }
+
+    fn end_of_files(&mut self) {
+        self.0.close();
+    }
 }
 
 /// Size in bytes up to which a spool is kept in memory.
@@ -194,7 +229,7 @@ fn write(
     cx: &Context,
     path: &Path,
     work: impl Fn(&mut dyn Write) -> Result<(), CommandError>,
-) -> Result<Outcome, CommandError> {
+) -> Result<(), CommandError> {
     if path == Path::new("-") {
         let mut answer = cx.ui.answer();
         answer.data_of(work)?;
@@ -203,7 +238,7 @@ fn write(
         put(path, &work)?;
         cx.ui.note(&format!("wrote {}", path.display()));
     }
-    Ok(Outcome::Done)
+    Ok(())
 }
 
 /// Writes a file atomically. The file is private (0600 on Unix), as logs are.

@@ -1,14 +1,12 @@
 use std::path::Path;
 
 use rayon::prelude::*;
-use threadline_session::Session;
 use threadline_term::{Align, Column, Label, TermText, table, text};
 use threadline_view::figure::{bytes, count};
 use threadline_view::{Counts, Drift, Inventory, wire};
 
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
-use crate::load;
 
 /// Count the contents of a session or a folder of logs
 ///
@@ -29,9 +27,9 @@ struct Inspected {
 
 pub(crate) fn run(cx: &Context, args: &InspectArgs) -> Result<Outcome, CommandError> {
     let logs = if Path::new(&args.what).is_dir() {
-        load::logs_below(Path::new(&args.what))?
+        threadline_app::logs_below(Path::new(&args.what))?
     } else {
-        vec![load::find(cx, &args.what)?.path]
+        vec![cx.app.find(&args.what)?.path]
     };
     let progress = cx.ui.progress("reading log", logs.len());
     let inspected: Vec<_> = logs
@@ -69,7 +67,7 @@ pub(crate) fn run(cx: &Context, args: &InspectArgs) -> Result<Outcome, CommandEr
 
 fn inspect(path: &Path) -> Result<Inspected, CommandError> {
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let session: Session = load::session(path, &name)?;
+    let session = threadline_app::read_session(path, &name)?;
     let size = std::fs::metadata(path)?.len();
     Ok(Inspected { inventory: Inventory::of(&session, size), name })
 }

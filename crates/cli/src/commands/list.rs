@@ -27,7 +27,7 @@ pub(crate) struct ListArgs {
 }
 
 pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<Outcome, CommandError> {
-    let listing = cx.store.list();
+    let listing = cx.store().list();
     let mut sessions = listing.found;
     sessions.retain(|(_, glance)| args.all || glance.is_listed());
     if let Some(text) = &args.project {
@@ -53,7 +53,7 @@ pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<Outcome, CommandError
         cx.ui.warn(&error.to_string());
     }
     if sessions.is_empty() {
-        let homes: Vec<_> = cx.store.homes().iter().map(|home| home.root().display().to_string()).collect();
+        let homes: Vec<_> = cx.store().homes().iter().map(|home| home.root().display().to_string()).collect();
         cx.ui.note(&format!("no sessions in {}", homes.join(", ")));
         cx.ui.note("hint: --home names another folder; --demo shows sample sessions");
     }

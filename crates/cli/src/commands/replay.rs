@@ -4,7 +4,6 @@ use threadline_view::wire;
 
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
-use crate::load;
 use crate::ui::Answer;
 
 /// Print the messages that Claude Code would send if it resumed a session
@@ -26,8 +25,8 @@ pub(crate) struct ReplayArgs {
 }
 
 pub(crate) fn run(cx: &Context, args: &ReplayArgs) -> Result<Outcome, CommandError> {
-    let file = load::find(cx, &args.session)?;
-    let session = load::session(&file.path, &file.id)?;
+    let file = cx.app.find(&args.session)?;
+    let session = threadline_app::read_session(&file.path, &file.id)?;
     let asked = args.client.unwrap_or(ClientVersion::NEWEST);
     let version = asked.known().unwrap_or(ClientVersion::OLDEST);
     if asked < ClientVersion::OLDEST {

@@ -9,7 +9,6 @@ use threadline_view::{outline, transcript, wire};
 
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
-use crate::load;
 use crate::restoring::{self, Action, Restoring, Source, below};
 
 /// Restore files as they were at a prompt
@@ -81,8 +80,8 @@ impl FromStr for Place {
 }
 
 pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<Outcome, CommandError> {
-    let file = load::find(cx, &args.session)?;
-    let family = load::family(&file)?;
+    let file = cx.app.find(&args.session)?;
+    let family = threadline_app::load_unpriced(&file)?.complete()?.family;
     let history = FileHistory::of(&family);
     let turns = family.main.turns();
     if history.is_empty() {

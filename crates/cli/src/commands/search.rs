@@ -106,7 +106,7 @@ pub(crate) fn run(cx: &Context, args: &SearchArgs) -> Result<Outcome, CommandErr
         return picker::run(cx, &args.query.join(" "), args.project.as_deref());
     }
     let query = parse(&args.query.join(" "))?;
-    let (mut sessions, unread) = files::sessions(&cx.store);
+    let (mut sessions, unread) = files::sessions(&cx.store());
     keep_wanted(&mut sessions, &query, args.project.as_deref());
     let cancelled = AtomicBool::new(false);
     let counting = args.list || args.count;

@@ -2,6 +2,7 @@ use std::io::{ErrorKind, IsTerminal};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
 
+use threadline_usage::Book;
 use threadline_web::{Keys, Limits, Options, Server};
 
 use crate::context::Context;
@@ -43,9 +44,9 @@ pub(crate) fn run(cx: &Context, args: &ServeArgs) -> Result<Outcome, CommandErro
         keys: Keys { token: random()?, code: random()?, cookie: random()? },
         limits: Limits::default(),
         zone: crate::env::zone(),
-        book: crate::load::book(None)?,
+        book: Book::clone(&*cx.app.prices()?),
     };
-    let server = Server::bind(cx.store.clone(), options).map_err(|error| {
+    let server = Server::bind(cx.store().clone(), options).map_err(|error| {
         let place = SocketAddr::new(args.host, args.port);
         let refused = CommandError::new(format!("cannot listen at {place}: {error}"));
         match error.kind() {

@@ -5,6 +5,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::str::FromStr;
 
+use threadline_app::LoadedSession;
 use threadline_session::{Family, ToolCall};
 use threadline_term::{Style, Telegraph, TermText, render_outline, render_transcript};
 use threadline_view::figure::plural;
@@ -14,7 +15,6 @@ use threadline_view::{
 
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
-use crate::load;
 use crate::ui::Answer;
 
 /// Show a session as a conversation
@@ -94,24 +94,22 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<Outcome, CommandError
         }
         _ => (&*args.session, None),
     };
-    let file = load::find(cx, needle)?;
+    let file = cx.app.find(needle)?;
     if args.follow {
         return follow::run(cx, args, &file);
     }
     if args.patch {
-        return show_patch(cx, &load::family(&file)?);
+        return show_patch(cx, &threadline_app::load_unpriced(&file)?);
     }
-    let (family, spending) = load::priced_family(&file)?;
-    let kept = |path: &str| load::kept_output(&file, path);
-    let telling = Telling { family: &family, kept: &kept, spending: Some(&spending) };
-    if args.outline && !cx.json && anchor.is_none() {
-        return show_outline(cx, args, telling);
-    }
+    let loaded = cx.app.load(&file)?;
+    let kept = |path: &str| threadline_app::kept_output(&file, path);
+    let telling = Telling { family: &loaded.family, kept: &kept, spending: loaded.spending.as_ref() };
     let whole = cx.json || args.outline || anchor.is_some() || matches!(args.level, LevelChoice::Raw);
     let shown =
         if whole { show_whole(cx, args, telling, anchor.as_deref()) } else { show_told(cx, args, telling) };
-    // A large session takes longer to take apart than the rest of the program to end.
-    std::mem::forget((family, spending));
+    let shown = shown.map(|outcome| cx.warn_unread(&loaded.unread, outcome));
+    // Freeing a large session takes longer than the rest of the program.
+    std::mem::forget(loaded);
     shown
 }
 
@@ -288,9 +286,10 @@ fn raw(family: &Family, chosen: Option<&Transcript>) -> TermText {
     out
 }
 
-fn show_patch(cx: &Context, family: &Family) -> Result<Outcome, CommandError> {
+fn show_patch(cx: &Context, loaded: &LoadedSession) -> Result<Outcome, CommandError> {
+    let family = &loaded.family;
     let changes = changes(family);
-    let cwd = family.main.entries().iter().find_map(|entry| Some(entry.get("cwd")?.as_str()?.into_owned()));
+    let cwd = loaded.cwd();
     let mut answer = cx.ui.long_answer();
     answer.patch(cx.ui.page(), &patch(&changes, cwd.as_deref()))?;
     answer.finish()?;
@@ -310,7 +309,8 @@ fn show_patch(cx: &Context, family: &Family) -> Result<Outcome, CommandError> {
         let commands = plural(commands as u64, "shell command");
         cx.ui.note(&format!("{commands} ran whose changes to files are not in the log"));
     }
-    Ok(if changes.is_empty() { Outcome::No } else { Outcome::Done })
+    let outcome = if changes.is_empty() { Outcome::No } else { Outcome::Done };
+    Ok(cx.warn_unread(&loaded.unread, outcome))
 }
 
 /// Leaves the turn that holds the item of this name; for a line that is told with another (a result with its

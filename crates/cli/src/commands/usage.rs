@@ -4,6 +4,7 @@ mod statusline;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -14,7 +15,6 @@ use threadline_usage::{Book, By, GroupKey, Groups, Wants};
 use self::logs::{Logs, Read};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
-use crate::load;
 
 /// Count tokens and cost
 ///
@@ -106,8 +106,11 @@ impl Pricing {
         }
     }
 
-    fn book(&self) -> Result<Book, CommandError> {
-        load::book(self.prices.as_deref())
+    fn book(&self, cx: &Context) -> Result<Arc<Book>, CommandError> {
+        match &self.prices {
+            Some(file) => Ok(Arc::new(threadline_app::price_list(Some(file))?)),
+            None => Ok(cx.app.prices()?),
+        }
     }
 }
 
@@ -151,7 +154,7 @@ pub(crate) fn run(cx: &Context, args: &UsageArgs) -> Result<Outcome, CommandErro
         return statusline::run(cx, args);
     }
     let zone = args.pricing.zone()?;
-    let book = args.pricing.book()?;
+    let book = args.pricing.book(cx)?;
     let now = Timestamp::now();
     let range = Range::of(args.since.as_deref(), args.until.as_deref(), &zone, now)?;
     let (logs, sessions) = chosen(cx, &args.sessions)?;
@@ -199,7 +202,7 @@ pub(crate) fn run(cx: &Context, args: &UsageArgs) -> Result<Outcome, CommandErro
 /// counted there.
 fn chosen(cx: &Context, named: &[String]) -> Result<(Logs, Option<HashSet<String>>), CommandError> {
     if named.is_empty() {
-        return Ok((cx.store.logs().into(), None));
+        return Ok((cx.store().logs().into(), None));
     }
     let mut logs = Logs::default();
     let mut sessions = HashSet::new();
@@ -211,8 +214,8 @@ fn chosen(cx: &Context, named: &[String]) -> Result<(Logs, Option<HashSet<String
             all = true;
             continue;
         }
-        let file = load::find(cx, what)?;
-        in_store |= cx.store.homes().iter().any(|home| file.home.as_ref() == Some(home));
+        let file = cx.app.find(what)?;
+        in_store |= cx.store().homes().iter().any(|home| file.home.as_ref() == Some(home));
         logs.append(Logs::of_session(&file));
         sessions.insert(file.id.into());
     }
@@ -221,7 +224,7 @@ fn chosen(cx: &Context, named: &[String]) -> Result<(Logs, Option<HashSet<String
         return Ok((logs.each_once(), None));
     }
     if in_store {
-        logs.append(cx.store.logs());
+        logs.append(cx.store().logs());
     }
     Ok((logs.each_once(), Some(sessions)))
 }

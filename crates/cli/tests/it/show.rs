@@ -48,6 +48,37 @@ fn a_conversation_reads_from_top_to_bottom() {
 }
 
 #[test]
+fn output_in_a_file_of_its_own_is_shown_unless_it_is_too_large() {
+    let home = TestHome::new();
+    let mut talk = "u1 user \"hi\"\n".to_owned();
+    for (name, above) in [("small", "u1"), ("large", "rsmall")] {
+        let path = format!("/elsewhere/tool-results/{name}.txt");
+        talk.push_str(&format!(
+            "a{name} <- {above} reply m{name} tool t{name} Bash {{\"command\":\"x\"}}\nr{name} <- a{name} result t{name} \"preview of {name}\" {{\"stdout\":\"preview of {name}\",\"stderr\":\"\",\"persistedOutputPath\":\"{path}\"}}\n"
+        ));
+    }
+    let folder = home.session("kept", &talk).with_extension("").join("tool-results");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("small.txt"), "all of small").unwrap();
+    std::fs::write(folder.join("large.txt"), "all of large\n".repeat(400_000)).unwrap();
+    let run = at_home(&home, &["show", "last", "--level", "full"]);
+    assert!(run.out.contains("all of small"), "{run}");
+    assert!(run.out.contains("preview of large") && !run.out.contains("all of large"), "{}", run.out.len());
+}
+
+#[test]
+fn a_session_is_shown_without_a_sub_agent_that_cannot_be_read() {
+    let home = TestHome::new();
+    home.session("slow", TALK);
+    let agent = home.agent("slow", "a1b2c3", "u1 user \"look\"", None);
+    std::fs::create_dir(agent.with_extension("meta.json")).unwrap();
+    let run = at_home(&home, &["show", "last"]);
+    assert!(run.out.contains("Let me look."), "{run}");
+    assert!(run.err.contains("agent-a1b2c3.meta.json"), "{run}");
+    assert_eq!(run.code, 2, "{run}");
+}
+
+#[test]
 fn turns_and_anchors_choose() {
     let home = TestHome::new();
     home.session("slow", TALK);

@@ -16,7 +16,6 @@ use super::delete::remove;
 use super::{report, side};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
-use crate::load;
 
 /// Whether to write, and what to show.
 #[derive(Debug, Clone, clap::Args)]
@@ -68,7 +67,7 @@ pub(crate) struct Job {
 impl Job {
     /// Finds and reads the session that `needle` names.
     pub(crate) fn open(cx: &Context, needle: &str) -> Result<Self, CommandError> {
-        let file = load::find(cx, needle)?;
+        let file = cx.app.find(needle)?;
         let could_not = |error| CommandError::new(format!("cannot read {}: {error}", file.path.display()));
         // What is read is what the snapshot is of, however much is added meanwhile.
         let snapshot = Snapshot::take(&file.path).map_err(could_not)?;

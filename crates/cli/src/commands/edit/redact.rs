@@ -13,7 +13,6 @@ use super::beside;
 use super::job::{Job, TargetArgs, WriteArgs};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
-use crate::load;
 
 /// Replace secrets with placeholders
 ///
@@ -209,11 +208,11 @@ fn list(cx: &Context, found: &[Found]) -> Result<(), CommandError> {
 fn check(cx: &Context, args: &RedactArgs, rules: &Rules) -> Result<Outcome, CommandError> {
     let mut files = Vec::new();
     for session in &args.sessions {
-        files.push(load::find(cx, session)?);
+        files.push(cx.app.find(session)?);
     }
     let mut unread: Vec<String> = Vec::new();
     if args.sessions.is_empty() {
-        let sessions = cx.store.sessions();
+        let sessions = cx.store().sessions();
         unread.extend(sessions.unread.iter().map(ToString::to_string));
         files = sessions.found;
     }

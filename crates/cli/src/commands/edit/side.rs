@@ -12,7 +12,6 @@ use threadline_store::{AgentFile, SessionFile, SessionId};
 use super::beside::is_file;
 use super::job::Job;
 use crate::error::CommandError;
-use crate::load;
 
 /// Lets everything beside the log go along: sub-agents, tool output that was kept, backups of files.
 pub(super) fn copy(file: &SessionFile, id: &str, draft: &mut Draft<'_>) -> Result<(), CommandError> {
@@ -52,7 +51,7 @@ pub(super) fn copy(file: &SessionFile, id: &str, draft: &mut Draft<'_>) -> Resul
 /// What started each sub-agent of a session that has a log of its own, by the log.
 pub(super) fn spawns(job: &mut Job) -> Result<Vec<Started>, CommandError> {
     let files = job.file.agents().found;
-    let agents = load::agents(&job.file)?;
+    let agents = threadline_app::read_agents(&job.file)?;
     let times: Vec<_> = agents
         .iter()
         .map(|agent| (0..agent.session.entries().len()).find_map(|idx| agent.session.timestamp(idx)))

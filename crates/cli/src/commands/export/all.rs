@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rayon::prelude::*;
@@ -48,7 +49,7 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<Outcome, CommandError
     let folder = args.output.as_deref().unwrap_or(".".as_ref());
     fs::create_dir_all(folder)
         .map_err(|error| CommandError::new(format!("cannot write {}: {error}", folder.display())))?;
-    let listing = cx.store.list();
+    let listing = cx.store().list();
     let made =
         format!("{} {:?} {:?} {:?}", env!("CARGO_PKG_VERSION"), args.level(), args.images, args.max_output);
     let before: Manifest = fs::read(folder.join(MANIFEST))
@@ -58,6 +59,8 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<Outcome, CommandError
     let before = if before.made == made { before } else { Manifest::default() };
     let progress = cx.ui.progress("exporting", listing.found.len());
     let after = Mutex::new(Manifest { made, sessions: BTreeMap::new() });
+    // Set if a sub-agent of some session could not be read.
+    let incomplete = AtomicBool::new(false);
     let failed: Vec<CommandError> = listing
         .found
         .par_iter()
@@ -70,7 +73,11 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<Outcome, CommandError
                 None => {
                     let told = Cell::new(None);
                     put(&page, &|out| {
-                        told.set(Some(html(file, args, out)?));
+                        let (page, outcome) = html(cx, file, args, out)?;
+                        told.set(Some(page));
+                        if outcome != Outcome::Done {
+                            incomplete.store(true, Ordering::Relaxed);
+                        }
                         Ok(())
                     })
                     .map(|()| Made::of(state, told.take().unwrap_or_default()))
@@ -107,7 +114,7 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<Outcome, CommandError
     for error in &listing.unread {
         cx.ui.warn(&error.to_string());
     }
-    let whole = failed.is_empty() && listing.unread.is_empty();
+    let whole = failed.is_empty() && listing.unread.is_empty() && !incomplete.into_inner();
     Ok(if whole { Outcome::Done } else { Outcome::Partly })
 }
 

@@ -7,12 +7,11 @@ use std::time::{Duration, Instant};
 use threadline_session::{Family, Outcome as CallOutcome, Session};
 use threadline_store::{Change, Follower, SessionFile};
 use threadline_term::{render_end, render_items, render_running};
-use threadline_view::{Body, Item, Telling, TurnView};
+use threadline_view::{Body, Item, Spending, Telling, TurnView};
 
 use super::{ShowArgs, style, transcript};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
-use crate::load;
 use crate::ui::Answer;
 
 /// How often a followed log is looked at.
@@ -42,9 +41,9 @@ pub(super) fn run(cx: &Context, args: &ShowArgs, file: &SessionFile) -> Result<O
             for (entry, findings) in fresh {
                 main.push(entry, findings);
             }
-            family = Family::new(main, load::agents(file)?);
-            let spending = load::spending(&family)?;
-            let kept = |path: &str| load::kept_output(file, path);
+            family = Family::new(main, threadline_app::read_agents(file)?);
+            let spending = Spending::of(&family, &*cx.app.prices()?);
+            let kept = |path: &str| threadline_app::kept_output(file, path);
             let telling = Telling { family: &family, kept: &kept, spending: Some(&spending) };
             following.take(transcript(args, telling, &|_, _| true).turns, cx, args, &mut answer)?;
         } else if quiet_since.elapsed() >= QUIET {

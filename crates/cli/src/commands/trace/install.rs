@@ -173,7 +173,7 @@ fn path_of(cx: &Context, scope: Scope) -> Result<PathBuf, CommandError> {
     Ok(match scope {
         Scope::User => {
             let home = cx
-                .store
+                .store()
                 .homes()
                 .first()
                 .ok_or_else(|| CommandError::new("there is no folder of Claude Code"))?;

@@ -15,7 +15,6 @@ use super::tree;
 use crate::commands::usage::{moment, not_a_time};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
-use crate::load;
 
 /// Send past sessions
 ///
@@ -87,11 +86,11 @@ fn sessions(
 ) -> Result<(Vec<Asked>, Vec<String>), CommandError> {
     let mut unread = Vec::new();
     let found = if args.all {
-        let listing = cx.store.sessions();
+        let listing = cx.store().sessions();
         unread.extend(listing.unread.iter().map(ToString::to_string));
         listing.found
     } else {
-        args.sessions.iter().map(|needle| load::find(cx, needle)).collect::<Result<_, _>>()?
+        args.sessions.iter().map(|needle| cx.app.find(needle)).collect::<Result<_, _>>()?
     };
     let zone = crate::env::zone();
     let since =

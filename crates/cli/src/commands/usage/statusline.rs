@@ -32,14 +32,14 @@ pub(super) fn run(cx: &Context, args: &StatuslineArgs) -> Result<Outcome, Comman
             .hint("Claude Code runs this command itself; see `threadline usage statusline --help`")
     })?;
     let zone = args.pricing.zone()?;
-    let book = args.pricing.book()?;
+    let book = args.pricing.book(cx)?;
     let now = Timestamp::now();
     let midnight =
         now.to_zoned(zone.clone()).start_of_day().map_err(|error| CommandError::new(error.to_string()))?;
     let midnight = midnight.timestamp().as_millisecond();
 
     let day = SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(midnight).unwrap_or(0));
-    let mut logs = Logs::from(cx.store.logs_since(day));
+    let mut logs = Logs::from(cx.store().logs_since(day));
     let transcript = text_at(&status, "/transcript_path").map(Path::new).filter(|path| path.is_file());
     if let Some(path) = transcript {
         logs.append(Logs::of_session(&SessionFile::at(path)));

@@ -32,7 +32,7 @@ pub(crate) fn run(cx: &Context, query: &str, project: Option<&str>) -> Result<Ou
         return Err(CommandError::new("--interactive needs a terminal")
             .hint("without it, `threadline search QUERY` answers in a pipe too"));
     }
-    let (hunt, news) = Hunt::start(cx.store.clone(), project.map(str::to_owned));
+    let (hunt, news) = Hunt::start(cx.store().clone(), project.map(str::to_owned));
     let picked = {
         let mut screen = Screen::open()?;
         pick(&mut screen, Picker::new(query), hunt, &news)?

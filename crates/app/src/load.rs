@@ -1,0 +1,241 @@
+//! Loading: from files to a session in memory, with its sub-agents, the output kept beside it, and its costs.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use threadline_entry::Entry;
+use threadline_session::{Agent, Family, Inside, Session, Spawn};
+use threadline_store::{AgentFile, AgentMeta, SessionFile, read_log};
+use threadline_usage::Book;
+use threadline_view::{Spending, Telling, Transcript};
+
+use crate::config::App;
+use crate::error::AppError;
+
+/// A session in memory, with its sub-agents.
+#[derive(Debug)]
+pub struct LoadedSession {
+    /// Where the session is.
+    pub file: SessionFile,
+    /// The session and its sub-agents.
+    pub family: Family,
+    /// Costs of the model calls; `None` if they were not asked for.
+    pub spending: Option<Spending>,
+    /// Sub-agents that could not be read, or not completely. The session is complete without them.
+    pub unread: Vec<AppError>,
+}
+
+impl LoadedSession {
+    /// The whole conversation as data to show.
+    pub fn transcript(&self) -> Transcript {
+        let kept = |path: &str| kept_output(&self.file, path);
+        Telling { family: &self.family, kept: &kept, spending: self.spending.as_ref() }.transcript()
+    }
+
+    /// Returns the session if all of its sub-agents could be read.
+    ///
+    /// # Errors
+    ///
+    /// The first reason why one of them could not.
+    pub fn complete(mut self) -> Result<Self, AppError> {
+        match self.unread.is_empty() {
+            true => Ok(self),
+            false => Err(self.unread.swap_remove(0)),
+        }
+    }
+
+    /// The working directory that the session started in.
+    pub fn cwd(&self) -> Option<String> {
+        cwd(&self.family.main)
+    }
+}
+
+/// Receives the lines of a session while it is loaded: those of its own log, then those of each sub-agent.
+pub trait LineObserver: Send {
+    /// The lines of a sub-agent follow; of the session itself, if `agent` is `None`.
+    fn begin(&mut self, agent: Option<&str>);
+    /// A line.
+    fn line(&mut self, entry: &Entry);
+    /// All log files have been read. Sub-agents inside the session's own log follow.
+    fn end_of_files(&mut self);
+}
+
+/// Passes the lines to nobody.
+struct Unobserved;
+
+impl LineObserver for Unobserved {
+    fn begin(&mut self, _: Option<&str>) {}
+    fn line(&mut self, _: &Entry) {}
+    fn end_of_files(&mut self) {}
+}
+
+impl App {
+    /// Loads a session with its sub-agents and costs.
+    ///
+    /// A sub-agent that cannot be read is left out; [`LoadedSession::unread`] has the reason.
+    ///
+    /// # Errors
+    ///
+    /// If the session's own log or the price list cannot be read.
+    pub fn load(&self, file: &SessionFile) -> Result<LoadedSession, AppError> {
+        let prices = self.prices()?;
+        let read = ReadLogs::of(file, &mut Unobserved)?;
+        Ok(read.priced(file, &prices))
+    }
+
+    /// Loads a session like [`App::load`], and passes each line to `observer` on the way.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`App::load`].
+    pub fn load_observed(
+        &self,
+        file: &SessionFile,
+        observer: &mut dyn LineObserver,
+    ) -> Result<LoadedSession, AppError> {
+        let (read, prices) = rayon::join(|| ReadLogs::of(file, observer), || self.prices());
+        let loaded = read?.priced(file, &*prices?);
+        for agent in &loaded.family.agents[loaded.family.logged().len()..] {
+            observer.begin(Some(&agent.id));
+            agent.session.entries().iter().for_each(|entry| observer.line(entry));
+        }
+        Ok(loaded)
+    }
+}
+
+/// Loads a session with its sub-agents, without costs.
+///
+/// # Errors
+///
+/// If the session's own log cannot be read. A sub-agent that cannot be read is in [`LoadedSession::unread`].
+pub fn load_unpriced(file: &SessionFile) -> Result<LoadedSession, AppError> {
+    let ReadLogs { main, agents, unread } = ReadLogs::of(file, &mut Unobserved)?;
+    // Of a large session both take a while.
+    let (inside, _) = rayon::join(|| Inside::of(&main, &agents), || main.thread());
+    let family = Family::with(main, agents, inside);
+    Ok(LoadedSession { file: file.clone(), family, spending: None, unread })
+}
+
+/// The sessions in the files of one session, not joined yet.
+struct ReadLogs {
+    main: Session,
+    agents: Vec<Agent>,
+    unread: Vec<AppError>,
+}
+
+impl ReadLogs {
+    fn of(file: &SessionFile, observer: &mut dyn LineObserver) -> Result<Self, AppError> {
+        let main = read_lines(&file.path, &file.id, None, observer)?;
+        let listing = file.agents();
+        let mut unread: Vec<AppError> = listing.unread.into_iter().map(AppError::from).collect();
+        let mut agents = Vec::new();
+        for file in &listing.found {
+            let meta = file.read_meta().unwrap_or_else(|error| {
+                unread.push(error.into());
+                None
+            });
+            match read_lines(&file.path, &file.id, Some(&file.id), observer) {
+                Ok(session) => agents.push(agent(file, meta.as_ref(), session)),
+                Err(error) => unread.push(error),
+            }
+        }
+        observer.end_of_files();
+        Ok(Self { main, agents, unread })
+    }
+
+    /// Joins the session with its sub-agents, and adds up the costs of their calls.
+    fn priced(self, file: &SessionFile, prices: &Book) -> LoadedSession {
+        let Self { main, agents, unread } = self;
+        let spend = || {
+            // Every caller asks for the conversation next.
+            main.thread();
+            Spending::of_logs(&main, &agents, prices)
+        };
+        let (inside, spending) = rayon::join(|| Inside::of(&main, &agents), spend);
+        let family = Family::with(main, agents, inside);
+        LoadedSession { file: file.clone(), family, spending: Some(spending), unread }
+    }
+}
+
+/// Reads one log into a session.
+///
+/// # Errors
+///
+/// If the file cannot be read. Lines of any form can be.
+pub fn read_session(path: &Path, id: &str) -> Result<Session, AppError> {
+    read_lines(path, id, None, &mut Unobserved)
+}
+
+/// Reads the sub-agents of a session, or none of them if one cannot be read.
+///
+/// # Errors
+///
+/// If a log or its metadata cannot be read.
+pub fn read_agents(file: &SessionFile) -> Result<Vec<Agent>, AppError> {
+    let read = |file: &AgentFile| {
+        let session = read_session(&file.path, &file.id)?;
+        Ok(agent(file, file.read_meta()?.as_ref(), session))
+    };
+    file.agents().found.iter().map(read).collect()
+}
+
+/// A sub-agent from its file, its metadata, and the session in its log.
+pub fn agent(file: &AgentFile, meta: Option<&AgentMeta>, session: Session) -> Agent {
+    Agent {
+        id: file.id.clone(),
+        kind: file.kind,
+        agent_type: meta.and_then(AgentMeta::agent_type),
+        description: meta.and_then(AgentMeta::description),
+        workflow_run: file.run.clone(),
+        session,
+        spawn: meta.and_then(AgentMeta::tool_use_id).map(|tool_use_id| Spawn { agent: None, tool_use_id }),
+    }
+}
+
+/// The paths of every log below a folder, in order.
+///
+/// # Errors
+///
+/// If a folder below it cannot be read.
+pub fn logs_below(dir: &Path) -> Result<Vec<PathBuf>, AppError> {
+    let logs = threadline_store::logs_below(dir);
+    match logs.unread.into_iter().next() {
+        Some(error) => Err(error.into()),
+        None => Ok(logs.found.into_iter().map(|log| log.path).collect()),
+    }
+}
+
+fn read_lines(
+    path: &Path,
+    id: &str,
+    agent: Option<&str>,
+    observer: &mut dyn LineObserver,
+) -> Result<Session, AppError> {
+    let mut session = Session::with_id(id);
+    observer.begin(agent);
+    read_log(path, |entry, findings| {
+        observer.line(&entry);
+        session.push(entry, findings);
+    })
+    .map_err(AppError::read(path))?;
+    Ok(session)
+}
+
+/// Maximum size of a file of tool output; of a larger one, the part in the log is shown.
+pub const MAX_KEPT_OUTPUT: u64 = 4 << 20;
+
+/// Reads tool output that Claude Code stored in a file beside the log, given the path that the log names.
+///
+/// Returns `None` if there is no such file below the session's own folder, if it is a link, or if it has more than
+/// [`MAX_KEPT_OUTPUT`] bytes.
+pub fn kept_output(file: &SessionFile, path: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    file.kept_output(path)?.take(MAX_KEPT_OUTPUT + 1).read_to_end(&mut bytes).ok()?;
+    let is_small = bytes.len() as u64 <= MAX_KEPT_OUTPUT;
+    is_small.then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The working directory that a session started in.
+pub fn cwd(session: &Session) -> Option<String> {
+    session.entries().iter().find_map(|entry| Some(entry.envelope()?.cwd()?.into_owned()))
+}

@@ -1,0 +1,84 @@
+//! Finding and loading sessions.
+
+use threadline_app::{App, AppConfig, MAX_KEPT_OUTPUT, kept_output, load_unpriced};
+use threadline_testkit::{TestHome, session_uuid};
+
+fn app(home: &TestHome) -> App {
+    App::new(AppConfig { homes: vec![home.root().to_owned()], ..AppConfig::default() })
+}
+
+#[test]
+fn kept_output_refuses_links_and_large_files() {
+    let home = TestHome::new();
+    let log = home.session("kept", "u1 user \"hi\"");
+    let folder = log.with_extension("").join("tool-results");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("short.txt"), "short").unwrap();
+    std::fs::write(folder.join("limit.txt"), vec![b'x'; MAX_KEPT_OUTPUT as usize]).unwrap();
+    std::fs::write(folder.join("large.txt"), vec![b'x'; MAX_KEPT_OUTPUT as usize + 1]).unwrap();
+    let file = app(&home).find("last").unwrap();
+    let length = |name: &str| kept_output(&file, &format!("/elsewhere/{name}")).map(|text| text.len() as u64);
+    assert_eq!(length("short.txt"), Some(5));
+    assert_eq!(length("limit.txt"), Some(MAX_KEPT_OUTPUT));
+    assert_eq!(length("large.txt"), None);
+    assert_eq!(length("none.txt"), None);
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("/etc/passwd", folder.join("link.txt")).unwrap();
+        assert_eq!(length("link.txt"), None);
+    }
+}
+
+#[test]
+fn a_sub_agent_that_cannot_be_read_does_not_hide_the_session() {
+    let home = TestHome::new();
+    home.session("team", "u1 user \"hi\"\na1 <- u1 reply m1 text \"yes\"");
+    let meta = r#"{"agentType":"Explore","description":"look","toolUseId":"t1"}"#;
+    home.agent("team", "one", "u1 user \"look\"", Some(meta));
+    let second = home.agent("team", "two", "u1 user \"look too\"", None);
+    // A folder in the place of the metadata cannot be read as a file.
+    std::fs::create_dir(second.with_extension("meta.json")).unwrap();
+    let app = app(&home);
+    let file = app.find(&session_uuid("team")).unwrap();
+    let loaded = app.load(&file).unwrap();
+    let agents: Vec<_> =
+        loaded.family.agents.iter().map(|agent| (&*agent.id, agent.agent_type.as_deref())).collect();
+    assert_eq!(agents, [("one", Some("Explore")), ("two", None)]);
+    assert_eq!(loaded.unread.len(), 1);
+    assert_eq!(loaded.transcript().turns.len(), 1);
+    assert!(loaded.complete().is_err());
+    assert!(load_unpriced(&file).unwrap().spending.is_none());
+    assert!(threadline_app::read_agents(&file).is_err());
+}
+
+#[test]
+fn hints_name_the_nearest_sessions() {
+    let home = TestHome::new();
+    home.session("11111111-aaaa-4000-8000-000000000001", "u1 user \"first\"\ntitle \"Slow loom\"");
+    home.session("11111111-bbbb-4000-8000-000000000002", "u1 user \"second\"");
+    let app = app(&home);
+    let hints = |needle: &str| app.find(needle).unwrap_err().hints();
+    assert_eq!(hints("slow lom"), ["did you mean 11111111-aaaa-4000-8000-000000000001 \"Slow loom\""]);
+    assert_eq!(hints("1111").len(), 2);
+    assert_eq!(hints("nothing like it"), ["`threadline list` shows the sessions there are"]);
+    assert!(app.session("11111111-aaaa-4000-8000-000000000001").is_ok());
+    let error = app.session("1111").unwrap_err();
+    assert_eq!(error.to_string(), "no session has the id `1111`");
+    assert_eq!(error.hints().len(), 1);
+}
+
+#[test]
+fn prices_of_ones_own_lie_over_the_built_in_ones() {
+    let home = TestHome::new();
+    let file = home.file(
+        "prices.json",
+        r#"{"prices":[{"model":"loom-1","input":1,"output":2,"write_5m":1,"write_1h":1,"read":1}]}"#,
+    );
+    let with = |file: Option<std::path::PathBuf>| {
+        App::new(AppConfig { prices_file: file, ..AppConfig::default() }).prices()
+    };
+    assert!(with(None).unwrap().prices("loom-1").is_empty());
+    assert_eq!(with(Some(file.clone())).unwrap().prices("loom-1").len(), 1);
+    std::fs::write(&file, "[]").unwrap();
+    assert!(with(Some(file)).unwrap_err().to_string().starts_with("cannot read "));
+}

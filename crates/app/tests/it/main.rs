@@ -1,0 +1,3 @@
+//! The application layer over homes on disk.
+
+mod load;
