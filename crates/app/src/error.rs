@@ -36,6 +36,12 @@ pub enum AppError {
         /// The mistake.
         source: BookError,
     },
+    /// A text names no day and no time.
+    #[error("`{text}` is not a day or a time")]
+    NotATime {
+        /// The text.
+        text: String,
+    },
     /// The configuration names no folder for state.
     #[error("no folder for threadline's state: the home folder is unknown")]
     NoStateDir,
@@ -65,6 +71,7 @@ impl AppError {
                 found.iter().take(MAX_CANDIDATES).map(describe).collect()
             }
             Self::NoSession { .. } => vec!["It was deleted or moved, or its id is another.".to_owned()],
+            Self::NotATime { .. } => vec![TIME_HINT.to_owned()],
             Self::NoStateDir => vec!["set HOME".to_owned()],
             _ => Vec::new(),
         }
@@ -72,6 +79,8 @@ impl AppError {
 }
 
 const LIST_HINT: &str = "`threadline list` shows the sessions there are";
+
+const TIME_HINT: &str = "use 2026-11-01, 2026-11, today, yesterday, 7d, 2w or 12h";
 
 /// A candidate as a hint names it: its id, and its title in quotes.
 fn describe(candidate: &Candidate) -> String {

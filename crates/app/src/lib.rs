@@ -5,16 +5,29 @@
 
 #![warn(missing_docs)]
 
+mod check;
 mod config;
+mod counter;
 mod error;
 mod find;
+mod list;
 mod load;
 mod prices;
+pub mod search;
+pub mod sync;
+pub mod time;
+mod usage;
 
+pub use check::{CheckReport, CheckTargets, check_log};
 pub use config::{App, AppConfig};
+pub use counter::{SessionCounter, SessionFigures};
 pub use error::AppError;
+pub use list::{CardList, ListFilter, ListedCards, SessionSummary};
 pub use load::{
     LineObserver, LoadedSession, MAX_KEPT_OUTPUT, agent, cwd, kept_output, load_unpriced, logs_below,
     read_agents, read_session,
 };
 pub use prices::price_list;
+pub use usage::{
+    LogScanner, MAX_LINE, UsageLogs, UsageRead, UsageSelection, prices_note, usage_notes, window_resets,
+};

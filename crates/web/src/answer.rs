@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use threadline_app::AppError;
 use threadline_html::{Frame, Markup, Tab};
 
 use crate::ask::Form;
@@ -144,6 +145,18 @@ impl Problem {
             &Frame { title: &self.what, tab: Tab::None, class: "problem", scripts: &[] },
             &body,
         )
+    }
+}
+
+impl From<AppError> for Problem {
+    fn from(error: AppError) -> Self {
+        let problem = match error {
+            AppError::NoSession { .. } => Self::not_found("There is no such session"),
+            AppError::NotATime { .. } => Self::bad(error.to_string()),
+            AppError::Read { source, .. } | AppError::Io(source) => return source.into(),
+            _ => Self::failed(error.to_string()),
+        };
+        error.hints().into_iter().fold(problem, Self::hint)
     }
 }
 

@@ -8,9 +8,7 @@
 
 mod answer;
 mod ask;
-mod cards;
 mod connection;
-mod counter;
 mod guard;
 mod held;
 mod log;

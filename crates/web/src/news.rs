@@ -1,9 +1,10 @@
 //! Notifies open pages of changes in the homes.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use notify::{RecursiveMode, Watcher};
+use threadline_app::sync::lock;
 use threadline_store::Store;
 use tokio::sync::watch;
 
@@ -30,7 +31,7 @@ impl News {
 
     /// Returns a receiver of the number of changes so far. Starts to watch the homes at the first call.
     pub(crate) fn listen(&self, store: &Store) -> watch::Receiver<u64> {
-        let mut watching = self.watching.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watching = lock(&self.watching);
         if watching.is_none() {
             *watching = self.watch(store);
         }

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use jiff::tz::TimeZone;
-use threadline_store::Store;
-use threadline_usage::Book;
+use threadline_app::App;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 
@@ -30,8 +29,6 @@ pub struct Options {
     pub limits: Limits,
     /// The time zone in which times are shown.
     pub zone: TimeZone,
-    /// The prices of model calls.
-    pub book: Book,
 }
 
 /// A server that is bound to an address. It serves requests once it is [run](Server::run).
@@ -61,8 +58,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If the address is in use or does not belong to this machine, or if the runtime cannot be started.
-    pub fn bind(store: Store, options: Options) -> io::Result<Self> {
+    /// If the address is taken, or is none of this machine's; or if the price list cannot be read.
+    pub fn bind(app: Arc<App>, options: Options) -> io::Result<Self> {
         let listener = TcpListener::bind(SocketAddr::new(options.host, options.port))?;
         listener.set_nonblocking(true)?;
         let port = listener.local_addr()?.port();
@@ -73,7 +70,7 @@ impl Server {
             .thread_name("serve")
             .enable_all()
             .build()?;
-        let state = State::new(store, options.zone, options.book);
+        let state = State::new(app, options.zone).map_err(io::Error::other)?;
         let router = pages::router(state.clone())
             .layer(axum::middleware::from_fn_with_state(guard.clone(), guard::guard));
         let limits = options.limits;

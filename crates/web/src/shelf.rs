@@ -1,9 +1,10 @@
 //! The sessions that were looked at last: as many as fit, the others are read again when they are asked for.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use threadline_store::Store;
+use threadline_app::sync::lock;
+use threadline_app::{App, AppError};
 use threadline_usage::Book;
 
 use crate::answer::Problem;
@@ -31,11 +32,11 @@ pub(crate) struct Shelf {
 }
 
 impl Shelf {
-    pub(crate) fn new(book: Book) -> Self {
+    pub(crate) fn new(book: Arc<Book>) -> Self {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(2).thread_name(|_| "shelf".to_owned());
         // Without threads of its own, it uses those of whoever asks.
         let pool = pool.build().ok();
-        Self { book: Arc::new(book), slots: Mutex::default(), reading: Mutex::default(), pool }
+        Self { book, slots: Mutex::default(), reading: Mutex::default(), pool }
     }
 
     fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
@@ -48,7 +49,7 @@ impl Shelf {
     /// Lets `look` see a session as it is now.
     pub(crate) fn with<T: Send>(
         &self,
-        store: &Store,
+        app: &App,
         id: &str,
         look: impl FnOnce(&mut Held) -> Result<T, Problem> + Send,
     ) -> Result<T, Problem> {
@@ -64,7 +65,7 @@ impl Shelf {
                     return Err(no_such_session());
                 }
             }
-            None => match self.open(store, id) {
+            None => match self.open(app, id) {
                 Ok(held) => *guard = Some(held),
                 Err(problem) => {
                     drop(guard);
@@ -81,8 +82,8 @@ impl Shelf {
         answer
     }
 
-    fn open(&self, store: &Store, id: &str) -> Result<Held, Problem> {
-        let file = store.session(id).ok_or_else(no_such_session)?;
+    fn open(&self, app: &App, id: &str) -> Result<Held, Problem> {
+        let file = app.session(id)?;
         let length = std::fs::metadata(&file.path)?.len();
         let _reading = (length > LARGE).then(|| lock(&self.reading));
         // There is room for it before it is read.
@@ -127,11 +128,7 @@ impl Shelf {
     }
 }
 
+/// The session was there, and is not any more.
 pub(crate) fn no_such_session() -> Problem {
-    Problem::not_found("There is no such session").hint("It was deleted or moved, or its id is another.")
-}
-
-/// What panicked left nothing behind that is half done: sessions are read again, lists are whole.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    AppError::NoSession { id: String::new() }.into()
 }

@@ -1,62 +1,72 @@
-//! State shared by all pages.
+//! The state of the server, shared by all pages.
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use jiff::Zoned;
 use jiff::tz::TimeZone;
-use threadline_store::Store;
+use threadline_app::{App, AppError, CardList, ListedCards, SessionCounter};
 use threadline_usage::Book;
 
-use crate::cards::Cards;
-use crate::counter::Counter;
 use crate::news::News;
 use crate::shelf::Shelf;
 use crate::watch::Watches;
 
-/// State shared by all pages. Cheap to clone.
+/// The state of the server. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct State(Arc<Inner>);
 
-/// The contents of [`State`], one per server.
 pub(crate) struct Inner {
-    /// The Claude Code homes.
-    pub(crate) store: Store,
-    /// The time zone in which times are shown.
+    /// The sessions and prices.
+    pub(crate) app: Arc<App>,
+    /// The zone that times are shown in.
     pub(crate) zone: TimeZone,
-    /// The sessions opened most recently.
+    /// The sessions that were opened last.
     pub(crate) shelf: Shelf,
-    /// The sessions that open pages follow.
+    /// The sessions that a client follows.
     pub(crate) watches: Watches,
     /// Whether shutdown has started.
     pub(crate) ending: tokio::sync::watch::Sender<bool>,
-    /// The prices of model calls.
-    pub(crate) book: Book,
+    /// The price list.
+    pub(crate) prices: Arc<Book>,
     /// Notifies open pages of changes.
     pub(crate) news: News,
-    /// The rows of the session lists.
-    pub(crate) cards: Cards,
-    /// Figures that require reading whole logs.
-    pub(crate) counter: Counter,
+    /// The sessions as cards, cached.
+    cards: CardList,
+    /// Figures of all sessions, counted in the background.
+    counter: SessionCounter,
 }
 
 impl State {
-    pub(crate) fn new(store: Store, zone: TimeZone, book: Book) -> Self {
-        let (shelf, watches) = (Shelf::new(book.clone()), Watches::default());
+    pub(crate) fn new(app: Arc<App>, zone: TimeZone) -> Result<Self, AppError> {
+        let prices = app.prices()?;
         let news = News::new();
-        let counter = Counter::new(book.clone(), zone.clone(), news.clone());
-        let ending = tokio::sync::watch::Sender::new(false);
-        let cards = Cards::default();
-        Self(Arc::new(Inner { store, zone, shelf, watches, ending, book, news, cards, counter }))
+        let heard = news.clone();
+        Ok(Self(Arc::new(Inner {
+            shelf: Shelf::new(Arc::clone(&prices)),
+            watches: Watches::default(),
+            ending: tokio::sync::watch::Sender::new(false),
+            cards: CardList::default(),
+            counter: SessionCounter::new(Arc::clone(&prices), zone.clone(), move || heard.tell()),
+            app,
+            zone,
+            prices,
+            news,
+        })))
     }
 
-    /// Parses a date or a relative time. Returns the start or the end of it, in milliseconds.
-    pub(crate) fn moment(&self, text: &str, end: bool) -> Option<i64> {
-        let now = jiff::Timestamp::try_from(self.now()).ok()?.to_zoned(self.zone.clone());
-        threadline_search::moment(text, &now).map(|(from, to)| if end { to } else { from })
+    /// The sessions of all homes. Waits up to `timeout` for figures that are not available yet.
+    pub(crate) fn cards(&self, timeout: std::time::Duration) -> ListedCards {
+        self.cards.list(&self.app, &self.counter, self.now(), timeout)
     }
 
-    /// Returns the current time.
-    #[allow(clippy::disallowed_methods, reason = "the server needs the current time to detect live sessions")]
+    /// The current time in the zone of the server.
+    pub(crate) fn now_here(&self) -> Zoned {
+        jiff::Timestamp::try_from(self.now()).unwrap_or_default().to_zoned(self.zone.clone())
+    }
+
+    /// The current time.
+    #[allow(clippy::disallowed_methods, reason = "a server that shows what is live has a clock")]
     pub(crate) fn now(&self) -> SystemTime {
         SystemTime::now()
     }

@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use notify::{RecursiveMode, Watcher};
+use threadline_app::sync::lock;
 use threadline_store::SessionFile;
 use tokio::sync::{Notify, watch};
 
-use crate::shelf::{Slot, lock};
+use crate::shelf::Slot;
 use crate::state::State;
 
 /// How often a session is looked at, whatever the system says.
@@ -64,7 +65,7 @@ async fn look(state: State, id: String, tell: watch::Sender<u64>, alive: Weak<()
     while alive.strong_count() > 0 && !*state.ending.borrow() {
         let (state, id) = (state.clone(), id.clone());
         let seen = tokio::task::spawn_blocking(move || {
-            state.shelf.with(&state.store, &id, |held| {
+            state.shelf.with(&state.app, &id, |held| {
                 if quiet {
                     held.settle();
                 }

@@ -3,9 +3,7 @@
 use threadline_app::{App, AppConfig, MAX_KEPT_OUTPUT, kept_output, load_unpriced};
 use threadline_testkit::{TestHome, session_uuid};
 
-fn app(home: &TestHome) -> App {
-    App::new(AppConfig { homes: vec![home.root().to_owned()], ..AppConfig::default() })
-}
+use crate::app;
 
 #[test]
 fn kept_output_refuses_links_and_large_files() {

@@ -1,3 +1,17 @@
 //! The application layer over homes on disk.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use threadline_app::{App, AppConfig};
+use threadline_testkit::TestHome;
+
+mod check;
+mod list;
 mod load;
+mod search;
+mod usage;
+
+/// The application over one home.
+fn app(home: &TestHome) -> App {
+    App::new(AppConfig { homes: vec![home.root().to_owned()], ..AppConfig::default() })
+}

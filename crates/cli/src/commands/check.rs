@@ -1,9 +1,7 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use rayon::prelude::*;
 use threadline_entry::{Finding, Severity};
-use threadline_store::SessionFile;
 use threadline_term::{Label, visible};
 use threadline_view::wire::FindingObject;
 
@@ -30,75 +28,18 @@ pub(crate) struct CheckArgs {
 type Found = (PathBuf, Finding);
 
 pub(crate) fn run(cx: &Context, args: &CheckArgs) -> Result<Outcome, CommandError> {
-    let mut logs = Vec::new();
-    // Sessions whose place in their home is looked at too.
-    let mut placed = Vec::new();
-    let mut found: Vec<Found> = Vec::new();
-    let mut unread = Vec::new();
-    for what in &args.sessions {
-        if Path::new(what).is_dir() {
-            logs.extend(threadline_app::logs_below(Path::new(what))?);
-            continue;
-        }
-        let file = cx.app.find(what)?;
-        logs.extend(with_agents(&file));
-        if !Path::new(what).exists() {
-            placed.push(file);
-        }
-    }
-    if args.sessions.is_empty() {
-        let sessions = cx.store().sessions();
-        unread.extend(sessions.unread.iter().map(ToString::to_string));
-        logs.extend(sessions.found.iter().flat_map(with_agents));
-        placed.extend(sessions.found);
-        let around = cx.store().audit(SystemTime::now());
-        unread.extend(around.unread.iter().map(ToString::to_string));
-        found.extend(around.found);
-    }
-    for file in &placed {
-        match file.audit() {
-            Ok(findings) => found.extend(findings.into_iter().map(|finding| (file.path.clone(), finding))),
-            Err(error) => unread.push(error.to_string()),
-        }
-    }
-    let progress = cx.ui.progress("checking log", logs.len());
-    let checked: Vec<_> = logs
-        .par_iter()
-        .map(|path| {
-            let findings = check(path);
-            progress.step();
-            findings
-        })
-        .collect();
+    let targets = cx.app.check_targets(&args.sessions, SystemTime::now())?;
+    let progress = cx.ui.progress("checking log", targets.logs.len());
+    let checked = targets.check(&|| progress.step());
     drop(progress);
-    for result in checked {
-        match result {
-            Ok(findings) => found.extend(findings),
-            Err(error) => unread.push(error.to_string().trim_start_matches("error: ").trim_end().to_owned()),
-        }
-    }
-    found.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let mut found = checked.findings;
     found.retain(|(_, finding)| args.notes || finding.severity > Severity::Note);
-    report(cx, &found, logs.len())?;
-    for error in &unread {
-        cx.ui.warn(error);
-    }
-    Ok(match found.iter().any(|(_, finding)| finding.severity > Severity::Note) {
-        _ if !unread.is_empty() => Outcome::Partly,
+    report(cx, &found, checked.n_logs)?;
+    let outcome = match found.iter().any(|(_, finding)| finding.severity > Severity::Note) {
         true => Outcome::No,
         false => Outcome::Done,
-    })
-}
-
-fn with_agents(file: &SessionFile) -> Vec<PathBuf> {
-    let agents = file.agents().found.into_iter().map(|agent| agent.path);
-    std::iter::once(file.path.clone()).chain(agents).collect()
-}
-
-fn check(path: &Path) -> Result<Vec<Found>, CommandError> {
-    let id = path.file_stem().unwrap_or_default().to_string_lossy();
-    let session = threadline_app::read_session(path, &id)?;
-    Ok(session.findings().into_iter().map(|finding| (path.to_owned(), finding)).collect())
+    };
+    Ok(cx.warn_unread(&checked.unread, outcome))
 }
 
 fn report(cx: &Context, found: &[Found], n_logs: usize) -> Result<(), CommandError> {

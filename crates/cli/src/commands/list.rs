@@ -1,6 +1,6 @@
 use std::time::SystemTime;
 
-use threadline_store::{Glance, SessionFile};
+use threadline_app::{ListFilter, SessionSummary};
 use threadline_term::{Align, Column, TermText, table};
 use threadline_view::figure::bytes;
 use threadline_view::wire::ListedSession;
@@ -27,23 +27,13 @@ pub(crate) struct ListArgs {
 }
 
 pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<Outcome, CommandError> {
-    let listing = cx.store().list();
-    let mut sessions = listing.found;
-    sessions.retain(|(_, glance)| args.all || glance.is_listed());
-    if let Some(text) = &args.project {
-        sessions.retain(|(file, glance)| {
-            file.folder.as_ref().is_some_and(|folder| folder.contains(text))
-                || glance.cwd.as_ref().is_some_and(|cwd| cwd.contains(text))
-        });
-    }
-    sessions.sort_by(|(a, a_glance), (b, b_glance)| {
-        b_glance.modified.cmp(&a_glance.modified).then_with(|| a.path.cmp(&b.path))
-    });
-    sessions.truncate(args.limit.unwrap_or(usize::MAX));
+    let filter = ListFilter { project: args.project.clone(), untitled: args.all, limit: args.limit };
+    let listing = cx.app.list(&filter);
+    let sessions = listing.found;
     let mut answer = if cx.json { cx.ui.answer() } else { cx.ui.long_answer() };
     if cx.json {
-        for (file, glance) in &sessions {
-            answer.json(&object(file, glance))?;
+        for session in &sessions {
+            answer.json(&object(session))?;
         }
     } else if !sessions.is_empty() {
         answer.text(&render(cx, &sessions))?;
@@ -64,7 +54,8 @@ pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<Outcome, CommandError
     })
 }
 
-fn object(file: &SessionFile, glance: &Glance) -> ListedSession {
+fn object(session: &SessionSummary) -> ListedSession {
+    let SessionSummary { file, glance } = session;
     ListedSession {
         id: file.id.to_string(),
         path: file.path.to_string_lossy().into_owned(),
@@ -86,7 +77,7 @@ fn moment(time: SystemTime) -> Option<jiff::Timestamp> {
     jiff::Timestamp::try_from(time).ok()
 }
 
-fn render(cx: &Context, sessions: &[(SessionFile, Glance)]) -> TermText {
+fn render(cx: &Context, sessions: &[SessionSummary]) -> TermText {
     let text = |name: &'static str, gives_way: bool| Column { name, align: Align::Left, gives_way };
     let columns = [
         text("id", false),
@@ -100,7 +91,8 @@ fn render(cx: &Context, sessions: &[(SessionFile, Glance)]) -> TermText {
     let one_line = |text: Option<&str>| text.unwrap_or("–").split_whitespace().collect::<Vec<_>>().join(" ");
     let rows: Vec<Vec<String>> = sessions
         .iter()
-        .map(|(file, glance)| {
+        .map(|session| {
+            let SessionSummary { file, glance } = session;
             let modified = moment(glance.modified).map(|moment| moment.to_zoned(zone.clone()));
             let modified =
                 modified.map_or_else(String::new, |moment| moment.strftime("%Y-%m-%d %H:%M").to_string());
@@ -108,9 +100,9 @@ fn render(cx: &Context, sessions: &[(SessionFile, Glance)]) -> TermText {
                 file.id.chars().take(8).collect(),
                 modified,
                 bytes(glance.size),
-                one_line(glance.cwd.as_deref().or(file.folder.as_deref())),
+                one_line(session.project()),
                 one_line(glance.git_branch.as_deref()),
-                one_line(glance.heading()),
+                session.heading().unwrap_or_else(|| "–".to_owned()),
             ]
         })
         .collect();

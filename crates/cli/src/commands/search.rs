@@ -1,12 +1,9 @@
-mod files;
 mod picker;
 mod report;
 
-use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
-use threadline_search::{Event, Query, QueryError, Scan, Searched, directories};
+use threadline_search::{Query, QueryError};
 
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
@@ -106,21 +103,15 @@ pub(crate) fn run(cx: &Context, args: &SearchArgs) -> Result<Outcome, CommandErr
         return picker::run(cx, &args.query.join(" "), args.project.as_deref());
     }
     let query = parse(&args.query.join(" "))?;
-    let (mut sessions, unread) = files::sessions(&cx.store());
-    keep_wanted(&mut sessions, &query, args.project.as_deref());
-    let cancelled = AtomicBool::new(false);
-    let counting = args.list || args.count;
-    let context = (!counting).then_some(args.context);
-    let scan =
-        Scan { query: &query, sessions: &sessions, open: &files::open, context, cancelled: &cancelled };
+    let scope = cx.app.search_scope(Some(&query), args.project.as_deref());
+    let context = (!(args.list || args.count)).then_some(args.context);
     let order: Vec<usize> = match args.sort {
-        Sort::Time => (0..sessions.len()).collect(),
-        Sort::Rank => ranked(scan)?,
+        Sort::Time => (0..scope.sessions.len()).collect(),
+        Sort::Rank => scope.ranked(&query),
     };
-    let cancelled = AtomicBool::new(false);
-    let mut report = Report::new(cx, args, &sessions);
-    Scan { cancelled: &cancelled, ..scan }.run(&order, &mut |event| report.event(event))?;
-    report.finish(&unread)
+    let mut report = Report::new(cx, args, &scope.sessions);
+    scope.search_in(&order, &query, context, &AtomicBool::new(false), &mut |event| report.event(event))?;
+    report.finish(&scope.unread)
 }
 
 fn parse(text: &str) -> Result<Query, CommandError> {
@@ -141,41 +132,4 @@ fn parse(text: &str) -> Result<Query, CommandError> {
             _ => "`threadline search --help` tells what a query is made of",
         })
     })
-}
-
-/// Leaves the sessions that the query and the arguments ask for.
-fn keep_wanted(sessions: &mut Vec<Searched>, query: &Query, project: Option<&str>) {
-    threadline_search::keep_wanted(sessions, query, &files::open);
-    keep_project(sessions, project);
-}
-
-/// Leaves the sessions whose directory or folder contains a text.
-fn keep_project(sessions: &mut Vec<Searched>, project: Option<&str>) {
-    let Some(text) = project else { return };
-    let mut directories = directories(sessions, &files::open).into_iter();
-    sessions.retain(|session| {
-        let cwd = directories.next().flatten().unwrap_or_default();
-        cwd.contains(text) || session.folder.contains(text)
-    });
-}
-
-/// The sessions where something is found, the best first. What was found is counted, not kept.
-fn ranked(scan: Scan<'_>) -> Result<Vec<usize>, CommandError> {
-    let mut found: HashMap<usize, (usize, usize)> = HashMap::new();
-    let order: Vec<usize> = (0..scan.sessions.len()).collect();
-    Scan { context: None, ..scan }.run(&order, &mut |event| {
-        if let Event::Hit(session, hit) = event {
-            let (best, count) = found.entry(session).or_insert((usize::MAX, 0));
-            *best = (*best).min(hit.kind.rank());
-            *count += 1;
-        }
-        Ok::<_, CommandError>(ControlFlow::Continue(()))
-    })?;
-    let mut order: Vec<usize> = order;
-    // What had trouble is asked again, so that the trouble is told.
-    order.sort_by_key(|session| {
-        let (best, count) = found.get(session).copied().unwrap_or((usize::MAX, 0));
-        (best, std::cmp::Reverse(count), *session)
-    });
-    Ok(order)
 }

@@ -1,8 +1,8 @@
 use std::io::{ErrorKind, IsTerminal};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
-use threadline_usage::Book;
 use threadline_web::{Keys, Limits, Options, Server};
 
 use crate::context::Context;
@@ -44,9 +44,10 @@ pub(crate) fn run(cx: &Context, args: &ServeArgs) -> Result<Outcome, CommandErro
         keys: Keys { token: random()?, code: random()?, cookie: random()? },
         limits: Limits::default(),
         zone: crate::env::zone(),
-        book: Book::clone(&*cx.app.prices()?),
     };
-    let server = Server::bind(cx.store().clone(), options).map_err(|error| {
+    // A mistake in the price list is reported as such.
+    cx.app.prices()?;
+    let server = Server::bind(Arc::clone(&cx.app), options).map_err(|error| {
         let place = SocketAddr::new(args.host, args.port);
         let refused = CommandError::new(format!("cannot listen at {place}: {error}"));
         match error.kind() {

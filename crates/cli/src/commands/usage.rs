@@ -1,18 +1,15 @@
-mod logs;
 mod report;
 mod statusline;
 
-use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use jiff::civil::Date;
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan};
-use threadline_store::logs_below;
+use threadline_app::UsageSelection;
+use threadline_app::time::TimeRange;
 use threadline_usage::{Book, By, GroupKey, Groups, Wants};
 
-use self::logs::{Logs, Read};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
@@ -156,15 +153,17 @@ pub(crate) fn run(cx: &Context, args: &UsageArgs) -> Result<Outcome, CommandErro
     let zone = args.pricing.zone()?;
     let book = args.pricing.book(cx)?;
     let now = Timestamp::now();
-    let range = Range::of(args.since.as_deref(), args.until.as_deref(), &zone, now)?;
-    let (logs, sessions) = chosen(cx, &args.sessions)?;
+    let range = TimeRange::parse(args.since.as_deref(), args.until.as_deref(), &now.to_zoned(zone.clone()))?;
+    let UsageSelection { logs, sessions } = cx.app.usage_logs(&args.sessions)?;
     let wants = Wants {
         tools: args.by == Grouping::Tool,
         records: args.explain,
         limits: args.blocks,
         accounts: args.reconcile,
     };
-    let read = logs.read(&cx.ui, wants);
+    let progress = cx.ui.progress("reading log", logs.found.len());
+    let read = logs.read(wants, &|| progress.step());
+    drop(progress);
     let chosen = |session: &str| sessions.as_ref().is_none_or(|sessions| sessions.contains(session));
     let keep = |at: Option<i64>, session: &str| range.contains(at) && chosen(session);
     let report = report::Report { cx, book: &book, zone: &zone, now: now.as_millisecond(), csv: args.csv };
@@ -194,118 +193,4 @@ pub(crate) fn run(cx: &Context, args: &UsageArgs) -> Result<Outcome, CommandErro
             Outcome::No
         }
     })
-}
-
-/// The logs to read, and the sessions to count if not all of them.
-///
-/// A session of the store is counted by reading the whole store: what it inherited from another session is
-/// counted there.
-fn chosen(cx: &Context, named: &[String]) -> Result<(Logs, Option<HashSet<String>>), CommandError> {
-    if named.is_empty() {
-        return Ok((cx.store().logs().into(), None));
-    }
-    let mut logs = Logs::default();
-    let mut sessions = HashSet::new();
-    let mut in_store = false;
-    let mut all = false;
-    for what in named {
-        if Path::new(what).is_dir() {
-            logs.append(logs_below(Path::new(what)));
-            all = true;
-            continue;
-        }
-        let file = cx.app.find(what)?;
-        in_store |= cx.store().homes().iter().any(|home| file.home.as_ref() == Some(home));
-        logs.append(Logs::of_session(&file));
-        sessions.insert(file.id.into());
-    }
-    if all {
-        // A folder is counted whole, with whatever else was named.
-        return Ok((logs.each_once(), None));
-    }
-    if in_store {
-        logs.append(cx.store().logs());
-    }
-    Ok((logs.each_once(), Some(sessions)))
-}
-
-/// A stretch of time; what is undated is in none but the endless one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Range {
-    from: Option<i64>,
-    to: Option<i64>,
-}
-
-impl Range {
-    fn of(
-        since: Option<&str>,
-        until: Option<&str>,
-        zone: &TimeZone,
-        now: Timestamp,
-    ) -> Result<Self, CommandError> {
-        let bound = |text: Option<&str>, end: bool| {
-            text.map(|text| moment(text, end, zone, now).ok_or_else(|| not_a_time(text))).transpose()
-        };
-        Ok(Self { from: bound(since, false)?, to: bound(until, true)? })
-    }
-
-    fn contains(self, at: Option<i64>) -> bool {
-        match at {
-            Some(at) => self.from.is_none_or(|from| from <= at) && self.to.is_none_or(|to| at < to),
-            None => self.from.is_none() && self.to.is_none(),
-        }
-    }
-}
-
-pub(super) fn not_a_time(text: &str) -> CommandError {
-    CommandError::new(format!("`{text}` is no day"))
-        .hint("days are written as 2026-11-01, today, yesterday, 7d, 2w or 12h")
-}
-
-/// The moment that `text` names: the start of a day, or with `end` the start of the day after it.
-pub(super) fn moment(text: &str, end: bool, zone: &TimeZone, now: Timestamp) -> Option<i64> {
-    let today = now.to_zoned(zone.clone()).date();
-    let ago = |days: i64| today.checked_sub(days.days()).ok();
-    let day: Option<Date> = match text {
-        "today" => Some(today),
-        "yesterday" => ago(1),
-        _ => {
-            let number = || text[..text.len() - 1].parse::<i64>().ok().filter(|n| *n >= 0);
-            match text.bytes().last()? {
-                b'd' => ago(number()?),
-                b'w' => ago(number()?.checked_mul(7)?),
-                b'h' => return now.as_millisecond().checked_sub(number()?.checked_mul(3_600_000)?),
-                _ => match text.parse::<Timestamp>() {
-                    Ok(moment) => return Some(moment.as_millisecond()),
-                    Err(_) => text.parse().ok(),
-                },
-            }
-        }
-    };
-    let day = if end { day?.tomorrow().ok()? } else { day? };
-    Some(day.to_zoned(zone.clone()).ok()?.timestamp().as_millisecond())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn days_begin_and_end_in_their_zone() {
-        let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
-        let zone = TimeZone::fixed(jiff::tz::offset(-5));
-        let at = |text: &str, end: bool| {
-            moment(text, end, &zone, now).map(|at| Timestamp::from_millisecond(at).unwrap().to_string())
-        };
-        assert_eq!(at("2026-11-01", false).as_deref(), Some("2026-11-01T05:00:00Z"));
-        assert_eq!(at("2026-11-01", true).as_deref(), Some("2026-11-02T05:00:00Z"));
-        assert_eq!(at("today", false).as_deref(), Some("2026-11-15T05:00:00Z"));
-        assert_eq!(at("7d", false).as_deref(), Some("2026-11-08T05:00:00Z"));
-        assert_eq!(at("2w", false).as_deref(), Some("2026-11-01T05:00:00Z"));
-        assert_eq!(at("12h", true).as_deref(), Some("2026-11-15T00:00:00Z"));
-        assert_eq!(at("2026-11-01T10:00:00Z", false).as_deref(), Some("2026-11-01T10:00:00Z"));
-        for odd in ["", "d", "-1d", "soon", "2026-13-01", "ü"] {
-            assert_eq!(at(odd, false), None, "{odd}");
-        }
-    }
 }

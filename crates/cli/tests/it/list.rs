@@ -43,6 +43,15 @@ fn json_has_every_field() {
 }
 
 #[test]
+fn all_lists_logs_without_a_title_and_a_prompt_too() {
+    let home = TestHome::new();
+    home.session("slow", TALK);
+    home.session("empty", "");
+    assert_eq!(at_home(&home, &["list", "--json"]).json_lines().len(), 1);
+    assert_eq!(at_home(&home, &["list", "--all", "--json"]).json_lines().len(), 2);
+}
+
+#[test]
 fn an_empty_home_is_a_no_with_a_hint() {
     let home = TestHome::new();
     assert_snapshot!(at_home(&home, &["list"]), @r"

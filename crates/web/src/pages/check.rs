@@ -1,18 +1,17 @@
 //! Check: what is wrong with a session, and what would mend it.
 
 use std::fmt::Write;
-use std::path::Path;
 
+use threadline_app::time::millis;
+use threadline_app::{CheckTargets, SessionSummary, read_session};
 use threadline_edit::{ChangeKind, Fresh, Repair, Shape, Target};
-use threadline_entry::{Finding, Lines, Severity, parse_line};
+use threadline_entry::{Finding, Severity};
 use threadline_html::{CheckPage, Frame, Tab};
 use threadline_session::Session;
-use threadline_store::glance;
 use threadline_view::wire::FindingObject;
 
 use crate::answer::{Answer, Problem};
 use crate::ask::{Ask, Form};
-use crate::cards::millis;
 use crate::state::State;
 
 /// Longer logs are not read into memory for a page.
@@ -22,26 +21,31 @@ const PLANNED: u64 = 64 << 20;
 
 pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let id = ask.part(0);
-    let file = state.store.session(id).ok_or_else(|| {
-        Problem::not_found("Session not found").hint("It was deleted or moved, or the id is wrong.")
-    })?;
-    let mut logs = Vec::new();
-    let mut plan = None;
-    for log in file.logs().found {
-        if log.size > MOST {
-            return Err(Problem::failed("Session too large to check here")
-                .hint(format!("Run `threadline check {id}` in a terminal.")));
-        }
-        let session = read(&log.path)?;
-        let mut found = session.findings();
-        if log.path == file.path {
-            found.extend(file.audit()?);
-            plan = (log.size <= PLANNED).then(|| mended(&session, millis(state.now())));
-        }
-        let agent = log.agent().map(|agent| agent.id);
-        logs.push((agent, log.path.to_string_lossy().into_owned(), found));
+    let file = state.app.session(id)?;
+    let found = file.logs().found;
+    if found.iter().any(|log| log.size > MOST) {
+        return Err(Problem::failed("This session is too long to be checked on a page")
+            .hint(format!("`threadline check {id}` checks it in a terminal.")));
     }
-    let title = glance(&file).ok().and_then(|glance| glance.heading().map(str::to_owned));
+    let mut report = CheckTargets::of_session(file.clone()).check(&|| ());
+    if let Some(error) = report.unread.pop() {
+        return Err(error.into());
+    }
+    let mut logs: Vec<_> = found
+        .iter()
+        .map(|log| {
+            let agent = log.agent().map(|agent| agent.id);
+            (agent, log.path.to_string_lossy().into_owned(), report.take(&log.path))
+        })
+        .collect();
+    // The session's own log comes first.
+    logs.sort_by(|(a, ..), (b, ..)| a.cmp(b));
+    let own = found.iter().find(|log| log.path == file.path).filter(|log| log.size <= PLANNED);
+    let plan = match own {
+        Some(log) => Some(mended(&read_session(&log.path, id)?, millis(state.now()))),
+        None => None,
+    };
+    let title = SessionSummary::of(file).ok().and_then(|summary| summary.heading());
     let page = CheckPage { id, title: title.as_deref().unwrap_or(id), logs: &logs, plan: plan.as_deref() };
     match ask.form {
         Form::Json => {
@@ -55,15 +59,6 @@ pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
             Ok(super::list(&frame, &threadline_html::check(&page)))
         }
     }
-}
-
-fn read(path: &Path) -> Result<Session, Problem> {
-    let mut session = Session::with_id(path.file_stem().unwrap_or_default().to_string_lossy());
-    let mut lines = Lines::new(threadline_store::open_regular(path)?);
-    while let Some(line) = lines.next()? {
-        parse_line(&line, |entry, findings| session.push(entry, findings));
-    }
-    Ok(session)
 }
 
 /// What `edit repair` would do, one sentence for each kind of change. Nothing is written.

@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// The first event is sent immediately, so that a page can detect changes that it missed while it was
 /// loading.
 pub(crate) async fn events(state: State) -> Response {
-    let mut news = state.news.listen(&state.store);
+    let mut news = state.news.listen(state.app.store());
     news.mark_changed();
     let told = stream::unfold((news, false), |(mut news, greeted)| async move {
         news.changed().await.ok()?;

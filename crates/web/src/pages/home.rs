@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use threadline_app::time::{end_of, millis, start_of};
 use threadline_html::{Frame, HomePage, Tab};
 use threadline_view::wire::CardObject;
 use threadline_view::{Choices, Selection};
 
 use crate::answer::{Answer, Problem};
 use crate::ask::{Ask, Form};
-use crate::cards::millis;
 use crate::state::State;
 
 /// How long an HTML page waits for figures that are not counted yet: longer if the filter or the sort order
@@ -20,21 +20,21 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let now = state.now();
-    let news = state.news.count(&state.store);
-    let selection = Selection::of(ask.pairs(), |text, end| state.moment(text, end));
+    let news = state.news.count(state.app.store());
+    let selection = Selection::of(ask.pairs(), |text, end| moment(text, end, &state.now_here()));
     let patience = match ask.form {
         Form::Html if selection.needs_figures() => MOMENT,
         Form::Html => GLANCE,
         _ => PATIENCE,
     };
-    let shown = state.cards.show(&state.store, &state.counter, now, patience);
+    let shown = state.cards(patience);
     let chosen = selection.choose(&shown.cards);
     if ask.form == Form::Json {
         return Answer::json(chosen.cards.iter().map(|card| CardObject::from(*card)));
     }
     let choices = Choices::of(&shown.cards, &selection);
     let homes: Vec<String> =
-        state.store.homes().iter().map(|home| home.root().display().to_string()).collect();
+        state.app.store().homes().iter().map(|home| home.root().display().to_string()).collect();
     let page = HomePage {
         selection: &selection,
         chosen: &chosen,
@@ -55,4 +55,9 @@ pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     };
     let frame = Frame { title: &title, tab: Tab::Home, class: "lists", scripts: &["lists.js"] };
     Ok(super::list(&frame, &threadline_html::home(&page)))
+}
+
+/// The moment that a time as people type it begins or ends at.
+fn moment(text: &str, end: bool, now: &jiff::Zoned) -> Option<i64> {
+    if end { end_of(text, now).ok() } else { start_of(text, now).ok() }
 }

@@ -90,7 +90,7 @@ impl Following {
             version.mark_unchanged();
             let (state, id, look) = (self.state.clone(), self.id.clone(), self.look.clone());
             let plan = tokio::task::spawn_blocking(move || {
-                state.shelf.with(&state.store, &id, |held| Ok(held.plan(&look)?))
+                state.shelf.with(&state.app, &id, |held| Ok(held.plan(&look)?))
             });
             match plan.await {
                 Ok(Ok(plan)) => {

@@ -1,17 +1,15 @@
 //! Search in all sessions, with the query language of `threadline search`.
 
-use std::io::{self, Read};
 use std::ops::ControlFlow;
-use std::path::Path;
 
+use threadline_app::SessionSummary;
+use threadline_app::search::{hit_object, is_incomplete, summary, trouble_message};
+use threadline_app::time::millis;
 use threadline_html::{FoundBlock, FoundSession, Frame, SearchPage, Tab};
-use threadline_search::{Event, LogHit, Query, Scan, Searched, Trouble, keep_wanted};
-use threadline_store::{SessionLogs, glance};
-use threadline_view::wire::{HitObject, moment};
+use threadline_search::{Event, LogHit, Query, Searched};
 
 use crate::answer::{Answer, Problem};
 use crate::ask::{Ask, Form};
-use crate::cards::millis;
 use crate::state::State;
 
 /// A page shows so many sessions, and so much of each; what is beyond is counted or asked for again.
@@ -24,7 +22,7 @@ const OBJECTS: usize = 10_000;
 
 pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let text = ask.get("q").unwrap_or_default();
-    let now = jiff::Timestamp::try_from(state.now()).unwrap_or_default().to_zoned(state.zone.clone());
+    let now = state.now_here();
     let query = (!text.trim().is_empty()).then(|| Query::parse(text, &now)).transpose();
     let (query, wrong) = match query {
         Ok(query) => (query, None),
@@ -78,20 +76,17 @@ struct Finds {
 
 impl Finds {
     fn run(&mut self, state: &State, ask: &Ask, query: &Query) {
-        let listing = state.store.session_logs();
-        self.troubles.extend(listing.unread.iter().map(ToString::to_string));
-        let mut sessions: Vec<Searched> = listing.found.into_iter().map(searched).collect();
-        keep_wanted(&mut sessions, query, &open);
-        let order: Vec<usize> = (0..sessions.len()).collect();
-        let scan = Scan { query, sessions: &sessions, open: &open, context: Some(0), cancelled: &ask.gone };
-        let told = scan.run(&order, &mut |event| {
+        let scope = state.app.search_scope(Some(query), None);
+        self.troubles.extend(scope.unread.iter().map(ToString::to_string));
+        let sessions = &scope.sessions;
+        let told = scope.search(query, Some(0), &ask.gone, &mut |event| {
             let flow = match event {
                 Event::Hit(at, hit) if ask.form == Form::Json => self.write(&sessions[at], &hit),
                 Event::Hit(at, hit) => self.hit(&sessions[at], hit),
                 Event::End(at) => self.end(&sessions[at]),
                 Event::Copy => ControlFlow::Continue(()),
                 Event::Trouble(trouble) => {
-                    self.troubles.extend(words(&trouble));
+                    self.troubles.extend(is_incomplete(&trouble).then(|| trouble_message(&trouble)));
                     ControlFlow::Continue(())
                 }
             };
@@ -129,12 +124,13 @@ impl Finds {
         if count == 0 {
             return ControlFlow::Continue(());
         }
-        let glance = glance(&threadline_store::SessionFile::at(&session.path)).ok();
-        let glance = glance.as_ref();
+        let summary = summary(session);
+        let summary = summary.as_ref();
+        let heading = summary.and_then(SessionSummary::heading);
         self.sessions.push(FoundSession {
             id: session.id.clone(),
-            title: glance.and_then(|glance| glance.heading()).unwrap_or(&session.id).to_owned(),
-            project: glance.and_then(|glance| glance.cwd.clone()).unwrap_or_else(|| session.folder.clone()),
+            title: heading.unwrap_or_else(|| session.id.clone()),
+            project: summary.and_then(SessionSummary::project).unwrap_or(&session.folder).to_owned(),
             modified: millis(session.modified),
             count,
             blocks,
@@ -145,23 +141,7 @@ impl Finds {
 
     /// The same object that `threadline search --json` prints.
     fn write(&mut self, session: &Searched, hit: &LogHit) -> ControlFlow<()> {
-        let Some(found) = &hit.hit else { return ControlFlow::Continue(()) };
-        let path = &session.logs[hit.log];
-        let object = HitObject {
-            session: &session.id,
-            agent: session.agent_of(path),
-            path: path.to_string_lossy().into_owned(),
-            line: found.line_no,
-            anchor: &found.anchor,
-            kind: found.kind.name(),
-            tool: found.tool.as_deref(),
-            timestamp: found.timestamp.map(moment),
-            text: &found.text,
-            ranges: found.ranges.iter().map(|range| [range.start, range.end]).collect(),
-            role: found.role.name(),
-            matches: found.n_matches,
-            copies: hit.copies,
-        };
+        let Some(object) = hit_object(session, hit) else { return ControlFlow::Continue(()) };
         self.found += 1;
         let written = serde_json::to_writer(&mut self.json, &object);
         self.json.push(b'\n');
@@ -169,26 +149,5 @@ impl Finds {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
         }
-    }
-}
-
-fn searched(session: SessionLogs) -> Searched {
-    let (modified, SessionLogs { file, own, agents }) = (session.modified(), session);
-    let logs = own.into_iter().chain(agents).map(|log| log.path).collect();
-    Searched { id: file.id.into(), folder: file.folder.unwrap_or_default(), path: file.path, modified, logs }
-}
-
-fn open(log: &Path) -> io::Result<Box<dyn Read>> {
-    Ok(Box::new(threadline_store::open_regular(log)?))
-}
-
-/// What a reader should know; a log that went away meanwhile is nothing to tell.
-fn words(trouble: &Trouble) -> Option<String> {
-    match trouble {
-        Trouble::Unread(path, error) => Some(format!("cannot read {}: {error}", path.display())),
-        Trouble::LeftOut { path, line_no, .. } => {
-            Some(format!("{}: line {line_no} skipped: too long", path.display()))
-        }
-        Trouble::Huge { .. } | Trouble::Gone(_) => None,
     }
 }

@@ -61,7 +61,7 @@ pub(crate) fn options(state: &State, id: &str) -> Options {
 fn html(state: &State, ask: &Ask, look: &Look) -> Result<Answer, Problem> {
     let id = ask.part(0);
     let at = ask.get("at").and_then(line_of);
-    let (plan, told, drawn, facts) = state.shelf.with(&state.store, id, |held| {
+    let (plan, told, drawn, facts) = state.shelf.with(&state.app, id, |held| {
         held.count();
         let plan = held.plan(look)?;
         let from = at.map_or(0, |line| plan.part_at(line));
@@ -195,7 +195,7 @@ fn draw(
 pub(crate) fn part(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let (id, look) = (ask.part(0), look(ask)?);
     let name = ask.get("name").unwrap_or_default();
-    let (plan, told, at) = state.shelf.with(&state.store, id, |held| {
+    let (plan, told, at) = state.shelf.with(&state.app, id, |held| {
         let plan = held.plan(&look)?;
         let at = plan.part_named(name).ok_or_else(|| Problem::not_found("Part not found"))?;
         let told = held.read(&look, &plan, &plan.parts[at].1)?;
@@ -209,7 +209,7 @@ pub(crate) fn part(state: &State, ask: &Ask) -> Result<Answer, Problem> {
 /// Returns a section of the outline.
 pub(crate) fn rail(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let (id, look) = (ask.part(0), look(ask)?);
-    let plan = state.shelf.with(&state.store, id, |held| Ok(held.plan(&look)?))?;
+    let plan = state.shelf.with(&state.app, id, |held| Ok(held.plan(&look)?))?;
     let number = ask.get("number").and_then(|number| number.parse::<usize>().ok());
     let rail = number
         .and_then(|number| plan.rail.get(number))
@@ -221,7 +221,7 @@ pub(crate) fn rail(state: &State, ask: &Ask) -> Result<Answer, Problem> {
 pub(crate) fn around(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let (id, look) = (ask.part(0), look(ask)?);
     let (plan, facts) =
-        state.shelf.with(&state.store, id, |held| Ok((held.plan(&look)?, Facts::of(held, &look)?)))?;
+        state.shelf.with(&state.app, id, |held| Ok((held.plan(&look)?, Facts::of(held, &look)?)))?;
     let (options, query) = (options(state, id), query(&look));
     let served = facts.served(&plan, &options, &query, Vec::new());
     let (opening, ending) = threadline_html::around(&served);
@@ -236,8 +236,8 @@ const INSIDE: u64 = 1 << 20;
 /// Renders the conversation of a sub-agent, to be shown inline in the call that started it.
 pub(crate) fn inside(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let (id, look) = (ask.part(0), look(ask)?);
-    let agent = look.agent.clone().ok_or_else(|| Problem::bad("Missing parameter: agent"))?;
-    let read = state.shelf.with(&state.store, id, |held| {
+    let agent = look.agent.clone().ok_or_else(|| Problem::bad("No sub-agent is named"))?;
+    let read = state.shelf.with(&state.app, id, |held| {
         let plan = held.plan(&look)?;
         let spans: Vec<Span> = plan.parts.iter().flat_map(|(_, spans)| spans.clone()).collect();
         if held.log_of(&look)?.bytes() > INSIDE && plan.parts.len() > 8 {
@@ -280,8 +280,8 @@ pub(crate) fn raw(state: &State, ask: &Ask) -> Result<Answer, Problem> {
         .and_then(|line| line.parse().ok())
         .ok_or_else(|| Problem::bad("Missing or invalid parameter: line"))?;
     let most = if ask.get("whole").is_some() { u64::MAX / 2 } else { RAW };
-    let found = state.shelf.with(&state.store, id, |held| Ok(held.log_of(&look)?.raw(line, most)?))?;
-    let (bytes, length) = found.ok_or_else(|| Problem::not_found("Line not found"))?;
+    let found = state.shelf.with(&state.app, id, |held| Ok(held.log_of(&look)?.raw(line, most)?))?;
+    let (bytes, length) = found.ok_or_else(|| Problem::not_found("There is no such line"))?;
     let mut text = String::from_utf8_lossy(&bytes).into_owned();
     if length > most {
         text.push_str(&format!("\n\n… truncated; {length} bytes in total"));
@@ -292,7 +292,7 @@ pub(crate) fn raw(state: &State, ask: &Ask) -> Result<Answer, Problem> {
 /// Returns the changes made to files.
 pub(crate) fn changes(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let id = ask.part(0);
-    let (edits, title, cwd) = state.shelf.with(&state.store, id, |held| {
+    let (edits, title, cwd) = state.shelf.with(&state.app, id, |held| {
         let plan = held.plan(&Look::default())?;
         Ok((held.edits()?, plan.layout.told.title.clone(), held.cwd()))
     })?;
@@ -324,13 +324,11 @@ pub(crate) fn changes(state: &State, ask: &Ask) -> Result<Answer, Problem> {
 /// Returns the anchors of the blocks in this conversation that match a query.
 pub(crate) fn find(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let (id, look) = (ask.part(0), look(ask)?);
-    let (path, plan) = state
-        .shelf
-        .with(&state.store, id, |held| Ok((held.log_of(&look)?.path.clone(), held.plan(&look)?)))?;
-    let now = jiff::Timestamp::try_from(state.now()).unwrap_or_default().to_zoned(state.zone.clone());
+    let (path, plan) =
+        state.shelf.with(&state.app, id, |held| Ok((held.log_of(&look)?.path.clone(), held.plan(&look)?)))?;
     let query = ask.get("q").unwrap_or_default();
-    let query =
-        threadline_search::Query::parse(query, &now).map_err(|error| Problem::bad(error.to_string()))?;
+    let query = threadline_search::Query::parse(query, &state.now_here())
+        .map_err(|error| Problem::bad(error.to_string()))?;
     let mut names: Vec<String> = Vec::new();
     let searched = threadline_search::Searcher::new(&query).search(
         || threadline_store::open_regular(&path),

@@ -16,7 +16,7 @@ const DEPTH: usize = 32;
 
 pub(crate) fn page(state: &State, ask: &Ask, look: &Look) -> Result<Answer, Problem> {
     let (id, look, form) = (ask.part(0).to_owned(), look.clone(), ask.form);
-    let plan = state.shelf.with(&state.store, &id, |held| {
+    let plan = state.shelf.with(&state.app, &id, |held| {
         held.settle();
         Ok(held.plan(&look)?)
     })?;
@@ -32,8 +32,8 @@ pub(crate) fn page(state: &State, ask: &Ask, look: &Look) -> Result<Answer, Prob
         if at > turns {
             return None;
         }
-        let told = state.shelf.with(&state.store, &id, |held| turn(held, &look, &plan, at - 1, DEPTH));
-        // The head was sent already, so an error can only be appended.
+        let told = state.shelf.with(&state.app, &id, |held| turn(held, &look, &plan, at - 1, DEPTH));
+        // The head was sent, so what is left is to say where it ends.
         Some(told.map_or_else(|problem| trouble(&problem, form), |told| piece(&told, &plan, form)))
     };
     let kind = if form == Form::Json { "application/x-ndjson" } else { "text/markdown; charset=utf-8" };

@@ -175,6 +175,27 @@ fn usage_adds_up_and_every_figure_leads_to_its_records() {
 }
 
 #[test]
+fn usage_leaves_out_lines_that_are_too_long_and_says_so() {
+    let home = TestHome::new();
+    let log = home.session("loom", LOOM);
+    let text = "x".repeat(40 << 20);
+    let mut log = std::fs::File::options().append(true).open(log).unwrap();
+    std::io::Write::write_all(
+        &mut log,
+        format!(
+            "{{\"type\":\"assistant\",\"uuid\":\"u\",\"timestamp\":\"2026-01-01T10:00:05.000Z\",\"message\":{{\"id\":\"msg_long\",\"model\":\"claude-opus-5\",\"content\":[{{\"type\":\"text\",\"text\":\"{text}\"}}],\"usage\":{{\"input_tokens\":1000,\"output_tokens\":0}}}}}}\n"
+        )
+        .as_bytes(),
+    )
+    .unwrap();
+    let served = Served::new(&home);
+    let groups = objects(&served, "/usage.json?by=model");
+    assert_eq!(groups[0]["input_tokens"], 1010, "{groups:?}");
+    let page = served.get("/usage.md").body;
+    assert!(page.contains("long, and was left out."), "{page}");
+}
+
+#[test]
 fn figures_are_those_of_a_plain_reading() {
     use threadline_usage::{Book, By, Groups, Ledger, Scan, Source, Wants};
     use threadline_view::wire::GroupObject;

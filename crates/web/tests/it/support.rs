@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use threadline_store::Store;
+use threadline_app::{App, AppConfig};
 use threadline_testkit::{Browser, TestHome};
 use threadline_web::{Keys, Limits, Options, Server, Stop};
 
@@ -57,9 +57,8 @@ impl Served {
             keys: keys.clone(),
             limits,
             zone: jiff::tz::TimeZone::UTC,
-            book: threadline_usage::Book::embedded(),
         };
-        let server = Server::bind(Store::open([root.to_owned()]), options).unwrap();
+        let server = Server::bind(app(root), options).unwrap();
         let port = server.origin().rsplit(':').next().unwrap().parse().unwrap();
         let stop = server.stop();
         let running = Some(std::thread::spawn(move || server.run()));
@@ -163,4 +162,8 @@ fn unchunked(mut body: &str) -> String {
         body = rest.get(size + 2..).unwrap_or("");
     }
     String::from_utf8_lossy(&out).into_owned()
+}
+
+fn app(root: &std::path::Path) -> std::sync::Arc<App> {
+    std::sync::Arc::new(App::new(AppConfig { homes: vec![root.to_owned()], ..AppConfig::default() }))
 }

@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use threadline_app::sync::{into_inner, lock};
 use threadline_html::Listed;
 use threadline_store::{Glance, SessionFile};
 use threadline_usage::{Money, Totals};
@@ -17,7 +18,6 @@ use threadline_view::Transcript;
 use super::{HtmlArgs, html, put};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
-use crate::lock::{locked, unlocked};
 
 /// The record of an export into a folder, so that the next one writes only pages that changed.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -88,12 +88,12 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<Outcome, CommandError
                 Ok(made) => made,
                 Err(error) => return Some(error),
             };
-            locked(&after).sessions.insert(file.id.to_string(), made);
+            lock(&after).sessions.insert(file.id.to_string(), made);
             None
         })
         .collect();
     drop(progress);
-    let after = unlocked(after);
+    let after = into_inner(after);
     let written = after.sessions.iter().filter(|(id, made)| before.sessions.get(*id) != Some(made)).count();
     let listed: Vec<Listed> = listing
         .found

@@ -3,12 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
+use threadline_app::sync::{into_inner, lock};
 use threadline_html::Page;
 use threadline_view::{Filter, Told};
 
-use crate::lock::{locked, unlocked};
-
-/// Maximum number of queued parts. Beyond it, the thread that produces parts renders them itself.
+/// So many parts may wait to be drawn; then who tells them draws them.
 const PARTS_AHEAD: usize = 8;
 
 /// A page that any idle thread renders while its transcript is being built.
@@ -29,13 +28,13 @@ impl<'a> Drawing<'a> {
 
     /// Queues the next part.
     pub(super) fn push(&self, part: Told) {
-        drop(std::mem::take(&mut *locked(&self.drawn)));
-        let mut told = locked(&self.told);
+        drop(std::mem::take(&mut *lock(&self.drawn)));
+        let mut told = lock(&self.told);
         told.push_back(part);
         let n_told = told.len();
         drop(told);
         if n_told > PARTS_AHEAD {
-            self.draw_on(&mut locked(&self.page));
+            self.draw_on(&mut lock(&self.page));
         }
     }
 
@@ -48,7 +47,7 @@ impl<'a> Drawing<'a> {
 
     fn draw_on(&self, page: &mut Page<'_>) {
         loop {
-            let Some(mut part) = locked(&self.told).pop_front() else { return };
+            let Some(mut part) = lock(&self.told).pop_front() else { return };
             match &mut part {
                 Told::Items(items) => {
                     self.filter.keep_items(items);
@@ -56,13 +55,13 @@ impl<'a> Drawing<'a> {
                 }
                 Told::Turn(turn) => page.end_turn(turn),
             }
-            locked(&self.drawn).push(part);
+            lock(&self.drawn).push(part);
         }
     }
 
     /// Renders the remaining parts and returns the page.
     pub(super) fn finish(self) -> Page<'a> {
-        self.draw_on(&mut locked(&self.page));
-        unlocked(self.page)
+        self.draw_on(&mut lock(&self.page));
+        into_inner(self.page)
     }
 }

@@ -5,18 +5,17 @@ use std::ops::{ControlFlow, Range};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use threadline_app::SessionSummary;
+use threadline_app::search::{hit_object, is_incomplete, summary, trouble_message};
 use threadline_search::{Event, Hit, LogHit, Searched, Trouble, unknown_field};
-use threadline_store::glance;
 use threadline_term::{Label, Page, TermText, cut, text, without_colours};
 use threadline_view::figure::count;
-use threadline_view::wire::HitObject;
 
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 use crate::ui::{Answer, Progress};
 
 use super::SearchArgs;
-use super::files;
 
 /// The number of matches in a session, as JSON.
 #[derive(Serialize)]
@@ -81,7 +80,7 @@ impl<'a> Report<'a> {
             Event::Copy => self.n_copies += 1,
             Event::End(session) => return self.end(session),
             Event::Trouble(trouble) => {
-                self.incomplete |= matches!(trouble, Trouble::Unread(..) | Trouble::LeftOut { .. });
+                self.incomplete |= is_incomplete(&trouble);
                 self.troubles.push(trouble);
             }
         }
@@ -110,7 +109,7 @@ impl<'a> Report<'a> {
                 self.show(session, None)?;
             }
         } else if self.cx.json {
-            let object = object(&self.sessions[session], &hit);
+            let object = hit_object(&self.sessions[session], &hit);
             if let Some(object) = object {
                 self.answer().json(&object)?;
                 self.flush_now_and_then()?;
@@ -213,18 +212,18 @@ impl<'a> Report<'a> {
 
     /// Formats the matches of one session.
     fn group(&self, session: &Searched, hits: &[LogHit], found: Option<usize>) -> TermText {
-        let glance = glance(&files::file(session)).ok();
+        let summary = summary(session);
         let page = self.page;
-        let heading = glance.as_ref().and_then(|glance| glance.heading()).unwrap_or("(no title)");
-        let heading = heading.split_whitespace().collect::<Vec<_>>().join(" ");
+        let heading = summary.as_ref().and_then(SessionSummary::heading);
+        let heading = heading.unwrap_or_else(|| "(no title)".to_owned());
         let mut out: TermText = if self.answer.is_some() { "\n" } else { "" }.into();
         out += page.paint(Label::Title, heading) + "\n";
         let mut about = vec![session.id.clone()];
         if let Ok(modified) = jiff::Timestamp::try_from(session.modified) {
             about.push(self.when(modified));
         }
-        let cwd = glance.as_ref().and_then(|glance| glance.cwd.as_deref());
-        about.push(cwd.unwrap_or(&session.folder).to_owned());
+        let project = summary.as_ref().and_then(SessionSummary::project);
+        about.push(project.unwrap_or(&session.folder).to_owned());
         about.extend(found.map(|found| match found {
             1 => "1 hit".to_owned(),
             found => format!("{} hits", count(found as u64)),
@@ -275,7 +274,7 @@ impl<'a> Report<'a> {
             self.cx.ui.warn(&error.to_string());
         }
         for trouble in &self.troubles {
-            self.cx.ui.warn(&told(trouble));
+            self.cx.ui.warn(&trouble_message(trouble));
         }
         if !self.cx.json {
             self.cx.ui.note(&self.summary());
@@ -316,27 +315,7 @@ fn moment(found: &Hit) -> Option<jiff::Timestamp> {
     found.timestamp.and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok())
 }
 
-fn object<'h>(session: &'h Searched, hit: &'h LogHit) -> Option<HitObject<'h>> {
-    let path = session.logs[hit.log].clone();
-    let found = hit.hit.as_ref()?;
-    Some(HitObject {
-        session: &session.id,
-        agent: session.agent_of(&path),
-        path: path.to_string_lossy().into_owned(),
-        line: found.line_no,
-        anchor: &found.anchor,
-        kind: found.kind.name(),
-        tool: found.tool.as_deref(),
-        timestamp: moment(found).map(|moment| format!("{moment:.3}")),
-        text: &found.text,
-        ranges: found.ranges.iter().map(|range| [range.start, range.end]).collect(),
-        role: found.role.name(),
-        matches: found.n_matches,
-        copies: hit.copies,
-    })
-}
-
-/// Width of the columns before the text.
+/// The columns before the text.
 const INDENT: usize = 26;
 
 /// Formats one match: its anchor, its kind, and the text with highlighted matches.
@@ -416,23 +395,4 @@ fn mark(line: &str, ranges: &[Range<usize>], page: Page) -> TermText {
     }
     out.push(without_colours(&line[done..]));
     out
-}
-
-/// Describes a problem with a log.
-fn told(trouble: &Trouble) -> String {
-    match trouble {
-        Trouble::Huge { path, line_no, length } => {
-            format!(
-                "{}: line {line_no} is {} long",
-                path.display(),
-                threadline_view::figure::bytes(*length as u64)
-            )
-        }
-        Trouble::LeftOut { path, line_no, length } => {
-            let length = threadline_view::figure::bytes(*length);
-            format!("{}: line {line_no} is {length} long, and was left out", path.display())
-        }
-        Trouble::Gone(path) => format!("{} is gone", path.display()),
-        Trouble::Unread(path, error) => format!("cannot read {}: {error}", path.display()),
-    }
 }

@@ -7,12 +7,12 @@ use std::time::{Duration, SystemTime};
 use jiff::Timestamp;
 use rayon::prelude::*;
 use serde::Serialize;
+use threadline_app::time::start_of;
 use threadline_store::{FolderAgents, SessionFile};
 use threadline_trace::{Collector, Dialect, ExportError, Exported, Exporter, Received, Sender, States};
 
 use super::setup::{PresetName, ShapeArgs, TargetArgs, Variables, Wardrobe, state_root};
 use super::tree;
-use crate::commands::usage::{moment, not_a_time};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
@@ -93,9 +93,8 @@ fn sessions(
         args.sessions.iter().map(|needle| cx.app.find(needle)).collect::<Result<_, _>>()?
     };
     let zone = crate::env::zone();
-    let since =
-        args.since.as_deref().map(|text| moment(text, false, &zone, now).ok_or_else(|| not_a_time(text)));
-    let since = since.transpose()?;
+    let now_here = now.to_zoned(zone);
+    let since = args.since.as_deref().map(|text| start_of(text, &now_here)).transpose()?;
     let mut sessions = Vec::new();
     for file in found {
         let written = std::fs::metadata(&file.path).and_then(|metadata| metadata.modified())?;

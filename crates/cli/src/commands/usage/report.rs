@@ -4,15 +4,14 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use threadline_app::{UsageRead, prices_note, usage_notes, window_resets};
 use threadline_term::{Align, Column, Label, TermText, table, text, visible};
 use threadline_usage::{
-    Book, By, Calls, Explained, Group, GroupKey, Groups, Money, Totals, Verdict, Window, reconcile, reset_of,
-    windows,
+    Book, By, Calls, Explained, Group, GroupKey, Groups, Money, Totals, Verdict, Window, reconcile, windows,
 };
 use threadline_view::figure::count;
 use threadline_view::wire::{GroupObject, RecordObject, WindowObject, exact};
 
-use super::Read;
 use crate::context::Context;
 use crate::error::CommandError;
 
@@ -103,9 +102,7 @@ impl Report<'_> {
         calls: &Calls,
         keep: impl Fn(Option<i64>, &str) -> bool,
     ) -> Result<bool, CommandError> {
-        let zone_named = |name: &str| TimeZone::get(name).ok();
-        let resets = calls.limits().iter().filter_map(|limit| reset_of(limit, self.zone, zone_named));
-        let resets: Vec<i64> = resets.collect();
+        let resets = window_resets(calls, self.zone);
         let windows = windows(calls, self.book, &resets, |call| keep(call.at, call.session));
         let n_undated = calls.iter().filter(|call| call.at.is_none() && keep(None, call.session)).count();
         if n_undated > 0 {
@@ -233,27 +230,11 @@ impl Report<'_> {
         Ok(!sessions.is_empty())
     }
 
-    /// Writes notes on how reliable and complete the figures are.
-    pub(super) fn notes(&self, read: &Read, total: &Totals) {
+    /// What a reader should know of the figures.
+    pub(super) fn notes(&self, read: &UsageRead, total: &Totals) {
         let ui = &self.cx.ui;
-        if total.unpriced_calls > 0 {
-            let names: Vec<_> = total.unpriced.iter().map(|name| visible(name)).collect();
-            let calls = plural(total.unpriced_calls, "call", "calls");
-            ui.note(&format!("no price is known for {}: {calls} left out of the cost", names.join(", ")));
-        }
-        if total.under_reported > 0 {
-            let calls = plural(total.under_reported, "call was", "calls were");
-            ui.note(&format!(
-                "{calls} logged by versions up to 2.1.58, which note fewer output tokens than there were"
-            ));
-        }
-        if read.calls.n_broken() > 0 {
-            let lines = plural(read.calls.n_broken(), "line is", "lines are");
-            ui.note(&format!("{lines} broken, and not counted"));
-        }
-        if read.calls.n_torn() > 0 {
-            let logs = plural(read.calls.n_torn(), "log ends", "logs end");
-            ui.note(&format!("{logs} in the middle of a line and may be growing"));
+        for note in usage_notes(&read.calls, total) {
+            ui.note(&note);
         }
         for path in &read.gone {
             ui.note(&format!("{} is gone", path.display()));
@@ -262,16 +243,12 @@ impl Report<'_> {
             ui.warn(error);
         }
         if total.calls > 0 {
-            ui.note(&format!("prices as of {}, book {}", self.book.updated(), self.book.digest()));
+            ui.note(&prices_note(self.book));
         }
     }
 }
 
-fn plural(n: u64, one: &str, many: &str) -> String {
-    format!("{} {}", count(n), if n == 1 { one } else { many })
-}
-
-/// Returns the column names of a group's key.
+/// What the columns of a group's key are called.
 fn names(by: By) -> &'static [&'static str] {
     match by {
         By::Day => &["day"],

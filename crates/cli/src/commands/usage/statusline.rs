@@ -5,11 +5,11 @@ use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 use serde_json::Value;
+use threadline_app::UsageLogs;
 use threadline_store::SessionFile;
 use threadline_usage::{By, Groups, Wants};
 
 use super::Pricing;
-use super::logs::Logs;
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
@@ -39,12 +39,12 @@ pub(super) fn run(cx: &Context, args: &StatuslineArgs) -> Result<Outcome, Comman
     let midnight = midnight.timestamp().as_millisecond();
 
     let day = SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(midnight).unwrap_or(0));
-    let mut logs = Logs::from(cx.store().logs_since(day));
+    let mut logs = UsageLogs::from(cx.store().logs_since(day));
     let transcript = text_at(&status, "/transcript_path").map(Path::new).filter(|path| path.is_file());
     if let Some(path) = transcript {
-        logs.append(Logs::of_session(&SessionFile::at(path)));
+        logs.append(UsageLogs::of_session(&SessionFile::at(path)));
     }
-    let read = logs.each_once().read(&cx.ui, Wants::default());
+    let read = logs.unique().read(Wants::default(), &|| ());
     let session = text_at(&status, "/session_id").unwrap_or_default();
     let of_session = Groups::of(&read.calls, By::Day, &book, &zone, |_, id| id == session).total;
     let of_today =

@@ -7,10 +7,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use threadline_search::{Event, Query, Scan, Searched};
-use threadline_store::{Store, glance};
+use threadline_app::search::summary;
+use threadline_app::{App, SessionSummary};
+use threadline_search::{Event, Query, Searched};
 
-use super::super::files;
 use super::{Find, News, Row};
 
 /// A search starts if the input did not change for this long.
@@ -36,11 +36,11 @@ struct Ask {
 }
 
 impl Hunt {
-    /// Starts the thread. Returns the handle and a receiver of messages, each with the number of its search.
-    pub(super) fn start(store: Store, project: Option<String>) -> (Self, Receiver<(usize, News)>) {
+    /// A hunter, and what it tells: each word with the number of the search that it belongs to.
+    pub(super) fn start(app: Arc<App>, project: Option<String>) -> (Self, Receiver<(usize, News)>) {
         let (asks, asked) = channel();
         let (tells, told) = channel();
-        let thread = std::thread::spawn(move || hunt(&store, project.as_deref(), &asked, &tells));
+        let thread = std::thread::spawn(move || hunt(&app, project.as_deref(), &asked, &tells));
         let hunt = Self { asks: Some(asks), number: 0, current: Arc::default(), thread: Some(thread) };
         (hunt, told)
     }
@@ -69,7 +69,7 @@ impl Drop for Hunt {
     }
 }
 
-fn hunt(store: &Store, project: Option<&str>, asked: &Receiver<Ask>, tells: &Sender<(usize, News)>) {
+fn hunt(app: &App, project: Option<&str>, asked: &Receiver<Ask>, tells: &Sender<(usize, News)>) {
     while let Ok(mut ask) = asked.recv() {
         // Only the latest of several requests counts.
         loop {
@@ -88,9 +88,9 @@ fn hunt(store: &Store, project: Option<&str>, asked: &Receiver<Ask>, tells: &Sen
             }
         };
         let flow = if ask.text.trim().is_empty() {
-            recent(store, project, &tell)
+            recent(app, project, &tell)
         } else {
-            search(store, project, &ask, &tell)
+            search(app, project, &ask, &tell)
         };
         if let ControlFlow::Continue(searched) = flow {
             let _ = tell(News::Done(searched));
@@ -100,12 +100,11 @@ fn hunt(store: &Store, project: Option<&str>, asked: &Receiver<Ask>, tells: &Sen
 
 /// Lists the latest sessions, for an empty query.
 fn recent(
-    store: &Store,
+    app: &App,
     project: Option<&str>,
     tell: &dyn Fn(News) -> ControlFlow<()>,
 ) -> ControlFlow<(), usize> {
-    let (mut sessions, _) = files::sessions(store);
-    super::super::keep_project(&mut sessions, project);
+    let sessions = app.search_scope(None, project).sessions;
     for session in sessions.iter().take(100) {
         tell(News::Row(row(session)))?;
     }
@@ -113,7 +112,7 @@ fn recent(
 }
 
 fn search(
-    store: &Store,
+    app: &App,
     project: Option<&str>,
     ask: &Ask,
     tell: &dyn Fn(News) -> ControlFlow<()>,
@@ -125,20 +124,12 @@ fn search(
             return ControlFlow::Break(());
         }
     };
-    let (mut sessions, _) = files::sessions(store);
-    super::super::keep_wanted(&mut sessions, &query, project);
-    let scan = Scan {
-        query: &query,
-        sessions: &sessions,
-        open: &files::open,
-        context: Some(0),
-        cancelled: &ask.cancelled,
-    };
-    let order: Vec<usize> = (0..sessions.len()).collect();
+    let scope = app.search_scope(Some(&query), project);
+    let sessions = &scope.sessions;
     let mut finds = Vec::new();
     let mut found = 0;
     let mut rows = 0;
-    let told = scan.run(&order, &mut |event| {
+    let told = scope.search(&query, Some(0), &ask.cancelled, &mut |event| {
         match event {
             Event::Hit(session, hit) => {
                 found += 1;
@@ -173,17 +164,17 @@ fn search(
 
 /// Builds the row of a session, without matches.
 fn row(session: &Searched) -> Row {
-    let glance = glance(&files::file(session)).ok();
-    let heading = glance.as_ref().and_then(|glance| glance.heading()).unwrap_or("(no title)");
+    let summary = summary(session);
+    let heading = summary.as_ref().and_then(SessionSummary::heading);
     let modified = jiff::Timestamp::try_from(session.modified).ok();
     let when =
         modified.map(|moment| moment.to_zoned(crate::env::zone()).strftime("%Y-%m-%d %H:%M").to_string());
     Row {
         id: session.id.clone(),
         path: session.path.clone(),
-        heading: heading.split_whitespace().collect::<Vec<_>>().join(" "),
+        heading: heading.unwrap_or_else(|| "(no title)".to_owned()),
         when: when.unwrap_or_default(),
-        directory: glance.and_then(|glance| glance.cwd),
+        directory: summary.and_then(|summary| summary.glance.cwd),
         ..Row::default()
     }
 }

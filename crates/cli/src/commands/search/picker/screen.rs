@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ pub(crate) fn run(cx: &Context, query: &str, project: Option<&str>) -> Result<Ou
         return Err(CommandError::new("--interactive needs a terminal")
             .hint("without it, `threadline search QUERY` answers in a pipe too"));
     }
-    let (hunt, news) = Hunt::start(cx.store().clone(), project.map(str::to_owned));
+    let (hunt, news) = Hunt::start(Arc::clone(&cx.app), project.map(str::to_owned));
     let picked = {
         let mut screen = Screen::open()?;
         pick(&mut screen, Picker::new(query), hunt, &news)?

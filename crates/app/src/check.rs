@@ -1,0 +1,122 @@
+//! Health checks of sessions: their lines, their sub-agents, and their place in a home.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use rayon::prelude::*;
+use threadline_entry::Finding;
+use threadline_store::SessionFile;
+
+use crate::config::App;
+use crate::error::AppError;
+use crate::load::{logs_below, read_session};
+
+/// Findings of a check, by file.
+#[derive(Debug, Default)]
+pub struct CheckReport {
+    /// The findings with the file that each is about, ordered by file.
+    pub findings: Vec<(PathBuf, Finding)>,
+    /// Number of logs that were checked.
+    pub n_logs: usize,
+    /// What could not be read.
+    pub unread: Vec<AppError>,
+}
+
+impl CheckReport {
+    /// Removes and returns the findings about one file.
+    pub fn take(&mut self, path: &Path) -> Vec<Finding> {
+        self.findings.extract_if(.., |(about, _)| about == path).map(|(_, finding)| finding).collect()
+    }
+}
+
+/// The logs and sessions to check.
+#[derive(Debug, Default)]
+pub struct CheckTargets {
+    /// The logs whose lines are checked.
+    pub logs: Vec<PathBuf>,
+    /// Sessions whose files in their home are checked, too.
+    placed: Vec<SessionFile>,
+    /// Findings about the homes themselves.
+    findings: Vec<(PathBuf, Finding)>,
+    unread: Vec<AppError>,
+}
+
+impl App {
+    /// The sessions, files and folders that a person named; with none named, all sessions and the homes around them.
+    ///
+    /// # Errors
+    ///
+    /// If a name matches no session or several, or if a named folder cannot be read.
+    pub fn check_targets(&self, named: &[String], now: SystemTime) -> Result<CheckTargets, AppError> {
+        let mut targets = CheckTargets::default();
+        for name in named {
+            if Path::new(name).is_dir() {
+                targets.logs.extend(logs_below(Path::new(name))?);
+                continue;
+            }
+            let file = self.find(name)?;
+            targets.logs.extend(with_agents(&file));
+            // A log that is named by its path may be a copy, outside of any home.
+            if !Path::new(name).exists() {
+                targets.placed.push(file);
+            }
+        }
+        if named.is_empty() {
+            let sessions = self.store().sessions();
+            targets.unread.extend(sessions.unread.into_iter().map(AppError::from));
+            targets.logs.extend(sessions.found.iter().flat_map(with_agents));
+            targets.placed = sessions.found;
+            let around = self.store().audit(now);
+            targets.unread.extend(around.unread.into_iter().map(AppError::from));
+            targets.findings = around.found;
+        }
+        Ok(targets)
+    }
+}
+
+impl CheckTargets {
+    /// A session of a home with its sub-agents.
+    pub fn of_session(file: SessionFile) -> Self {
+        Self { logs: with_agents(&file), placed: vec![file], ..Self::default() }
+    }
+
+    /// Checks all of them, on all cores. `progress` is called once per log.
+    pub fn check(self, progress: &(dyn Fn() + Sync)) -> CheckReport {
+        let Self { logs, placed, mut findings, mut unread } = self;
+        for file in &placed {
+            match file.audit() {
+                Ok(found) => findings.extend(found.into_iter().map(|one| (file.path.clone(), one))),
+                Err(error) => unread.push(error.into()),
+            }
+        }
+        let check = |path: &PathBuf| {
+            let found = check_log(path);
+            progress();
+            found.map(|found| found.into_iter().map(|one| (path.clone(), one)).collect::<Vec<_>>())
+        };
+        let checked: Vec<_> = logs.par_iter().map(check).collect();
+        for result in checked {
+            match result {
+                Ok(found) => findings.extend(found),
+                Err(error) => unread.push(error),
+            }
+        }
+        findings.sort_by(|(a, _), (b, _)| a.cmp(b));
+        CheckReport { findings, n_logs: logs.len(), unread }
+    }
+}
+
+/// The findings in the lines of one log.
+///
+/// # Errors
+///
+/// If the file cannot be read.
+pub fn check_log(path: &Path) -> Result<Vec<Finding>, AppError> {
+    let id = path.file_stem().unwrap_or_default().to_string_lossy();
+    Ok(read_session(path, &id)?.findings())
+}
+
+fn with_agents(file: &SessionFile) -> Vec<PathBuf> {
+    let agents = file.agents().found.into_iter().map(|agent| agent.path);
+    std::iter::once(file.path.clone()).chain(agents).collect()
+}

@@ -1,0 +1,303 @@
+//! A background thread that counts turns, errors, tokens and costs of all sessions, and remembers them per log.
+//!
+//! A log is identified by path, size and modification time, and read again only when one of them changes. The cache can
+//! be dropped at any time: it changes when an answer is complete, and no answer.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use jiff::tz::TimeZone;
+use threadline_entry::{LeftOut, parse_line};
+use threadline_session::Session;
+use threadline_store::{LogFile, SessionLogs};
+use threadline_usage::{Book, By, Calls, GroupKey, Groups, Ledger, Scanned, Wants};
+use threadline_view::{Figures, Tally};
+
+use crate::sync::lock;
+use crate::usage::{LogScanner, left_out_note, unreadable};
+
+/// Larger logs are tallied line by line, so that few bytes are in memory at a time.
+const MAX_WHOLE: u64 = 24 << 20;
+
+/// First interval between two publications while many logs are read. Each following one is twice as long.
+const FIRST_INTERVAL: Duration = Duration::from_millis(400);
+
+/// Figures of all sessions.
+pub struct SessionFigures {
+    /// The calls of all logs that were read.
+    pub calls: Calls,
+    /// Figures by session id.
+    pub by_session: HashMap<String, Figures>,
+    /// Messages about what could not be read.
+    pub unread: Vec<String>,
+    /// Number of logs that were still to be read.
+    n_pending: usize,
+    /// The logs that the figures are of.
+    logs: LogVersions,
+}
+
+/// Size and modification time of each log.
+type LogVersions = HashMap<PathBuf, (u64, SystemTime)>;
+
+impl SessionFigures {
+    fn empty() -> Self {
+        Self {
+            calls: Ledger::default().settle(),
+            by_session: HashMap::new(),
+            unread: Vec::new(),
+            n_pending: 0,
+            logs: HashMap::new(),
+        }
+    }
+
+    /// Number of logs of these sessions that the figures do not include as they are now.
+    pub fn n_missing(&self, sessions: &[SessionLogs]) -> usize {
+        let logs = sessions.iter().flat_map(SessionLogs::logs);
+        logs.filter(|log| self.logs.get(&log.path) != Some(&(log.size, log.modified))).count()
+    }
+
+    fn is_of(&self, logs: &LogVersions) -> bool {
+        self.n_pending == 0 && self.logs == *logs
+    }
+}
+
+/// Counts in a background thread, which ends when the counter is dropped.
+pub struct SessionCounter {
+    work: Mutex<Sender<Arc<Vec<SessionLogs>>>>,
+    published: Arc<Published>,
+}
+
+/// The latest figures.
+struct Published {
+    figures: Mutex<Arc<SessionFigures>>,
+    changed: Condvar,
+}
+
+impl SessionCounter {
+    /// Starts the thread. `on_change` is called, in that thread, each time new figures are available.
+    pub fn new(prices: Arc<Book>, zone: TimeZone, on_change: impl Fn() + Send + 'static) -> Self {
+        let figures = Mutex::new(Arc::new(SessionFigures::empty()));
+        let published = Arc::new(Published { figures, changed: Condvar::new() });
+        let (work, requests) = channel();
+        let worker = Worker {
+            prices,
+            zone,
+            on_change: Box::new(on_change),
+            published: Arc::clone(&published),
+            known: HashMap::new(),
+        };
+        // If no thread can be started, the figures stay empty, and `n_missing` says so.
+        let _ = std::thread::Builder::new().name("counter".to_owned()).spawn(move || worker.run(&requests));
+        Self { work: Mutex::new(work), published }
+    }
+
+    /// The figures of these sessions. Waits up to `timeout` for those that are not available yet.
+    pub fn count(&self, sessions: &Arc<Vec<SessionLogs>>, timeout: Duration) -> Arc<SessionFigures> {
+        let logs = sessions.iter().flat_map(SessionLogs::logs);
+        let wanted: LogVersions = logs.map(|log| (log.path.clone(), (log.size, log.modified))).collect();
+        let mut figures = lock(&self.published.figures);
+        if figures.is_of(&wanted) {
+            return Arc::clone(&figures);
+        }
+        let _ = lock(&self.work).send(Arc::clone(sessions));
+        let start = Instant::now();
+        while !figures.is_of(&wanted) {
+            let Some(left) = timeout.checked_sub(start.elapsed()) else { break };
+            let changed = &self.published.changed;
+            figures = changed.wait_timeout(figures, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Arc::clone(&figures)
+    }
+}
+
+/// What one log contains.
+struct LogFigures {
+    scanned: Scanned,
+    tally: Tally,
+    left_out: Vec<LeftOut>,
+}
+
+/// The result of reading one version of a log.
+struct CachedLog {
+    size: u64,
+    modified: SystemTime,
+    result: io::Result<LogFigures>,
+}
+
+impl CachedLog {
+    fn is_of(&self, log: &LogFile) -> bool {
+        (self.size, self.modified) == (log.size, log.modified)
+    }
+}
+
+struct Worker {
+    prices: Arc<Book>,
+    zone: TimeZone,
+    on_change: Box<dyn Fn() + Send>,
+    published: Arc<Published>,
+    known: HashMap<PathBuf, CachedLog>,
+}
+
+/// Why counting a list of sessions ended.
+enum Interruption {
+    /// It did not: all was counted.
+    None,
+    /// Another list is to be counted instead.
+    Newer(Arc<Vec<SessionLogs>>),
+    /// The counter was dropped.
+    Dropped,
+}
+
+impl Worker {
+    fn run(mut self, requests: &Receiver<Arc<Vec<SessionLogs>>>) {
+        let mut next = requests.recv().ok();
+        while let Some(mut sessions) = next.take() {
+            // Only the newest list counts.
+            while let Ok(newer) = requests.try_recv() {
+                sessions = newer;
+            }
+            match self.count(&sessions, requests) {
+                Interruption::None => next = requests.recv().ok(),
+                Interruption::Newer(newer) => next = Some(newer),
+                Interruption::Dropped => return,
+            }
+        }
+    }
+
+    /// Reads the logs that changed, those of the newest sessions first, and publishes figures now and then.
+    fn count(
+        &mut self,
+        sessions: &[SessionLogs],
+        requests: &Receiver<Arc<Vec<SessionLogs>>>,
+    ) -> Interruption {
+        let logs: Vec<&LogFile> = sessions.iter().flat_map(SessionLogs::logs).collect();
+        let is_known = |log: &LogFile| self.known.get(&log.path).is_some_and(|known| known.is_of(log));
+        let changed: Vec<&LogFile> = logs.iter().copied().filter(|log| !is_known(log)).collect();
+        let paths: HashSet<&PathBuf> = logs.iter().map(|log| &log.path).collect();
+        self.known.retain(|path, _| paths.contains(path));
+        let mut last_published = Instant::now();
+        let mut interval = FIRST_INTERVAL;
+        let n_threads = std::thread::available_parallelism().map_or(1, usize::from).div_ceil(2);
+        let mut n_done = 0;
+        for batch in changed.chunks(n_threads * 8) {
+            for (log, result) in batch.iter().zip(read_all(batch, n_threads)) {
+                let known = CachedLog { size: log.size, modified: log.modified, result };
+                self.known.insert(log.path.clone(), known);
+            }
+            n_done += batch.len();
+            if n_done < changed.len() && last_published.elapsed() > interval {
+                self.publish(sessions, changed.len() - n_done);
+                interval *= 2;
+                last_published = Instant::now();
+            }
+            match requests.try_recv() {
+                Ok(newer) => return Interruption::Newer(newer),
+                Err(TryRecvError::Disconnected) => return Interruption::Dropped,
+                Err(TryRecvError::Empty) => {}
+            }
+        }
+        self.publish(sessions, 0);
+        Interruption::None
+    }
+
+    fn publish(&self, sessions: &[SessionLogs], n_pending: usize) {
+        let mut ledger = Ledger::default();
+        let mut unread = Vec::new();
+        let mut logs = HashMap::new();
+        for log in sessions.iter().flat_map(SessionLogs::logs) {
+            let Some(known) = self.known.get(&log.path) else { continue };
+            logs.insert(log.path.clone(), (known.size, known.modified));
+            match &known.result {
+                Ok(read) => {
+                    ledger.absorb(read.scanned.clone());
+                    unread.extend(read.left_out.iter().map(|line| left_out_note(&log.path, line)));
+                }
+                Err(error) => unread.extend(unreadable(&log.path, error)),
+            }
+        }
+        let calls = ledger.settle();
+        let by_session = self.figures(sessions, &calls);
+        let figures = SessionFigures { calls, by_session, unread, n_pending, logs };
+        *lock(&self.published.figures) = Arc::new(figures);
+        self.published.changed.notify_all();
+        (self.on_change)();
+    }
+
+    /// The figures of each session whose own log was read.
+    fn figures(&self, sessions: &[SessionLogs], calls: &Calls) -> HashMap<String, Figures> {
+        let tally = |log: &LogFile| Some(self.known.get(&log.path)?.result.as_ref().ok()?.tally);
+        let mut all: HashMap<String, Figures> = HashMap::new();
+        for session in sessions {
+            let Some(mut own) = session.own.as_ref().and_then(tally) else { continue };
+            for agent in session.agents.iter().filter_map(tally) {
+                own.add_agent(agent);
+            }
+            all.insert(session.file.id.to_string(), Figures { tally: own, ..Figures::default() });
+        }
+        let crossed = |by: By| Groups::crossed(calls, (By::Session, by), &self.prices, &self.zone, |_| true);
+        for (group, models) in crossed(By::Model) {
+            let GroupKey::Session { session, .. } = group.key else { continue };
+            let Some(figures) = all.get_mut(&session) else { continue };
+            figures.totals = group.totals;
+            figures.models = models.groups.into_iter().filter_map(|group| name(group.key)).collect();
+        }
+        for (group, tools) in crossed(By::Tool) {
+            let GroupKey::Session { session, .. } = group.key else { continue };
+            let Some(figures) = all.get_mut(&session) else { continue };
+            let called = tools.groups.into_iter().filter(|group| group.totals.tool_calls > 0);
+            figures.tools =
+                called.filter_map(|group| Some((name(group.key)?, group.totals.tool_calls))).collect();
+            figures.tools.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        }
+        all
+    }
+}
+
+fn name(key: GroupKey) -> Option<String> {
+    match key {
+        GroupKey::Model(name) | GroupKey::Tool(name) => Some(name),
+        _ => None,
+    }
+}
+
+/// Reads logs in threads of its own, which leave the other cores to the requests.
+fn read_all(logs: &[&LogFile], n_threads: usize) -> Vec<io::Result<LogFigures>> {
+    let share = logs.len().div_ceil(n_threads).max(1);
+    std::thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for logs in logs.chunks(share) {
+            let thread = scope.spawn(move || {
+                let mut scanner = LogScanner::default();
+                logs.iter().map(|log| read(log, &mut scanner)).collect::<Vec<_>>()
+            });
+            threads.push((logs.len(), thread));
+        }
+        // Results are in the order of the logs, so a thread that panicked leaves one for each of its logs.
+        let panicked = || Err(io::Error::other("threadline panicked while reading it"));
+        let join = |(n_logs, thread): (usize, std::thread::ScopedJoinHandle<'_, Vec<_>>)| {
+            thread.join().unwrap_or_else(|_| std::iter::repeat_with(panicked).take(n_logs).collect())
+        };
+        threads.into_iter().flat_map(join).collect()
+    })
+}
+
+/// Counts all that there is to count in a log.
+fn read(log: &LogFile, scanner: &mut LogScanner) -> io::Result<LogFigures> {
+    let (scanned, left_out) = scanner.scan(log, Wants { tools: true, limits: true, ..Wants::default() })?;
+    let mut tally = Tally::default();
+    let mut whole = (log.size <= MAX_WHOLE).then(Session::new);
+    let mut lines = scanner.lines(&log.path)?;
+    while let Some(line) = lines.next()? {
+        parse_line(&line, |entry, findings| match &mut whole {
+            Some(session) => session.push(entry, findings),
+            None => tally.skim(&entry),
+        });
+    }
+    scanner.give_back(lines.into_buffer());
+    let tally = whole.map_or(tally, |session| Tally::of(&session));
+    Ok(LogFigures { scanned, tally, left_out })
+}

@@ -1,0 +1,204 @@
+//! Lists of sessions: from the heads and tails of their logs at once, with figures as soon as they are counted.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use threadline_store::{Glance, Listing, LogFile, SessionFile, SessionLogs, glance, glance_all};
+use threadline_view::SessionCard;
+
+use crate::config::App;
+use crate::counter::{SessionCounter, SessionFigures};
+use crate::sync::lock;
+use crate::time::millis;
+
+/// A session that was written to within this time is live.
+const LIVE: Duration = Duration::from_secs(120);
+
+/// Which sessions to list.
+#[derive(Clone, Debug, Default)]
+pub struct ListFilter {
+    /// Only sessions whose working directory or project folder contains this.
+    pub project: Option<String>,
+    /// Also logs without a title and a prompt.
+    pub untitled: bool,
+    /// At most this many.
+    pub limit: Option<usize>,
+}
+
+/// A session with the facts from the head and the tail of its log.
+#[derive(Clone, Debug)]
+pub struct SessionSummary {
+    /// Where the session is.
+    pub file: SessionFile,
+    /// The facts.
+    pub glance: Glance,
+}
+
+impl SessionSummary {
+    /// Reads the head and the tail of a session's log.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read.
+    pub fn of(file: SessionFile) -> io::Result<Self> {
+        Ok(Self { glance: glance(&file)?, file })
+    }
+
+    /// The line that stands for the session in a list, in the order of Claude Code's own list; `None` if it has neither
+    /// a title nor a prompt.
+    pub fn heading(&self) -> Option<String> {
+        heading(&self.glance)
+    }
+
+    /// The working directory, or if the log names none, the folder of the project.
+    pub fn project(&self) -> Option<&str> {
+        self.glance.cwd.as_deref().or(self.file.folder.as_deref())
+    }
+}
+
+/// The heading on one line.
+fn heading(glance: &Glance) -> Option<String> {
+    glance.heading().map(|heading| heading.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+impl App {
+    /// The sessions of all homes, the last modified first; of an id that several files have, the newest.
+    ///
+    /// Reads the head and the tail of each log.
+    pub fn list(&self, filter: &ListFilter) -> Listing<SessionSummary> {
+        let listing = if filter.untitled { self.list_untitled() } else { self.store().list() };
+        let summaries = listing.found.into_iter().map(|(file, glance)| SessionSummary { file, glance });
+        let wanted = |session: &SessionSummary| {
+            let Some(text) = &filter.project else { return true };
+            let folder = session.file.folder.as_ref().is_some_and(|folder| folder.contains(text));
+            folder || session.glance.cwd.as_ref().is_some_and(|cwd| cwd.contains(text))
+        };
+        let found = summaries.filter(wanted).take(filter.limit.unwrap_or(usize::MAX)).collect();
+        Listing { found, unread: listing.unread }
+    }
+
+    /// The sessions with and without a title, in the order of [`App::list`].
+    fn list_untitled(&self) -> Listing<(SessionFile, Glance)> {
+        let sessions = self.store().sessions();
+        let glances = glance_all(&sessions.found);
+        let mut listing = Listing { found: Vec::new(), unread: sessions.unread };
+        for (file, glance) in sessions.found.into_iter().zip(glances) {
+            match glance {
+                Ok(glance) => listing.found.push((file, glance)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => listing.unread.push(error),
+            }
+        }
+        listing.found.sort_by(|(a, x), (b, y)| y.modified.cmp(&x.modified).then_with(|| a.id.cmp(&b.id)));
+        let mut seen = HashSet::new();
+        listing.found.retain(|(file, _)| seen.insert(file.id.clone()));
+        listing
+    }
+}
+
+/// The sessions as cards with figures, for a front end that lists them again and again.
+///
+/// Caches the heads and tails of logs by path, size and modification time.
+#[derive(Default)]
+pub struct CardList {
+    known: Mutex<HashMap<PathBuf, (u64, SystemTime, Glance)>>,
+}
+
+/// The sessions of a [`CardList`] at one moment.
+pub struct ListedCards {
+    /// The sessions, the last modified first.
+    pub cards: Vec<SessionCard>,
+    /// The logs of all sessions, also of those without a card.
+    pub logs: Arc<Vec<SessionLogs>>,
+    /// The figures that were available.
+    pub figures: Arc<SessionFigures>,
+    /// Messages about what could not be read.
+    pub unread: Vec<String>,
+}
+
+impl CardList {
+    /// The sessions of all homes. Waits up to `timeout` for figures that are not available yet.
+    pub fn list(
+        &self,
+        app: &App,
+        counter: &SessionCounter,
+        now: SystemTime,
+        timeout: Duration,
+    ) -> ListedCards {
+        let listing = app.store().session_logs();
+        let mut unread: Vec<String> = listing.unread.iter().map(ToString::to_string).collect();
+        let logs = Arc::new(listing.found);
+        let figures = counter.count(&logs, timeout);
+        let glances = self.glances(&logs, &mut unread);
+        let mut cards: Vec<SessionCard> = logs
+            .iter()
+            .filter_map(|session| {
+                let glance = glances.get(&session.own.as_ref()?.path).filter(|glance| glance.is_listed())?;
+                Some(card(session, glance, &figures, now))
+            })
+            .collect();
+        cards.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.id.cmp(&b.id)));
+        let mut seen = HashSet::new();
+        cards.retain(|card| seen.insert(card.id.clone()));
+        ListedCards { cards, logs, figures, unread }
+    }
+
+    /// The heads and tails of the sessions' own logs.
+    fn glances(&self, logs: &[SessionLogs], unread: &mut Vec<String>) -> HashMap<PathBuf, Glance> {
+        let mut known = lock(&self.known);
+        let own = || logs.iter().filter_map(|session| Some((&session.file, session.own.as_ref()?)));
+        let is_known = |log: &LogFile| {
+            let known = known.get(&log.path);
+            known.is_some_and(|(size, modified, _)| (*size, *modified) == (log.size, log.modified))
+        };
+        let fresh: Vec<(SessionFile, &LogFile)> = own()
+            .filter(|(_, log)| !is_known(log))
+            .map(|(file, log)| (SessionFile { path: log.path.clone(), ..file.clone() }, log))
+            .collect();
+        let files: Vec<SessionFile> = fresh.iter().map(|(file, _)| file.clone()).collect();
+        let read = if files.is_empty() { Vec::new() } else { glance_all(&files) };
+        for ((_, log), glance) in fresh.iter().zip(read) {
+            match glance {
+                Ok(glance) => {
+                    known.insert(log.path.clone(), (log.size, log.modified, glance));
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => unread.push(error.to_string()),
+            }
+        }
+        let mut glances: HashMap<PathBuf, Glance> = HashMap::new();
+        for (_, log) in own() {
+            if let Some((_, _, glance)) = known.get(&log.path) {
+                glances.insert(log.path.clone(), glance.clone());
+            }
+        }
+        if known.len() > glances.len() {
+            known.retain(|path, _| glances.contains_key(path));
+        }
+        glances
+    }
+}
+
+fn card(session: &SessionLogs, glance: &Glance, figures: &SessionFigures, now: SystemTime) -> SessionCard {
+    let written = session.logs().map(|log| log.modified).max().unwrap_or(UNIX_EPOCH);
+    let file = &session.file;
+    let created = glance.created.as_ref().and_then(|at| at.parse::<jiff::Timestamp>().ok());
+    SessionCard {
+        id: file.id.to_string(),
+        project: glance.cwd.clone().or_else(|| file.folder.clone()).unwrap_or_default(),
+        title: heading(glance).unwrap_or_else(|| file.id.to_string()),
+        first_prompt: glance.opening().map(str::to_owned),
+        branch: glance.git_branch.clone(),
+        tag: glance.tag.clone(),
+        version: glance.version.clone(),
+        created: created.map(|at| at.as_millisecond()),
+        modified: millis(written),
+        size: session.own.as_ref().map_or(0, |own| own.size),
+        agents: session.agents.len(),
+        live: now.duration_since(written).map_or(true, |since| since < LIVE),
+        figures: figures.by_session.get(&*file.id).cloned(),
+    }
+}

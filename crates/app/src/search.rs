@@ -1,0 +1,160 @@
+//! Search over the sessions of all homes.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::io::{self, Read};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use threadline_search::{Event, LogHit, Query, Scan, Searched, Trouble, directories, keep_wanted};
+use threadline_store::{SessionFile, SessionLogs, open_regular};
+use threadline_view::figure;
+use threadline_view::wire::{HitObject, moment};
+
+use crate::config::App;
+use crate::list::SessionSummary;
+
+/// The sessions that a search goes over, the last modified first.
+#[derive(Debug)]
+pub struct SearchScope {
+    /// The sessions.
+    pub sessions: Vec<Searched>,
+    /// Folders that could not be read.
+    pub unread: Vec<io::Error>,
+}
+
+impl App {
+    /// The sessions that a query asks for. With `project`, only those whose working directory or project folder
+    /// contains it.
+    pub fn search_scope(&self, query: Option<&Query>, project: Option<&str>) -> SearchScope {
+        let listing = self.store().session_logs();
+        let mut sessions: Vec<Searched> = listing.found.into_iter().map(searched).collect();
+        if let Some(query) = query {
+            keep_wanted(&mut sessions, query, &open);
+        }
+        if let Some(text) = project {
+            let mut directories = directories(&sessions, &open).into_iter();
+            sessions.retain(|session| {
+                let cwd = directories.next().flatten().unwrap_or_default();
+                cwd.contains(text) || session.folder.contains(text)
+            });
+        }
+        SearchScope { sessions, unread: listing.unread }
+    }
+}
+
+impl SearchScope {
+    /// Searches the sessions in their order and calls `on_event` for each result, until it breaks or `cancelled` is set.
+    ///
+    /// `context` is the number of lines around a hit; with `None`, hits are counted and carry no text.
+    ///
+    /// # Errors
+    ///
+    /// Those of `on_event`.
+    pub fn search<E: Send>(
+        &self,
+        query: &Query,
+        context: Option<usize>,
+        cancelled: &AtomicBool,
+        on_event: &mut dyn FnMut(Event) -> Result<ControlFlow<()>, E>,
+    ) -> Result<(), E> {
+        let order: Vec<usize> = (0..self.sessions.len()).collect();
+        self.search_in(&order, query, context, cancelled, on_event)
+    }
+
+    /// Searches some of the sessions, in this order. See [`SearchScope::search`].
+    ///
+    /// # Errors
+    ///
+    /// Those of `on_event`.
+    pub fn search_in<E: Send>(
+        &self,
+        order: &[usize],
+        query: &Query,
+        context: Option<usize>,
+        cancelled: &AtomicBool,
+        on_event: &mut dyn FnMut(Event) -> Result<ControlFlow<()>, E>,
+    ) -> Result<(), E> {
+        let scan = Scan { query, sessions: &self.sessions, open: &open, context, cancelled };
+        scan.run(order, &mut |event| on_event(event))
+    }
+
+    /// The sessions by rank: those with a hit in a prompt first, then in a reply; then those with the most hits.
+    ///
+    /// Searches everything once, and keeps counts only.
+    pub fn ranked(&self, query: &Query) -> Vec<usize> {
+        let mut found: HashMap<usize, (usize, usize)> = HashMap::new();
+        let counted = self.search(query, None, &AtomicBool::new(false), &mut |event| {
+            if let Event::Hit(session, hit) = event {
+                let (best, count) = found.entry(session).or_insert((usize::MAX, 0));
+                *best = (*best).min(hit.kind.rank());
+                *count += 1;
+            }
+            Ok::<_, Infallible>(ControlFlow::Continue(()))
+        });
+        let Ok(()) = counted;
+        let mut order: Vec<usize> = (0..self.sessions.len()).collect();
+        // Sessions without a hit stay, so that the search reports what it could not read in them.
+        order.sort_by_key(|session| {
+            let (best, count) = found.get(session).copied().unwrap_or((usize::MAX, 0));
+            (best, std::cmp::Reverse(count), *session)
+        });
+        order
+    }
+}
+
+fn searched(session: SessionLogs) -> Searched {
+    let (modified, SessionLogs { file, own, agents }) = (session.modified(), session);
+    let logs = own.into_iter().chain(agents).map(|log| log.path).collect();
+    Searched { id: file.id.into(), folder: file.folder.unwrap_or_default(), path: file.path, modified, logs }
+}
+
+fn open(log: &Path) -> io::Result<Box<dyn Read>> {
+    Ok(Box::new(open_regular(log)?))
+}
+
+/// The head and the tail of a session that was searched; `None` if its own log cannot be read.
+pub fn summary(session: &Searched) -> Option<SessionSummary> {
+    SessionSummary::of(SessionFile::at(&session.path)).ok()
+}
+
+/// A hit as public JSON; `None` if it carries no text.
+pub fn hit_object<'a>(session: &'a Searched, hit: &'a LogHit) -> Option<HitObject<'a>> {
+    let path = &session.logs[hit.log];
+    let found = hit.hit.as_ref()?;
+    Some(HitObject {
+        session: &session.id,
+        agent: session.agent_of(path),
+        path: path.to_string_lossy().into_owned(),
+        line: found.line_no,
+        anchor: &found.anchor,
+        kind: found.kind.name(),
+        tool: found.tool.as_deref(),
+        timestamp: found.timestamp.map(moment),
+        text: &found.text,
+        ranges: found.ranges.iter().map(|range| [range.start, range.end]).collect(),
+        role: found.role.name(),
+        matches: found.n_matches,
+        copies: hit.copies,
+    })
+}
+
+/// Whether a problem leaves the answer incomplete.
+pub fn is_incomplete(trouble: &Trouble) -> bool {
+    matches!(trouble, Trouble::Unread(..) | Trouble::LeftOut { .. })
+}
+
+/// The message about a problem of a search.
+pub fn trouble_message(trouble: &Trouble) -> String {
+    match trouble {
+        Trouble::Huge { path, line_no, length } => {
+            format!("{}: line {line_no} is {} long", path.display(), figure::bytes(*length as u64))
+        }
+        Trouble::LeftOut { path, line_no, length } => {
+            format!("{}: line {line_no} is {} long, and was left out", path.display(), figure::bytes(*length))
+        }
+        Trouble::Gone(path) => format!("{} is gone", path.display()),
+        Trouble::Unread(path, error) => format!("cannot read {}: {error}", path.display()),
+    }
+}

@@ -1,0 +1,124 @@
+//! Times as people type them, and ranges of them.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use jiff::{ToSpan, Zoned};
+use threadline_entry::Millis;
+
+use crate::error::AppError;
+
+/// Milliseconds from 1970 to a time; 0 for earlier ones.
+pub fn millis(time: SystemTime) -> Millis {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis)
+}
+
+/// A range of time. A bound that is `None` is open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimeRange {
+    /// The first moment in it.
+    pub from: Option<Millis>,
+    /// The first moment after it.
+    pub to: Option<Millis>,
+}
+
+impl TimeRange {
+    /// The range between two times as people type them; see [`start_of`] and [`end_of`].
+    ///
+    /// # Errors
+    ///
+    /// [`AppError::NotATime`].
+    pub fn parse(since: Option<&str>, until: Option<&str>, now: &Zoned) -> Result<Self, AppError> {
+        let from = since.map(|text| start_of(text, now)).transpose()?;
+        let to = until.map(|text| end_of(text, now)).transpose()?;
+        Ok(Self { from, to })
+    }
+
+    /// Whether a moment is in the range. Without a date, it is in the range that is open on both sides only.
+    pub fn contains(&self, at: Option<Millis>) -> bool {
+        match at {
+            Some(at) => self.from.is_none_or(|from| from <= at) && self.to.is_none_or(|to| at < to),
+            None => self.from.is_none() && self.to.is_none(),
+        }
+    }
+}
+
+/// The moment that a day, a month, a year or a point in time begins at.
+///
+/// Accepts `2026-11-01`, `2026-11`, `2026`, `today`, `yesterday`, timestamps, and distances from now: `12h`, or whole
+/// days such as `7d` and `2w`, which begin at midnight.
+///
+/// # Errors
+///
+/// [`AppError::NotATime`].
+pub fn start_of(text: &str, now: &Zoned) -> Result<Millis, AppError> {
+    span_of(text, now).map(|(start, _)| start).ok_or_else(|| AppError::NotATime { text: text.to_owned() })
+}
+
+/// The moment that a day, a month, a year or a point in time ends at. Accepts the same as [`start_of`].
+///
+/// # Errors
+///
+/// [`AppError::NotATime`].
+pub fn end_of(text: &str, now: &Zoned) -> Result<Millis, AppError> {
+    span_of(text, now).map(|(_, end)| end).ok_or_else(|| AppError::NotATime { text: text.to_owned() })
+}
+
+fn span_of(text: &str, now: &Zoned) -> Option<(Millis, Millis)> {
+    // Figures are added up by day, so days are counted whole.
+    if let Some(days) = days_ago(text.trim()) {
+        let day = now.date().checked_sub(days.days()).ok()?;
+        let start = |day: jiff::civil::Date| {
+            Some(day.to_zoned(now.time_zone().clone()).ok()?.timestamp().as_millisecond())
+        };
+        return Some((start(day)?, start(day.tomorrow().ok()?)?));
+    }
+    threadline_search::moment(text, now)
+}
+
+/// The number of days in `7d` or `2w`.
+fn days_ago(text: &str) -> Option<i64> {
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let number = number.parse::<u16>().ok().filter(|_| !number.starts_with('+'))?;
+    match unit {
+        "d" | "D" => Some(number.into()),
+        "w" | "W" => Some(i64::from(number) * 7),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn days_begin_and_end_in_their_zone() {
+        let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
+        let now = now.to_zoned(jiff::tz::TimeZone::fixed(jiff::tz::offset(-5)));
+        let text =
+            |at: Result<Millis, AppError>| Timestamp::from_millisecond(at.unwrap()).unwrap().to_string();
+        for (typed, start, end) in [
+            ("2026-11-01", "2026-11-01T05:00:00Z", "2026-11-02T05:00:00Z"),
+            ("2026-11", "2026-11-01T05:00:00Z", "2026-12-01T05:00:00Z"),
+            ("today", "2026-11-15T05:00:00Z", "2026-11-16T05:00:00Z"),
+            ("7d", "2026-11-08T05:00:00Z", "2026-11-09T05:00:00Z"),
+            ("2w", "2026-11-01T05:00:00Z", "2026-11-02T05:00:00Z"),
+            ("12h", "2026-11-15T00:00:00Z", "2026-11-15T00:00:00Z"),
+            ("2026-11-01T10:00:00Z", "2026-11-01T10:00:00Z", "2026-11-01T10:00:00Z"),
+        ] {
+            assert_eq!((&*text(start_of(typed, &now)), &*text(end_of(typed, &now))), (start, end), "{typed}");
+        }
+        for odd in ["", "d", "-1d", "+1d", "soon", "2026-13-01", "ü"] {
+            assert!(start_of(odd, &now).is_err(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn a_moment_without_a_date_is_in_the_open_range_only() {
+        let range = |from, to| TimeRange { from, to };
+        assert!(range(None, None).contains(None));
+        assert!(!range(Some(1), None).contains(None) && !range(None, Some(1)).contains(None));
+        assert!(range(Some(1), Some(3)).contains(Some(1)) && !range(Some(1), Some(3)).contains(Some(3)));
+    }
+}

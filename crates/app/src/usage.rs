@@ -1,0 +1,260 @@
+//! Usage over many logs: which logs to read, reading them on all cores, and notes on the figures.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use jiff::tz::TimeZone;
+use threadline_entry::{LeftOut, Lines, Millis};
+use threadline_store::{Listing, LogFile, SessionFile, logs_below, open_regular};
+use threadline_usage::{Book, Calls, Ledger, Scan, Scanned, Source, Totals, Wants, Ways, reset_of};
+use threadline_view::{figure, visible};
+
+use crate::config::App;
+use crate::error::AppError;
+use crate::sync::{into_inner, lock};
+
+/// Maximum length of a line that is counted, in bytes.
+///
+/// A model's reply is far shorter, so a longer line is no call. Leaving it out bounds the memory that a scan takes.
+pub const MAX_LINE: usize = 32 << 20;
+
+/// Logs whose usage is to be counted.
+#[derive(Debug, Default)]
+pub struct UsageLogs {
+    /// The logs.
+    pub found: Vec<LogFile>,
+    /// Messages about folders that could not be read.
+    pub unread: Vec<String>,
+}
+
+impl From<Listing<LogFile>> for UsageLogs {
+    fn from(listing: Listing<LogFile>) -> Self {
+        Self { found: listing.found, unread: listing.unread.iter().map(ToString::to_string).collect() }
+    }
+}
+
+/// The logs that a person named, and which sessions in them count.
+#[derive(Debug)]
+pub struct UsageSelection {
+    /// The logs to read.
+    pub logs: UsageLogs,
+    /// The sessions to count; all of them if `None`.
+    pub sessions: Option<HashSet<String>>,
+}
+
+impl App {
+    /// The logs of the sessions, files and folders that a person named; of all sessions if none is named.
+    ///
+    /// For a session of a home, all logs of the homes are read: calls that it inherited from another session are
+    /// counted there.
+    ///
+    /// # Errors
+    ///
+    /// If a name matches no session, or several.
+    pub fn usage_logs(&self, named: &[String]) -> Result<UsageSelection, AppError> {
+        if named.is_empty() {
+            return Ok(UsageSelection { logs: self.store().logs().into(), sessions: None });
+        }
+        let mut logs = UsageLogs::default();
+        let mut sessions = HashSet::new();
+        let mut in_store = false;
+        let mut has_folder = false;
+        for name in named {
+            if Path::new(name).is_dir() {
+                logs.append(logs_below(Path::new(name)));
+                has_folder = true;
+                continue;
+            }
+            let file = self.find(name)?;
+            in_store |= self.store().homes().iter().any(|home| file.home.as_ref() == Some(home));
+            logs.append(UsageLogs::of_session(&file));
+            sessions.insert(file.id.into());
+        }
+        if has_folder {
+            // A folder is counted whole, together with all other names.
+            return Ok(UsageSelection { logs: logs.unique(), sessions: None });
+        }
+        if in_store {
+            logs.append(self.store().logs());
+        }
+        Ok(UsageSelection { logs: logs.unique(), sessions: Some(sessions) })
+    }
+}
+
+impl UsageLogs {
+    /// The logs of a session and its sub-agents.
+    pub fn of_session(file: &SessionFile) -> Self {
+        file.logs().into()
+    }
+
+    /// Adds logs to these.
+    pub fn append(&mut self, other: impl Into<Self>) {
+        let other = other.into();
+        self.found.extend(other.found);
+        self.unread.extend(other.unread);
+    }
+
+    /// Removes paths that occur twice. A file with two names is read twice, and still counted once.
+    pub fn unique(mut self) -> Self {
+        let mut seen = HashSet::new();
+        self.found.retain(|log| seen.insert(log.path.clone()));
+        self
+    }
+
+    /// Reads all of them on all cores. `progress` is called once per log.
+    pub fn read(mut self, wants: Wants, progress: &(dyn Fn() + Sync)) -> UsageRead {
+        // The largest first, so that no core is left with one at the end.
+        let mut order: Vec<_> =
+            self.found.iter().zip(0..).map(|(log, place)| (Reverse(log.size), place)).collect();
+        order.sort_unstable();
+        let ledger = Mutex::new(Ledger::default());
+        let failed = Mutex::new(Vec::new());
+        let left_out = Mutex::new(Vec::new());
+        let next = AtomicUsize::new(0);
+        rayon::broadcast(|_| {
+            let mut scanner = LogScanner::default();
+            while let Some((_, place)) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let log: &LogFile = &self.found[*place];
+                match scanner.scan(log, wants) {
+                    Ok((scanned, lines)) => {
+                        lock(&ledger).absorb(scanned);
+                        lock(&left_out).extend(lines.into_iter().map(|line| (log.path.clone(), line)));
+                    }
+                    Err(error) => lock(&failed).push((log.path.clone(), error)),
+                }
+                progress();
+            }
+        });
+        let mut failed = into_inner(failed);
+        failed.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let mut gone = Vec::new();
+        for (path, error) in failed {
+            match unreadable(&path, &error) {
+                Some(message) => self.unread.push(message),
+                None => gone.push(path),
+            }
+        }
+        let mut left_out = into_inner(left_out);
+        left_out.sort_by(|(a, x), (b, y)| a.cmp(b).then_with(|| x.at.cmp(&y.at)));
+        self.unread.extend(left_out.iter().map(|(path, line)| left_out_note(path, line)));
+        UsageRead { calls: into_inner(ledger).settle(), unread: self.unread, gone }
+    }
+}
+
+/// The calls in many logs.
+pub struct UsageRead {
+    /// The calls, each once.
+    pub calls: Calls,
+    /// Messages about what could not be read.
+    pub unread: Vec<String>,
+    /// Logs that were deleted after they were listed.
+    pub gone: Vec<PathBuf>,
+}
+
+/// Reads the usage of logs, one after the other, with one buffer and what earlier logs taught about their layout.
+#[derive(Default)]
+pub struct LogScanner {
+    buffer: Vec<u8>,
+    ways: Option<Ways>,
+}
+
+impl LogScanner {
+    /// Reads the calls of a log. Also returns the lines over [`MAX_LINE`], which were left out.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read.
+    pub fn scan(&mut self, log: &LogFile, wants: Wants) -> io::Result<(Scanned, Vec<LeftOut>)> {
+        let mut lines = self.lines(&log.path)?;
+        let mut scan = Scan::with_ways(source_of(log), wants, self.ways.take().unwrap_or_default());
+        if !wants.records {
+            lines.stop_numbering();
+        }
+        let result = loop {
+            match lines.next_block() {
+                Ok(Some(block)) => scan.block(&block),
+                Ok(None) => break Ok(lines.left_out().to_vec()),
+                Err(error) => break Err(error),
+            }
+        };
+        let (scanned, ways) = scan.finish_with_ways();
+        self.ways = Some(ways);
+        self.buffer = lines.into_buffer();
+        result.map(|left_out| (scanned, left_out))
+    }
+
+    /// The lines of a log without those over [`MAX_LINE`]. Return the buffer with [`LogScanner::give_back`].
+    pub(crate) fn lines(&mut self, path: &Path) -> io::Result<Lines<std::fs::File>> {
+        let lines = Lines::new(open_regular(path)?).leaving_out_longer_than(MAX_LINE);
+        Ok(lines.with_buffer(std::mem::take(&mut self.buffer)))
+    }
+
+    /// Takes back the buffer of [`LogScanner::lines`].
+    pub(crate) fn give_back(&mut self, buffer: Vec<u8>) {
+        self.buffer = buffer;
+    }
+}
+
+/// The owner of a log, as far as its path says.
+fn source_of(log: &LogFile) -> Source {
+    Source {
+        path: log.path.to_string_lossy().into_owned(),
+        session: log.session.clone().map(Into::into),
+        folder: Some(log.folder()),
+        agent: log.agent().map(|agent| (agent.id, agent.kind)),
+    }
+}
+
+/// The message about a log that could not be read; `None` if it was deleted meanwhile, which is no error.
+pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Option<String> {
+    let is_gone = error.kind() == io::ErrorKind::NotFound;
+    (!is_gone).then(|| format!("cannot read {}: {error}", path.display()))
+}
+
+/// The message about a line that was left out.
+pub(crate) fn left_out_note(path: &Path, line: &LeftOut) -> String {
+    let (at, length) = (line.at.byte_offset, figure::bytes(line.length));
+    format!("{}: the line at byte {at} is {length} long, and was left out", path.display())
+}
+
+/// The ends of five-hour windows that the logs name.
+pub fn window_resets(calls: &Calls, zone: &TimeZone) -> Vec<Millis> {
+    let zone_named = |name: &str| TimeZone::get(name).ok();
+    calls.limits().iter().filter_map(|limit| reset_of(limit, zone, zone_named)).collect()
+}
+
+/// Notes on the figures: calls without a price, calls that report too little, and lines that could not be read.
+pub fn usage_notes(calls: &Calls, total: &Totals) -> Vec<String> {
+    let plural =
+        |n: u64, one: &str, many: &str| format!("{} {}", figure::count(n), if n == 1 { one } else { many });
+    let mut notes = Vec::new();
+    if total.unpriced_calls > 0 {
+        let names: Vec<_> = total.unpriced.iter().map(|name| visible(name)).collect();
+        let calls = plural(total.unpriced_calls, "call", "calls");
+        notes.push(format!("no price is known for {}: {calls} left out of the cost", names.join(", ")));
+    }
+    if total.under_reported > 0 {
+        let calls = plural(total.under_reported, "call was", "calls were");
+        notes.push(format!(
+            "{calls} logged by versions up to 2.1.58, which note fewer output tokens than there were"
+        ));
+    }
+    if calls.n_broken() > 0 {
+        let lines = plural(calls.n_broken(), "line is", "lines are");
+        notes.push(format!("{lines} broken, and not counted"));
+    }
+    if calls.n_torn() > 0 {
+        let logs = plural(calls.n_torn(), "log ends", "logs end");
+        notes.push(format!("{logs} in the middle of a line and may be growing"));
+    }
+    notes
+}
+
+/// The note that says which prices were used.
+pub fn prices_note(prices: &Book) -> String {
+    format!("prices as of {}, book {}", prices.updated(), prices.digest())
+}

@@ -1,0 +1,53 @@
+//! Lists of sessions.
+
+use std::time::{Duration, SystemTime};
+
+use jiff::tz::TimeZone;
+use threadline_app::{CardList, ListFilter, SessionCounter};
+use threadline_testkit::{TestHome, session_uuid};
+
+use crate::app;
+
+#[test]
+fn lists_and_cards_have_the_same_sessions_and_headings() {
+    let home = TestHome::new();
+    home.session("titled", "u1 user \"first words\"\ntitle \"Slow loom\"");
+    home.session("prompt", "u1 user \"why is it slow?\"");
+    home.session_in("/home/ada/other", "other", "u1 user \"elsewhere\"");
+    home.session("untitled", "");
+    let app = app(&home);
+    let counter = SessionCounter::new(app.prices().unwrap(), TimeZone::UTC, || ());
+    let cards =
+        CardList::default().list(&app, &counter, SystemTime::UNIX_EPOCH, Duration::from_secs(60)).cards;
+    let mut cards: Vec<_> = cards.into_iter().map(|card| (card.id, card.title, card.project)).collect();
+    let listed = app.list(&ListFilter::default()).found;
+    let mut listed: Vec<_> = listed
+        .iter()
+        .map(|one| (one.file.id.to_string(), one.heading().unwrap(), one.project().unwrap().to_owned()))
+        .collect();
+    cards.sort();
+    listed.sort();
+    assert_eq!(cards, listed);
+    assert!(listed.iter().any(|(_, title, _)| title == "Slow loom"), "{listed:?}");
+    assert_eq!(listed.len(), 3);
+}
+
+#[test]
+fn filters_choose_by_project_and_limit_and_can_include_untitled_logs() {
+    let home = TestHome::new();
+    home.session("prompt", "u1 user \"why is it slow?\"");
+    home.session_in("/home/ada/other", "other", "u1 user \"elsewhere\"");
+    home.session("untitled", "");
+    let app = app(&home);
+    let ids = |filter: &ListFilter| {
+        let mut ids: Vec<_> = app.list(filter).found.iter().map(|one| one.file.id.to_string()).collect();
+        ids.sort();
+        ids
+    };
+    let in_project = ListFilter { project: Some("other".to_owned()), ..ListFilter::default() };
+    assert_eq!(ids(&in_project), [session_uuid("other")]);
+    assert_eq!(ids(&ListFilter { limit: Some(1), ..ListFilter::default() }).len(), 1);
+    let mut all = [session_uuid("other"), session_uuid("prompt"), session_uuid("untitled")];
+    all.sort();
+    assert_eq!(ids(&ListFilter { untitled: true, ..ListFilter::default() }), all);
+}
