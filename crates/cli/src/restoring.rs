@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use threadline_session::{At, Basis, FileContent, FileHistory, FileText};
 use threadline_store::{
-    self as store, FileDigest, FileKind, SessionFile, Step, Surroundings, Visibility, WriteRoot,
+    self as store, FileDigest, FileKind, Operation, SessionFile, Step, Surroundings, Visibility, WriteRoot,
 };
 use threadline_view::figure::bytes;
 use threadline_view::{line_counts, unified};
@@ -204,13 +204,15 @@ impl Restoring {
                 // A link stays one: the file that it names is changed.
                 let path = fs::canonicalize(&self.target)?;
                 let read = FileDigest::of(self.now.as_deref().unwrap_or_default());
-                step(path, store::Action::Replace { read, content: content() })
+                step(path, store::StepAction::Replace { read, content: content() })
             }
-            Action::Delete if self.target.is_symlink() => step(self.target.clone(), store::Action::Unlink),
-            Action::Delete => step(self.target.clone(), store::Action::Remove),
+            Action::Delete if self.target.is_symlink() => {
+                step(self.target.clone(), store::StepAction::Unlink)
+            }
+            Action::Delete => step(self.target.clone(), store::StepAction::Remove),
             _ => step(
                 self.target.clone(),
-                store::Action::Create { content: content(), visibility: Visibility::Shared },
+                store::StepAction::Create { content: content(), visibility: Visibility::Shared },
             ),
         })
     }
@@ -292,7 +294,7 @@ pub(crate) fn write(
     }
     let steps = files.iter().map(|file| file.step()).collect::<Result<Vec<_>, _>>()?;
     let summary = format!("{} files as they were", files.len());
-    let receipt = carry_out(cx, "restore", [&session.id, &session.id], summary, steps)?;
+    let receipt = carry_out(cx, Operation::Restore, [&session.id, &session.id], summary, steps)?;
     Ok(Some(receipt.id))
 }
 

@@ -57,8 +57,8 @@ pub use listing::Listing;
 pub use live::{Live, is_live};
 pub use log_file::{LogFile, SessionLogs, logs_below};
 pub use op::{
-    Action, ChangedFile, FORMAT, FileAction, FileDigest, FileKind, OpError, Operations, Receipt, ReceiptFile,
-    Reversal, State, Step,
+    ChangedFile, FileAction, FileDigest, FileKind, NewOperation, OpError, Operation, OperationState,
+    Operations, RECEIPT_FORMAT, Receipt, ReceiptFile, Reversal, Step, StepAction,
 };
 pub use project::{encode_project, folder_matches, worktrees};
 pub use read::{read_log, read_stretches};

@@ -134,7 +134,7 @@ fn log(cx: &Context) -> Result<Outcome, CommandError> {
             .map(|receipt| {
                 vec![
                     receipt.id.clone(),
-                    receipt.operation.clone(),
+                    receipt.operation.to_string(),
                     receipt.state.name().to_owned(),
                     short(&receipt.source),
                     visible(&receipt.summary).into_owned(),
@@ -232,7 +232,7 @@ fn redo(cx: &Context, args: &RedoArgs) -> Result<Outcome, CommandError> {
 fn reversed(cx: &Context, reversal: &Reversal, word: &str) -> Result<Outcome, CommandError> {
     let receipt = &reversal.receipt;
     if cx.json {
-        let skipped = reversal.left.iter().map(|file| LeftObject {
+        let left = reversal.skipped.iter().map(|file| LeftObject {
             path: file.path.to_string_lossy().into_owned(),
             reason: file.what.clone(),
         });
@@ -247,14 +247,14 @@ fn reversed(cx: &Context, reversal: &Reversal, word: &str) -> Result<Outcome, Co
         (n, _) => format!("{n} files changed"),
     };
     cx.ui.note(&format!("{} of {} is {word}: {files}", receipt.operation, short(&receipt.source)));
-    if reversal.carried > 0 {
-        let carried = threadline_view::figure::bytes(reversal.carried);
+    if reversal.foreign_bytes > 0 {
+        let carried = threadline_view::figure::bytes(reversal.foreign_bytes);
         cx.ui.note(&format!("{carried} that other programs added since are kept at the end"));
     }
-    for file in &reversal.left {
+    for file in &reversal.skipped {
         cx.ui.warn(&format!("left as it is: {}: {}", visible(&file.path.to_string_lossy()), file.what));
     }
-    Ok(if reversal.left.is_empty() { Outcome::Done } else { Outcome::Partly })
+    Ok(if reversal.skipped.is_empty() { Outcome::Done } else { Outcome::Partly })
 }
 
 fn not_reversed(error: OpError, receipt: &Receipt, verb: &str) -> CommandError {
@@ -298,7 +298,7 @@ fn object<'a>(cx: &Context, receipt: &'a Receipt) -> Result<ReceiptObject<'a>, C
     });
     Ok(ReceiptObject {
         id: &receipt.id,
-        operation: &receipt.operation,
+        operation: receipt.operation.name(),
         state: receipt.state.name(),
         created_at: &receipt.made_at,
         source: &receipt.source,

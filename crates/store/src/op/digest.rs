@@ -1,4 +1,4 @@
-//! Digests: whether a file holds what was written to it.
+//! Digests of files, to detect changes.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -10,19 +10,19 @@ use crate::disk::is_absence;
 /// The length of a file and the SHA-256 of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileDigest {
-    /// How many bytes it has.
+    /// The number of bytes.
     pub length: u64,
     /// Their SHA-256.
     pub sha256: [u8; 32],
 }
 
 impl FileDigest {
-    /// Of these bytes.
+    /// Computes the digest of `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
         Self { length: bytes.len() as u64, sha256: Sha256::digest(bytes).into() }
     }
 
-    /// Of a file; `None` if there is none.
+    /// Computes the digest of a file; `None` if it does not exist.
     pub fn read(path: &Path) -> io::Result<Option<Self>> {
         match fs_err::File::open(path) {
             Err(error) if is_absence(error.kind()) => Ok(None),
@@ -30,7 +30,7 @@ impl FileDigest {
         }
     }
 
-    /// Of everything that a reader gives.
+    /// Computes the digest of everything that a reader returns.
     pub fn read_from(reader: impl Read) -> io::Result<Self> {
         let mut content = Hashing::new(reader);
         io::copy(&mut content, &mut io::sink())?;
@@ -53,7 +53,7 @@ impl FileDigest {
     }
 }
 
-/// Hashes what is read through it.
+/// A reader that computes the digest of the bytes read through it.
 pub(super) struct Hashing<R> {
     inner: R,
     hash: Sha256,
@@ -79,11 +79,11 @@ impl<R: Read> Read for Hashing<R> {
     }
 }
 
-/// The digests of several beginnings of a file.
+/// The digests of several prefixes of a file.
 pub(super) struct Prefixes(Vec<FileDigest>);
 
 impl Prefixes {
-    /// Of the beginnings of these lengths, in one pass. Those that are longer than the file are left out.
+    /// Computes the digests of the prefixes of these lengths in one pass. Those longer than the file are left out.
     pub(super) fn read(file: &mut impl Read, lengths: impl Iterator<Item = u64>) -> io::Result<Self> {
         let mut lengths: Vec<u64> = lengths.collect();
         lengths.sort_unstable();
@@ -100,7 +100,7 @@ impl Prefixes {
         Ok(Self(digests))
     }
 
-    /// Whether one of the beginnings is this.
+    /// Whether one of the prefixes has this digest.
     pub(super) fn has(&self, digest: &FileDigest) -> bool {
         self.0.contains(digest)
     }

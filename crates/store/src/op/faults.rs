@@ -2,243 +2,18 @@
 //! another program that writes to the same logs. Nothing that anybody wrote may be lost, and an undo, a redo
 //! or another run must come to the right end.
 
+mod disk;
+
 use std::collections::{BTreeMap, HashMap};
-use std::fs::Permissions;
-use std::io::{Cursor, Write};
-use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
+use std::io::Cursor;
+use std::path::PathBuf;
+use std::sync::Arc;
 
+use self::disk::{EIO, ENOSPC, Fault, FaultyDisk, Plan, Writer, Writing};
+use super::tests::operation;
+use super::version::Version;
 use super::*;
-
-/// What goes wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
-    /// The process ends: this call and all later ones do nothing.
-    Stop,
-    /// This call fails with an error of the system.
-    Error(i32),
-    /// A write lets half of the bytes through, and the next one finds the disk full.
-    Short,
-}
-
-const ENOSPC: i32 = 28;
-const EIO: i32 = 5;
-
-/// How another program writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Writing {
-    /// It opens the log for every line, and makes it if it is not there.
-    Reopening,
-    /// It keeps the log open.
-    Holding,
-}
-
-/// Another program, which appends a line between two calls.
-#[derive(Debug)]
-struct Writer {
-    log: PathBuf,
-    held: Option<File>,
-    /// The first call before which it writes, and how many lines.
-    from: usize,
-    limit: usize,
-    written: Vec<String>,
-}
-
-impl Writer {
-    fn before_call(&mut self, call: usize) {
-        if call < self.from || self.written.len() >= self.limit {
-            return;
-        }
-        let line = format!("{{\"by\":\"another program\",\"n\":{}}}\n", self.written.len());
-        match &mut self.held {
-            Some(held) => held.write_all(line.as_bytes()).unwrap(),
-            None => {
-                let opened = std::fs::OpenOptions::new().append(true).create(true).open(&self.log);
-                // Where the folder is gone, it cannot write.
-                let Ok(mut file) = opened else { return };
-                file.write_all(line.as_bytes()).unwrap();
-            }
-        }
-        self.written.push(line);
-    }
-}
-
-#[derive(Debug, Default)]
-struct Plan {
-    calls: usize,
-    writing_calls: usize,
-    fault: Option<(usize, Fault)>,
-    is_stopped: bool,
-    is_full: bool,
-    refusals: usize,
-    crosses_devices: bool,
-    has_no_links: bool,
-    writer: Option<Writer>,
-}
-
-/// The file system, with a fault at a chosen call.
-#[derive(Debug, Default)]
-struct FaultyDisk(Mutex<Plan>);
-
-impl FaultyDisk {
-    fn plan(&self) -> std::sync::MutexGuard<'_, Plan> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn before_reading(&self) {
-        let mut plan = self.plan();
-        plan.calls += 1;
-        let call = plan.calls;
-        // Where the disk is full, nobody can write.
-        if !plan.is_stopped
-            && !plan.is_full
-            && let Some(writer) = &mut plan.writer
-        {
-            writer.before_call(call);
-        }
-    }
-
-    /// Whether the call is to be half done.
-    fn before_writing(&self) -> io::Result<bool> {
-        self.before_reading();
-        let mut plan = self.plan();
-        if plan.is_stopped {
-            return Err(io::Error::other("the process has ended"));
-        }
-        let n = plan.writing_calls;
-        plan.writing_calls += 1;
-        match plan.fault {
-            Some((at, Fault::Stop)) if at == n => {
-                plan.is_stopped = true;
-                Err(io::Error::other("the process has ended"))
-            }
-            Some((at, Fault::Error(errno))) if at == n => Err(io::Error::from_raw_os_error(errno)),
-            Some((at, Fault::Short)) if at == n => {
-                plan.is_full = true;
-                Ok(true)
-            }
-            _ => Ok(false),
-        }
-    }
-
-    /// Whether a call that cannot be half done fails instead.
-    fn whole(&self) -> io::Result<()> {
-        if self.before_writing()? {
-            self.plan().is_full = false;
-            return Err(io::Error::from_raw_os_error(ENOSPC));
-        }
-        Ok(())
-    }
-}
-
-impl FileSystem for FaultyDisk {
-    fn open(&self, path: &Path) -> io::Result<File> {
-        self.before_reading();
-        Disk.open(path)
-    }
-
-    fn open_append(&self, path: &Path) -> io::Result<File> {
-        self.before_reading();
-        Disk.open_append(path)
-    }
-
-    fn metadata(&self, path: &Path) -> io::Result<Option<std::fs::Metadata>> {
-        self.before_reading();
-        Disk.metadata(path)
-    }
-
-    fn create_new(&self, path: &Path, visibility: Visibility) -> io::Result<File> {
-        self.whole()?;
-        Disk.create_new(path, visibility)
-    }
-
-    fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<usize> {
-        let half = self.before_writing()?;
-        let mut plan = self.plan();
-        if !half && plan.is_full {
-            // Until something is removed, or somebody else made room.
-            plan.is_full = plan.refusals == 0;
-            plan.refusals += 1;
-            return Err(io::Error::from_raw_os_error(ENOSPC));
-        }
-        drop(plan);
-        Disk.write(file, if half { &bytes[..bytes.len() / 2] } else { bytes })
-    }
-
-    fn truncate(&self, file: &File, length: u64) -> io::Result<()> {
-        self.whole()?;
-        Disk.truncate(file, length)?;
-        self.plan().is_full = false;
-        Ok(())
-    }
-
-    fn sync(&self, _: &File) -> io::Result<()> {
-        // The machine does not lose power in these tests, so nothing has to reach the disk.
-        self.whole()
-    }
-
-    fn sync_folder(&self, _: &Path) -> io::Result<()> {
-        self.whole()
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.whole()?;
-        if self.plan().crosses_devices && from.parent() != to.parent() {
-            return Err(io::ErrorKind::CrossesDevices.into());
-        }
-        Disk.rename(from, to)
-    }
-
-    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.whole()?;
-        Disk.rename_new(from, to)
-    }
-
-    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.whole()?;
-        if self.plan().has_no_links {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
-        Disk.link(from, to)
-    }
-
-    fn symlink(&self, target: &Path, path: &Path) -> io::Result<()> {
-        self.whole()?;
-        Disk.symlink(target, path)
-    }
-
-    fn remove_file(&self, path: &Path) -> io::Result<()> {
-        self.whole()?;
-        Disk.remove_file(path)?;
-        self.plan().is_full = false;
-        Ok(())
-    }
-
-    fn create_folder(&self, path: &Path, visibility: Visibility) -> io::Result<()> {
-        self.whole()?;
-        Disk.create_folder(path, visibility)
-    }
-
-    fn remove_folder(&self, path: &Path) -> io::Result<()> {
-        self.whole()?;
-        Disk.remove_folder(path)
-    }
-
-    fn set_permissions(&self, file: &File, permissions: Permissions) -> io::Result<()> {
-        self.whole()?;
-        Disk.set_permissions(file, permissions)
-    }
-
-    fn set_modified(&self, path: &Path, time: SystemTime) -> io::Result<()> {
-        self.whole()?;
-        Disk.set_modified(path, time)
-    }
-
-    fn pause(&self, _: Duration) {
-        // Time passes, and the other program goes on.
-        self.before_reading();
-    }
-}
+use crate::disk::Visibility;
 
 /// What an operation does to one file.
 #[derive(Clone, Copy, Debug)]
@@ -388,12 +163,14 @@ impl World {
             let content = |text: &'static str| Box::new(Cursor::new(text));
             let action = match (change.before, change.after) {
                 (None, After::Content(text)) => {
-                    Action::Create { content: content(text), visibility: Visibility::Private }
+                    StepAction::Create { content: content(text), visibility: Visibility::Private }
                 }
-                (_, After::Content(text)) => Action::Replace { read, content: content(text) },
-                (_, After::Appended(line)) => Action::Append { read, lines: vec![line.to_owned()] },
-                (_, After::Moved(to, text)) => Action::Move { read, to: self.at(to), content: content(text) },
-                (_, After::Gone) => Action::Remove,
+                (_, After::Content(text)) => StepAction::Replace { read, content: content(text) },
+                (_, After::Appended(line)) => StepAction::Append { read, lines: vec![line.to_owned()] },
+                (_, After::Moved(to, text)) => {
+                    StepAction::Move { read, to: self.at(to), content: content(text) }
+                }
+                (_, After::Gone) => StepAction::Remove,
             };
             Step { path: self.at(change.path), kind: change.kind, action }
         };
@@ -428,7 +205,7 @@ impl World {
             ..Plan::default()
         };
         let result = match phase {
-            Phase::Do => self.operations.apply(receipt("a"), self.steps()).map(drop),
+            Phase::Do => self.operations.apply(operation("a"), self.steps()).map(drop),
             Phase::Undo => self
                 .operations
                 .find("last")
@@ -475,7 +252,7 @@ impl World {
     }
 
     /// Every file has the version of a side, with the lines of the other program, each once.
-    fn check(&self, side: Side) {
+    fn check(&self, side: Version) {
         let files = self.files();
         let mut lines: HashMap<&str, usize> = HashMap::new();
         let mut expected: BTreeMap<&str, Vec<u8>> = BTreeMap::new();
@@ -485,10 +262,10 @@ impl World {
             let (before, after) = (change.before, change.after);
             let appended;
             let version = match (side, after) {
-                (Side::Before, _) => before.map(|text| (change.path, text)),
-                (Side::After, After::Content(text)) => Some((change.path, text)),
-                (Side::After, After::Moved(to, text)) => Some((to, text)),
-                (Side::After, After::Gone) => {
+                (Version::Before, _) => before.map(|text| (change.path, text)),
+                (Version::After, After::Content(text)) => Some((change.path, text)),
+                (Version::After, After::Moved(to, text)) => Some((to, text)),
+                (Version::After, After::Gone) => {
                     may_be_in_receipt |= change.kind == FileKind::Log;
                     // A log that has lines of another program is not removed again by a redo.
                     let text = before.unwrap_or_default();
@@ -496,7 +273,7 @@ impl World {
                     (is_left && change.kind == FileKind::Log && !self.written.is_empty())
                         .then_some((change.path, text))
                 }
-                (Side::After, After::Appended(line)) => {
+                (Version::After, After::Appended(line)) => {
                     let before = before.unwrap();
                     let newline = if before.ends_with('\n') { "" } else { "\n" };
                     appended = format!("{before}{newline}{line}\n");
@@ -525,7 +302,9 @@ impl World {
                     &text[version.len()..]
                 }
                 None if self.changes.iter().any(|change| {
-                    matches!(change.after, After::Appended(_)) && side == Side::After && change.path == name
+                    matches!(change.after, After::Appended(_))
+                        && side == Version::After
+                        && change.path == name
                 }) =>
                 {
                     continue;
@@ -572,41 +351,37 @@ impl World {
         }
         if !has_receipt {
             assert!(failed);
-            self.check(Side::Before);
+            self.check(Version::Before);
             // The log may have grown, so the same plan holds.
             self.perform(Phase::Do, NOTHING).unwrap();
-            self.check(Side::After);
+            self.check(Version::After);
         }
         let state = self.operations.find("a").unwrap().state;
-        if state == State::Begun {
+        if state == OperationState::Begun {
             assert!(matches!(self.operations.find("last"), Err(OpError::NoSuch { .. })));
             let receipt = self.operations.find("a").unwrap();
             assert_eq!(self.operations.undo(&receipt, false).unwrap().files, 0);
-            self.check(Side::Before);
+            self.check(Version::Before);
             self.perform(Phase::Do, NOTHING).unwrap();
         }
         // From wherever it is, both ways.
-        if state == State::Undone || failed && self.written.len() % 2 == 1 {
+        if state == OperationState::Undone || failed && self.written.len() % 2 == 1 {
             let redone = self.perform(Phase::Redo, NOTHING);
             assert!(
                 redone.is_ok() || matches!(redone, Err(OpError::AlreadyDone { .. })),
                 "redo from {state:?}: {redone:?}"
             );
-            self.check(Side::After);
+            self.check(Version::After);
         }
         for _ in 0..2 {
             let undone = self.perform(Phase::Undo, NOTHING);
             assert!(undone.is_ok(), "undo from {state:?}: {undone:?}");
-            self.check(Side::Before);
+            self.check(Version::Before);
             self.perform(Phase::Redo, NOTHING).unwrap();
-            self.check(Side::After);
+            self.check(Version::After);
         }
         self.check_nothing_lost();
     }
-}
-
-fn receipt(id: &str) -> Receipt {
-    super::tests::receipt(id)
 }
 
 /// Runs an operation up to a phase without faults, and that phase with them.
@@ -634,9 +409,9 @@ fn count(changes: &'static [Change], phase: Phase, conditions: Conditions) -> (u
     }
     *world.disk.plan() = Plan { crosses_devices: conditions.crosses_devices, ..Plan::default() };
     let result = match phase {
-        Phase::Do => world.operations.apply(receipt("a"), world.steps()).map(drop),
-        Phase::Undo => world.operations.undo(&receipt("a"), true).map(drop),
-        Phase::Redo => world.operations.redo(&receipt("a"), true).map(drop),
+        Phase::Do => world.operations.apply(operation("a"), world.steps()).map(drop),
+        Phase::Undo => world.operations.undo(&world.operations.find("a").unwrap(), true).map(drop),
+        Phase::Redo => world.operations.redo(&world.operations.find("a").unwrap(), true).map(drop),
     };
     result.unwrap();
     let plan = world.disk.plan();

@@ -1,21 +1,24 @@
-//! Receipts: what an operation did, as it is kept on disk.
+//! Receipts: descriptions of applied operations on disk.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::execute::Side;
-use super::{FileDigest, OpError};
+use super::version::Version;
+use super::{FileAction, FileDigest, OpError, Operation, OperationState};
 use crate::disk::{FileSystem, Visibility, write_all};
 
 /// The name of a receipt in its folder.
 pub(super) const FILE: &str = "receipt.json";
 
-/// The format that receipts are written in. Those of format 1 have no number.
-pub const FORMAT: u32 = 2;
+/// The name of a receipt that is being written.
+pub(super) const NEW_FILE: &str = "receipt.new";
 
-/// What an operation did.
+/// The format that receipts are written in. Those of format 1 have no number.
+pub const RECEIPT_FORMAT: u32 = 2;
+
+/// The description of an applied operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
     /// The version of the format that the receipt was written in.
@@ -23,102 +26,30 @@ pub struct Receipt {
     pub format: u32,
     /// The operation's id, which is the name of its folder.
     pub id: String,
-    /// What was done, such as `strip`.
-    pub operation: String,
-    /// The command that did it, as it was typed.
+    /// What it does.
+    pub operation: Operation,
+    /// The command that started it, as typed.
     pub command: Vec<String>,
-    /// When, in RFC 3339.
+    /// The time, in RFC 3339.
     pub made_at: String,
-    /// How far it came.
-    pub state: State,
-    /// A number that grows with every undo, of this or of another operation; the highest was undone last.
+    /// Its progress.
+    pub state: OperationState,
+    /// A number that increases with every undo of any operation; the highest was undone last.
     #[serde(default)]
     pub undo_order: u64,
-    /// Whether its files have nothing to do with each other, so that some can be undone without the rest.
+    /// Whether its files do not depend on each other, so that some can be undone without the rest.
     #[serde(default)]
     pub independent: bool,
     /// The session that was edited.
     pub source: String,
-    /// The session that came out.
+    /// The session that resulted.
     pub target: String,
-    /// In a few words, what was done.
+    /// A short description of the changes.
     pub summary: String,
-    /// What was done to each file, in this order.
+    /// The changes to files, in this order.
     pub files: Vec<ReceiptFile>,
-    /// Folders that were made on the way.
+    /// The folders that were created.
     pub folders: Vec<PathBuf>,
-}
-
-/// How far an operation came.
-///
-/// `begun` → `applying` → `done` ⇄ `undone`, through `undoing` and `redoing`. An operation that is found in
-/// one of the states in `-ing` was interrupted; it can be undone and redone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum State {
-    /// New content is being prepared. No file has been changed.
-    Begun,
-    /// The receipt has the digest of every new file, and the files are being changed.
-    Applying,
-    /// It is done, for the first time or again.
-    Done,
-    /// It is being undone.
-    Undoing,
-    /// It was undone.
-    Undone,
-    /// It is being redone.
-    Redoing,
-}
-
-impl State {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Begun => "begun",
-            Self::Applying => "applying",
-            Self::Done => "done",
-            Self::Undoing => "undoing",
-            Self::Undone => "undone",
-            Self::Redoing => "redoing",
-        }
-    }
-
-    /// Whether the process ended before the operation did.
-    pub fn is_interrupted(self) -> bool {
-        !matches!(self, Self::Done | Self::Undone)
-    }
-}
-
-/// What was done to a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FileAction {
-    /// It was made.
-    Create,
-    /// It got other content.
-    Replace,
-    /// Lines were added to it.
-    Append,
-    /// It was taken away.
-    Remove,
-    /// It was taken away and made elsewhere with other content.
-    Move,
-    /// A symbolic link was taken away; the file that it names was not touched.
-    Unlink,
-}
-
-impl FileAction {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Replace => "replace",
-            Self::Append => "append",
-            Self::Remove => "remove",
-            Self::Move => "move",
-            Self::Unlink => "unlink",
-        }
-    }
 }
 
 /// A file that an operation changed, and both its versions.
@@ -126,34 +57,34 @@ impl FileAction {
 pub struct ReceiptFile {
     /// The file.
     pub path: PathBuf,
-    /// What was done.
+    /// The change.
     pub action: FileAction,
-    /// Where a file that was moved is now, or what a link named.
+    /// The new path of a moved file, or the target of a removed link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<PathBuf>,
-    /// Whether other programs append lines to it, which then belong to neither version and are kept.
+    /// Whether other programs append lines to it. These belong to neither version and are kept.
     #[serde(default)]
     pub grows: bool,
-    /// The file as it was, by its name in the operation's folder.
+    /// The name of the previous version in the operation's folder.
     pub backup: Option<String>,
-    /// How long it was.
+    /// Its previous length.
     pub length_before: Option<u64>,
-    /// The SHA-256 of what it held, in hexadecimal digits.
+    /// The SHA-256 of its previous content, in hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256_before: Option<String>,
-    /// When it was last written, in milliseconds since 1970.
+    /// Its previous modification time, in milliseconds since 1970.
     pub modified_before: Option<i64>,
-    /// How long it is now.
+    /// Its new length.
     pub length_after: Option<u64>,
-    /// The SHA-256 of what it holds now, in hexadecimal digits.
+    /// The SHA-256 of its new content, in hexadecimal digits.
     pub sha256_after: Option<String>,
 }
 
 impl ReceiptFile {
-    /// Where the file is that has to be changed to bring the version of `to`.
-    pub(super) fn current_path(&self, to: Side) -> &Path {
+    /// The path of the file that has to be changed to get version `to`.
+    pub(super) fn current_path(&self, to: Version) -> &Path {
         match (&self.target, self.action, to) {
-            (Some(target), FileAction::Move, Side::Before) => target,
+            (Some(target), FileAction::Move, Version::Before) => target,
             _ => &self.path,
         }
     }
@@ -163,16 +94,18 @@ impl ReceiptFile {
         FileDigest::from_hex(self.length_before?, self.sha256_before.as_deref()?)
     }
 
-    /// What the operation left in the file, if that is known.
+    /// The new content, if it is known.
     pub(super) fn after(&self) -> Option<FileDigest> {
         FileDigest::from_hex(self.length_after?, self.sha256_after.as_deref()?)
     }
 
+    /// Sets the previous content.
     pub(super) fn set_before(&mut self, digest: FileDigest) {
         self.length_before = Some(digest.length);
         self.sha256_before = Some(digest.to_hex());
     }
 
+    /// Sets the new content.
     pub(super) fn set_after(&mut self, digest: FileDigest) {
         self.length_after = Some(digest.length);
         self.sha256_after = Some(digest.to_hex());
@@ -197,12 +130,13 @@ impl Receipt {
         let bytes = fs_err::read(&path)?;
         let bad = |why: String| OpError::BadReceipt { path: path.clone(), why };
         let header: Header = serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
-        if header.format > FORMAT {
-            let why = format!("its format is {}, and this version reads up to {FORMAT}", header.format);
+        if header.format > RECEIPT_FORMAT {
+            let why =
+                format!("its format is {}, and this version reads up to {RECEIPT_FORMAT}", header.format);
             return Err(bad(why));
         }
         let mut receipt: Self = serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
-        // The folder says whose receipt it is; a path in the receipt does not.
+        // The name of the folder is the id. A path in the receipt is not trusted.
         if folder.file_name().is_none_or(|name| name != &*receipt.id) {
             return Err(bad(format!("it is for operation `{}`", receipt.id)));
         }
@@ -212,26 +146,26 @@ impl Receipt {
         Ok(receipt)
     }
 
-    /// Fills in what receipts of format 1 do not have.
+    /// Sets the fields that receipts of format 1 do not have.
     fn upgrade(&mut self) {
-        if self.state == State::Begun {
+        if self.state == OperationState::Begun {
             // In format 1 files were changed in this state.
-            self.state = State::Applying;
+            self.state = OperationState::Applying;
         }
-        self.independent = self.operation == "restore";
+        self.independent = self.operation.has_independent_files();
         for file in &mut self.files {
             file.grows = !self.independent && file.path.extension().is_some_and(|ext| ext == "jsonl");
         }
     }
 
-    /// Writes the receipt, so that there is always a whole one.
+    /// Writes the receipt atomically.
     pub(super) fn write(&self, fs: &dyn FileSystem, folder: &Path) -> Result<(), OpError> {
-        let new = folder.join("receipt.new");
+        let new = folder.join(NEW_FILE);
         if fs.metadata(&new)?.is_some() {
             fs.remove_file(&new)?;
         }
-        let mut text =
-            serde_json::to_vec_pretty(&Self { format: FORMAT, ..self.clone() }).map_err(io::Error::from)?;
+        let mut text = serde_json::to_vec_pretty(&Self { format: RECEIPT_FORMAT, ..self.clone() })
+            .map_err(io::Error::from)?;
         text.push(b'\n');
         let mut file = fs.create_new(&new, Visibility::Private)?;
         write_all(fs, &mut file, &text)?;

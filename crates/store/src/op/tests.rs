@@ -1,8 +1,12 @@
 //! Operations on plain files and logs: done, undone, redone, and met by other programs.
 
-use std::io::Cursor;
+mod receipts;
+
+use std::io::{self, Cursor, Read};
+use std::path::{Path, PathBuf};
 
 use super::*;
+use crate::disk::Visibility;
 
 pub(super) struct World {
     pub(super) dir: tempfile::TempDir,
@@ -52,7 +56,7 @@ impl World {
             create(self.at("home/s1/made/deep"), "made"),
             replace(self.at("home/replaced.jsonl"), "old\n", "new\n"),
             append(self.at("home/appended.jsonl"), "line\ntorn", "more"),
-            Step { path: self.at("home/s1/removed"), kind: FileKind::Plain, action: Action::Remove },
+            Step { path: self.at("home/s1/removed"), kind: FileKind::Plain, action: StepAction::Remove },
         ];
         if torn {
             // This cannot be done: the file is there.
@@ -64,18 +68,18 @@ impl World {
 
 fn create(path: PathBuf, text: &'static str) -> Step<'static> {
     let content = Box::new(Cursor::new(text));
-    let action = Action::Create { content, visibility: Visibility::Private };
+    let action = StepAction::Create { content, visibility: Visibility::Private };
     Step { kind: FileKind::of(&path), path, action }
 }
 
 fn replace(path: PathBuf, read: &str, text: &'static str) -> Step<'static> {
     let read = FileDigest::of(read.as_bytes());
-    let action = Action::Replace { read, content: Box::new(Cursor::new(text)) };
+    let action = StepAction::Replace { read, content: Box::new(Cursor::new(text)) };
     Step { kind: FileKind::of(&path), path, action }
 }
 
 fn append(path: PathBuf, read: &str, line: &str) -> Step<'static> {
-    let action = Action::Append { read: FileDigest::of(read.as_bytes()), lines: vec![line.to_owned()] };
+    let action = StepAction::Append { read: FileDigest::of(read.as_bytes()), lines: vec![line.to_owned()] };
     Step { kind: FileKind::Log, path, action }
 }
 
@@ -84,21 +88,15 @@ fn add(path: &Path, text: &str) {
     fs_err::OpenOptions::new().append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
 }
 
-pub(super) fn receipt(id: &str) -> Receipt {
-    Receipt {
-        format: FORMAT,
+pub(super) fn operation(id: &str) -> NewOperation {
+    NewOperation {
         id: id.to_owned(),
-        operation: "test".into(),
+        operation: Operation::Strip,
         command: Vec::new(),
         made_at: format!("2026-01-01T10:00:00.00{}Z", id.len()),
-        state: State::Begun,
-        undo_order: 0,
-        independent: false,
         source: "s1".into(),
         target: "s1".into(),
         summary: String::new(),
-        files: Vec::new(),
-        folders: Vec::new(),
     }
 }
 
@@ -115,8 +113,8 @@ fn full_world() -> World {
 fn everything_is_done_undone_and_redone() {
     let world = full_world();
     let before = world.files();
-    let done = world.operations.apply(receipt("a"), world.steps(false)).unwrap();
-    assert_eq!(done.state, State::Done);
+    let done = world.operations.apply(operation("a"), world.steps(false)).unwrap();
+    assert_eq!(done.state, OperationState::Done);
     let after = world.files();
     let expected = [
         ("home/appended.jsonl", "line\ntorn\nmore\n"),
@@ -131,12 +129,12 @@ fn everything_is_done_undone_and_redone() {
     assert!(matches!(world.operations.redo(&done, false), Err(OpError::AlreadyDone { .. })));
     for _ in 0..3 {
         let undone = world.operations.undo(&done, false).unwrap();
-        assert_eq!((undone.files, undone.untouched, undone.left.len()), (4, 0, 0));
+        assert_eq!((undone.files, undone.untouched, undone.skipped.len()), (4, 0, 0));
         assert_eq!(world.files(), before);
         assert!(matches!(world.operations.undo(&done, false), Err(OpError::AlreadyUndone { .. })));
         assert!(matches!(world.operations.find("last"), Err(OpError::NoSuch { .. })));
         let redone = world.operations.redo(&world.operations.find_undone("last").unwrap(), false).unwrap();
-        assert_eq!((redone.files, redone.untouched, redone.left.len()), (4, 0, 0));
+        assert_eq!((redone.files, redone.untouched, redone.skipped.len()), (4, 0, 0));
         assert_eq!(world.files(), after);
     }
 }
@@ -145,7 +143,7 @@ fn everything_is_done_undone_and_redone() {
 fn the_operation_that_was_undone_last_is_redone_first() {
     let world = World::new();
     for id in ["a", "bb", "ccc"] {
-        world.operations.apply(receipt(id), vec![create(world.at(&format!("home/{id}")), "")]).unwrap();
+        world.operations.apply(operation(id), vec![create(world.at(&format!("home/{id}")), "")]).unwrap();
     }
     for id in ["ccc", "bb", "a"] {
         let last = world.operations.find("last").unwrap();
@@ -163,7 +161,7 @@ fn the_operation_that_was_undone_last_is_redone_first() {
 fn an_operation_that_fails_changes_nothing_and_leaves_no_receipt() {
     let world = full_world();
     let before = world.files();
-    let failed = world.operations.apply(receipt("a"), world.steps(true)).unwrap_err();
+    let failed = world.operations.apply(operation("a"), world.steps(true)).unwrap_err();
     assert!(matches!(failed, OpError::NotDone { reverted: 4, .. }), "{failed:?}");
     assert_eq!(world.files(), before);
     assert!(world.operations.list().found.is_empty());
@@ -184,10 +182,10 @@ fn a_file_that_appears_meanwhile_is_not_removed_by_the_roll_back() {
         fs_err::create_dir_all(world.at("home")).unwrap();
         let path = world.at("home/new.txt");
         let content = Box::new(Meanwhile(path.clone(), theirs));
-        let action = Action::Create { content, visibility: Visibility::Shared };
+        let action = StepAction::Create { content, visibility: Visibility::Shared };
         let steps =
             vec![create(world.at("home/first"), "first"), Step { path, kind: FileKind::Plain, action }];
-        let failed = world.operations.apply(receipt("a"), steps).unwrap_err();
+        let failed = world.operations.apply(operation("a"), steps).unwrap_err();
         assert!(matches!(failed, OpError::NotDone { .. }), "{failed:?}");
         assert_eq!(world.files(), [("home/new.txt".to_owned(), theirs.to_owned())]);
     }
@@ -203,7 +201,7 @@ fn an_undo_does_nothing_when_one_file_has_changed() {
         ("home/s1/removed", "another"),
     ] {
         let world = full_world();
-        let done = world.operations.apply(receipt("a"), world.steps(false)).unwrap();
+        let done = world.operations.apply(operation("a"), world.steps(false)).unwrap();
         world.put(name, text);
         let changed = world.files();
         let error = world.operations.undo(&done, false).unwrap_err();
@@ -214,7 +212,7 @@ fn an_undo_does_nothing_when_one_file_has_changed() {
         assert_eq!(world.files(), changed);
         // The rest can be undone all the same; what changed stays.
         let undone = world.operations.undo(&done, true).unwrap();
-        assert_eq!((undone.files, undone.left.len()), (3, 1));
+        assert_eq!((undone.files, undone.skipped.len()), (3, 1));
         assert_eq!(world.read(name), text);
     }
 }
@@ -224,13 +222,13 @@ fn an_undo_does_nothing_when_one_file_has_changed() {
 fn of_independent_files_those_that_changed_are_left() {
     let world = World::new();
     let steps = vec![create(world.at("home/out/a"), "a"), create(world.at("home/out/b"), "b")];
-    let independent = Receipt { independent: true, ..receipt("a") };
+    let independent = NewOperation { operation: Operation::Restore, ..operation("a") };
     let done = world.operations.apply(independent, steps).unwrap();
     world.put("home/out/b", "b, changed");
     world.put("home/out/c", "new");
     let undone = world.operations.undo(&done, false).unwrap();
-    assert_eq!((undone.files, undone.left.len()), (1, 1));
-    assert_eq!(undone.left[0].path, world.at("home/out/b"));
+    assert_eq!((undone.files, undone.skipped.len()), (1, 1));
+    assert_eq!(undone.skipped[0].path, world.at("home/out/b"));
     let left: Vec<_> = world.files().into_iter().map(|(name, _)| name).collect();
     assert_eq!(left, ["home/out", "home/out/b", "home/out/c"]);
 }
@@ -243,12 +241,12 @@ fn lines_of_others_stay_in_every_version() {
         append(world.at("home/appended.jsonl"), "line\ntorn", "more"),
     ];
     add(&world.at("home/replaced.jsonl"), "one\n");
-    let done = world.operations.apply(receipt("a"), steps).unwrap();
+    let done = world.operations.apply(operation("a"), steps).unwrap();
     assert_eq!(world.read("home/replaced.jsonl"), "new\none\n");
     add(&world.at("home/replaced.jsonl"), "two\n");
     add(&world.at("home/appended.jsonl"), "three\n");
     let undone = world.operations.undo(&done, false).unwrap();
-    assert_eq!((undone.files, undone.carried), (2, 14));
+    assert_eq!((undone.files, undone.foreign_bytes), (2, 14));
     assert_eq!(world.read("home/replaced.jsonl"), "old\none\ntwo\n");
     assert_eq!(world.read("home/appended.jsonl"), "line\ntorn\nthree\n");
     add(&world.at("home/replaced.jsonl"), "four\n");
@@ -261,7 +259,7 @@ fn lines_of_others_stay_in_every_version() {
 fn a_clone_that_was_continued_is_not_removed() {
     let world = World::new();
     let steps = vec![create(world.at("home/c/side"), "side"), create(world.at("home/c.jsonl"), "log\n")];
-    let done = world.operations.apply(receipt("a"), steps).unwrap();
+    let done = world.operations.apply(operation("a"), steps).unwrap();
     add(&world.at("home/c.jsonl"), "continued\n");
     let before = world.files();
     let error = world.operations.undo(&done, false).unwrap_err();
@@ -277,8 +275,8 @@ fn a_link_is_removed_and_not_the_file_that_it_names() {
     fs_err::create_dir_all(world.at("home")).unwrap();
     let link = world.at("home/s.jsonl");
     fs_err::os::unix::fs::symlink(&outside, &link).unwrap();
-    let step = Step { path: link.clone(), kind: FileKind::Log, action: Action::Unlink };
-    let done = world.operations.apply(receipt("a"), vec![step]).unwrap();
+    let step = Step { path: link.clone(), kind: FileKind::Log, action: StepAction::Unlink };
+    let done = world.operations.apply(operation("a"), vec![step]).unwrap();
     assert!(!link.is_symlink() && outside.exists());
     world.operations.undo(&done, false).unwrap();
     assert_eq!(fs_err::read_link(&link).unwrap(), outside);
@@ -290,123 +288,9 @@ fn a_link_is_removed_and_not_the_file_that_it_names() {
 fn a_name_that_no_file_can_have_is_refused_before_there_is_a_receipt() {
     let world = World::new();
     let steps = vec![create(world.at("home/a"), ""), create(world.at("home/b\0c"), "")];
-    let error = world.operations.apply(receipt("a"), steps).unwrap_err();
+    let error = world.operations.apply(operation("a"), steps).unwrap_err();
     assert!(matches!(error, OpError::BadPath { .. }), "{error}");
     assert!(!world.at("state").exists() && !world.at("home").exists());
-}
-
-#[test]
-fn receipts_are_found_by_the_beginning_of_their_ids() {
-    let world = full_world();
-    assert!(world.operations.list().found.is_empty());
-    let made = |name: &str| create(world.at(name), "");
-    world.operations.apply(receipt("ab1"), vec![made("home/1")]).unwrap();
-    world.operations.apply(receipt("ab12"), vec![made("home/2")]).unwrap();
-    assert_eq!(world.operations.find("ab12").unwrap().id, "ab12");
-    assert_eq!(world.operations.find("ab1").unwrap().id, "ab1");
-    assert_eq!(world.operations.find("last").unwrap().id, "ab12");
-    assert!(matches!(world.operations.find("a"), Err(OpError::Ambiguous { n: 2, .. })));
-    assert!(matches!(world.operations.find("x"), Err(OpError::NoSuch { .. })));
-    fs_err::write(world.operations.folder("ab1").join("receipt.json"), "{").unwrap();
-    let listing = world.operations.list();
-    assert_eq!((listing.found.len(), listing.unread.len()), (1, 1));
-    world.operations.forget(&listing.found[0]).unwrap();
-    assert!(world.operations.list().found.is_empty());
-}
-
-/// The path, the action, the backup, the length before and the content after.
-type OldFile<'a> = (&'a str, &'a str, Option<&'a str>, Option<u64>, Option<&'a str>);
-
-/// A receipt as the versions before the format had a number wrote it.
-fn first_format(world: &World, state: &str, files: &[OldFile<'_>]) {
-    let files: Vec<_> = files
-        .iter()
-        .enumerate()
-        .map(|(i, (name, action, backup, length_before, after))| {
-            if let Some(backup) = backup {
-                world.put(&format!("state/operations/old/{i}.before"), backup);
-            }
-            let after = after.map(|after| FileDigest::of(after.as_bytes()));
-            serde_json::json!({
-                "path": world.at(name),
-                "action": action,
-                "backup": backup.map(|_| format!("{i}.before")),
-                "length_before": length_before,
-                "modified_before": null,
-                "length_after": after.map(|after| after.length),
-                "sha256_after": after.map(FileDigest::to_hex),
-            })
-        })
-        .collect();
-    let receipt = serde_json::json!({
-        "id": "old", "operation": "strip", "command": [], "made_at": "2026-01-01T10:00:00.000Z",
-        "state": state, "source": "s1", "target": "s1", "summary": "", "files": files, "folders": [],
-    });
-    world.put("state/operations/old/receipt.json", &receipt.to_string());
-}
-
-#[test]
-fn receipts_without_a_format_can_be_undone_and_redone() {
-    let world = World::new();
-    world.put("home/replaced.jsonl", "new\nsince\n");
-    world.put("home/appended.jsonl", "line\nmore\nsince\n");
-    world.put("home/made", "made");
-    first_format(
-        &world,
-        "done",
-        &[
-            ("home/replaced.jsonl", "replace", Some("old\n"), Some(4), Some("new\n")),
-            ("home/appended.jsonl", "append", None, Some(5), Some("line\nmore\n")),
-            ("home/made", "create", None, None, Some("made")),
-            ("home/removed", "remove", Some("kept"), Some(4), None),
-        ],
-    );
-    let old = world.operations.find("last").unwrap();
-    assert_eq!(old.format, 1);
-    assert_eq!(world.operations.undo(&old, false).unwrap().files, 4);
-    let files = |texts: [(&str, &str); 3]| texts.map(|(name, text)| (name.to_owned(), text.to_owned()));
-    let before = files([
-        ("home/appended.jsonl", "line\nsince\n"),
-        ("home/removed", "kept"),
-        ("home/replaced.jsonl", "old\nsince\n"),
-    ]);
-    assert_eq!(world.files(), before);
-    assert!(matches!(world.operations.undo(&old, false), Err(OpError::AlreadyUndone { .. })));
-}
-
-/// Such a receipt does not say what an interrupted operation wrote.
-#[test]
-fn what_an_old_interrupted_operation_made_is_left_and_named() {
-    let world = World::new();
-    world.put("home/made", "made, or changed by a person");
-    world.put("home/replaced.jsonl", "old\n");
-    first_format(
-        &world,
-        "begun",
-        &[
-            ("home/made", "create", None, None, None),
-            ("home/missing", "create", None, None, None),
-            ("home/nu\0l", "create", None, None, None),
-            ("home/replaced.jsonl", "replace", Some("old\n"), Some(4), Some("new\n")),
-        ],
-    );
-    let old = world.operations.find("last").unwrap();
-    let error = world.operations.undo(&old, false).unwrap_err();
-    assert!(matches!(&error, OpError::Changed { files } if files.len() == 1), "{error}");
-    let undone = world.operations.undo(&old, true).unwrap();
-    assert_eq!((undone.left.len(), undone.untouched), (1, 3));
-    assert_eq!(world.read("home/made"), "made, or changed by a person");
-}
-
-#[test]
-fn a_receipt_of_a_newer_format_or_with_an_unknown_action_is_named() {
-    let world = World::new();
-    first_format(&world, "done", &[("home/made", "transmogrify", None, None, None)]);
-    let unread = world.operations.list().unread;
-    assert!(unread[0].to_string().contains("unknown variant `transmogrify`"), "{unread:?}");
-    world.put("state/operations/new/receipt.json", "{\"format\": 99, \"shape\": \"unknown\"}");
-    let unread = world.operations.list().unread;
-    assert!(unread.iter().any(|error| error.to_string().contains("its format is 99")), "{unread:?}");
 }
 
 #[test]
@@ -423,7 +307,7 @@ fn a_log_that_changed_otherwise_is_left_alone() {
         let path = world.put("home/s.jsonl", "a\nb\n");
         let step = replace(path.clone(), "a\nb\n", "new\n");
         change(&path);
-        let replaced = world.operations.apply(receipt("a"), vec![step]);
+        let replaced = world.operations.apply(operation("a"), vec![step]);
         if name == "torn" {
             // Half a line that came meanwhile is kept, as far as it has come.
             replaced.unwrap();
@@ -441,7 +325,7 @@ fn nothing_that_others_append_is_lost() {
     let world = World::new();
     let path = world.put("home/s.jsonl", "start\n");
     let done =
-        world.operations.apply(receipt("a"), vec![replace(path.clone(), "start\n", "START\n")]).unwrap();
+        world.operations.apply(operation("a"), vec![replace(path.clone(), "start\n", "START\n")]).unwrap();
     std::thread::scope(|scope| {
         let writers: Vec<_> = (0..3)
             .map(|writer| {
@@ -478,7 +362,7 @@ fn a_file_keeps_its_permissions_and_the_receipt_is_private() {
     let path = world.put("home/s.jsonl", "old\n");
     fs_err::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
     let mode = |path: &Path| fs_err::metadata(path).unwrap().permissions().mode() & 0o777;
-    let done = world.operations.apply(receipt("a"), vec![replace(path.clone(), "old\n", "new\n")]).unwrap();
+    let done = world.operations.apply(operation("a"), vec![replace(path.clone(), "old\n", "new\n")]).unwrap();
     assert_eq!(mode(&path), 0o640);
     world.operations.undo(&done, false).unwrap();
     assert_eq!(mode(&path), 0o640);

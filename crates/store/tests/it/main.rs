@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use threadline_store::{
-    Action, Change, FORMAT, FileKind, Follower, Operations, Receipt, SessionFile, Snapshot, State, Step,
+    Change, FileKind, Follower, NewOperation, Operation, Operations, SessionFile, Snapshot, Step, StepAction,
     append, glance, glance_all,
 };
 
@@ -19,24 +19,18 @@ fn replace(operations: &Operations, path: &Path, edit: impl FnOnce(&str) -> Stri
     snapshot.reader().unwrap().read_to_string(&mut text).unwrap();
     let content = std::io::Cursor::new(edit(&text));
     let read = snapshot.digest().unwrap().unwrap();
-    let action = Action::Replace { read, content: Box::new(content) };
-    let receipt = Receipt {
-        format: FORMAT,
+    let action = StepAction::Replace { read, content: Box::new(content) };
+    let operation = NewOperation {
         id: "1".to_owned(),
-        operation: "test".to_owned(),
+        operation: Operation::Strip,
         command: Vec::new(),
         made_at: String::new(),
-        state: State::Begun,
-        undo_order: 0,
-        independent: false,
         source: String::new(),
         target: String::new(),
         summary: String::new(),
-        files: Vec::new(),
-        folders: Vec::new(),
     };
     let step = Step { path: snapshot.path().to_owned(), kind: FileKind::Log, action };
-    let done = operations.apply(receipt, vec![step]).unwrap();
+    let done = operations.apply(operation, vec![step]).unwrap();
     operations.forget(&done).unwrap();
 }
 

@@ -1,4 +1,5 @@
 use threadline_edit::Cut;
+use threadline_store::Operation;
 
 use super::job::{Job, WriteArgs, new_session};
 use super::side;
@@ -40,5 +41,5 @@ pub(crate) fn run(cx: &Context, args: &CloneArgs) -> Result<Outcome, CommandErro
     if to.is_some() {
         side::leave_behind(&mut draft, &started);
     }
-    job.finish(cx, &args.write, "clone", draft, target)
+    job.finish(cx, &args.write, Operation::Clone, draft, target)
 }

@@ -2,6 +2,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use threadline_edit::{Band, Compress, Compression, Level};
+use threadline_store::Operation;
 
 use super::job::{Job, TargetArgs, WriteArgs};
 use crate::context::Context;
@@ -118,7 +119,7 @@ pub(crate) fn run(cx: &Context, args: &CompressArgs) -> Result<Outcome, CommandE
     }
     let target = args.target.target();
     job.copy_beside(&mut draft, &target)?;
-    job.finish(cx, &args.write, "compress", draft, target)
+    job.finish(cx, &args.write, Operation::Compress, draft, target)
 }
 
 fn read(path: &std::path::Path) -> Result<String, CommandError> {

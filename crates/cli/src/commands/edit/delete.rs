@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use threadline_store::{Action, FileKind, SessionFile, Step};
+use threadline_store::{FileKind, Operation, SessionFile, Step, StepAction};
 use threadline_term::{Label, visible};
 use threadline_view::figure::{bytes, count};
 use threadline_view::wire::EditObject;
@@ -45,7 +45,7 @@ pub(crate) fn run(cx: &Context, args: &DeleteArgs) -> Result<Outcome, CommandErr
         }
         let steps = files.iter().map(|path| remove(path)).collect();
         let summary = format!("{} files to the trash", files.len());
-        receipt = Some(job.carry_out(cx, "delete", &job.file.id, summary, steps)?.id);
+        receipt = Some(job.carry_out(cx, Operation::Delete, &job.file.id, summary, steps)?.id);
         job.warn_if_made_again(cx);
     }
     report(cx, &job, &files, receipt.as_deref())?;
@@ -58,7 +58,7 @@ pub(crate) fn run(cx: &Context, args: &DeleteArgs) -> Result<Outcome, CommandErr
 
 /// Takes a file away; of a link, the link alone.
 pub(super) fn remove<'a>(path: &Path) -> Step<'a> {
-    let action = if path.is_symlink() { Action::Unlink } else { Action::Remove };
+    let action = if path.is_symlink() { StepAction::Unlink } else { StepAction::Remove };
     Step { path: path.to_owned(), kind: FileKind::of(path), action }
 }
 

@@ -7,8 +7,8 @@ use threadline_edit::{Digest, Draft, Fresh, Plan, Shape, SideFile, Target};
 use threadline_entry::{Code, Lines, Severity, parse_line};
 use threadline_session::Session;
 use threadline_store::{
-    Action, FORMAT, FileDigest, FileKind, Live, OpError, Receipt, SessionFile, Snapshot, State, Step,
-    Visibility, is_live,
+    FileDigest, FileKind, Live, NewOperation, OpError, Operation, Receipt, SessionFile, Snapshot, Step,
+    StepAction, Visibility, is_live,
 };
 use threadline_term::visible;
 
@@ -97,7 +97,7 @@ impl Job {
         &'s self,
         cx: &Context,
         write: &WriteArgs,
-        operation: &'static str,
+        operation: Operation,
         draft: Draft<'s>,
         target: Target,
     ) -> Result<Outcome, CommandError> {
@@ -109,14 +109,14 @@ impl Job {
         &'s self,
         cx: &Context,
         write: &WriteArgs,
-        operation: &'static str,
+        operation: Operation,
         mut draft: Draft<'s>,
         target: Target,
         place: Option<PathBuf>,
     ) -> Result<Outcome, CommandError> {
         for finding in self.session.findings() {
             // Redaction tells more of secrets, and less.
-            let told = operation == "redact" && finding.code == Code::Secret;
+            let told = operation == Operation::Redact && finding.code == Code::Secret;
             if finding.severity > Severity::Note && !told {
                 draft.finding(finding);
             }
@@ -126,7 +126,7 @@ impl Job {
             Target::InPlace | Target::AsItStands => uuid::Uuid::new_v4().to_string(),
         };
         let fresh = Fresh { seed, now: jiff::Timestamp::now().as_millisecond() };
-        let plan = draft.plan(Shape { operation, target, fresh });
+        let plan = draft.plan(Shape { operation: operation.name(), target, fresh });
         let path = place.unwrap_or_else(|| self.target_path(&plan));
         if plan.is_empty() {
             report::show(cx, &plan, [&self.file.path, &path], None, write.diff)?;
@@ -153,7 +153,7 @@ impl Job {
         if !matches!(plan.shape().target, Target::New(_)) && !write.force {
             self.refuse_live()?;
         }
-        let receipt = self.apply(cx, &plan, path.clone())?;
+        let receipt = self.apply(cx, operation, &plan, path.clone())?;
         report::show(cx, &plan, [&self.file.path, &path], Some(&receipt.id), write.diff)?;
         let undo = format!("`threadline op undo {}` takes it back", receipt.id);
         cx.ui.note(&match &plan.shape().target {
@@ -186,7 +186,13 @@ impl Job {
             .hint("--force changes it all the same"))
     }
 
-    fn apply(&self, cx: &Context, plan: &Plan<'_>, path: PathBuf) -> Result<Receipt, CommandError> {
+    fn apply(
+        &self,
+        cx: &Context,
+        operation: Operation,
+        plan: &Plan<'_>,
+        path: PathBuf,
+    ) -> Result<Receipt, CommandError> {
         let mut steps = Vec::new();
         for side in plan.side_files() {
             steps.push(side_step(plan, side)?);
@@ -206,22 +212,22 @@ impl Job {
             }
             _ if path != self.file.path => {
                 let content = Box::new(plan.reader());
-                let action = Action::Move { read: self.read_digest()?, to: path, content };
+                let action = StepAction::Move { read: self.read_digest()?, to: path, content };
                 steps.push(log(self.file.path.clone(), action));
             }
             _ if removed + changed + added == 0 => {}
             _ if lines_only_added && is_at_end(plan) => {
-                let action = Action::Append { read: self.read_digest()?, lines: added_lines(plan) };
+                let action = StepAction::Append { read: self.read_digest()?, lines: added_lines(plan) };
                 steps.push(log(real, action));
             }
             _ => {
                 let content = Box::new(plan.reader());
-                steps.push(log(real, Action::Replace { read: self.read_digest()?, content }));
+                steps.push(log(real, StepAction::Replace { read: self.read_digest()?, content }));
             }
         }
         let target = plan.target_id().unwrap_or_default().into_owned();
         let summary = report::summary(plan);
-        self.carry_out(cx, plan.shape().operation, &target, summary, steps)
+        self.carry_out(cx, operation, &target, summary, steps)
     }
 
     /// The digest of the log as it was read, if the log still exists.
@@ -247,7 +253,7 @@ impl Job {
     pub(crate) fn carry_out(
         &self,
         cx: &Context,
-        operation: &str,
+        operation: Operation,
         target: &str,
         summary: String,
         steps: Vec<Step<'_>>,
@@ -260,7 +266,7 @@ impl Job {
 /// make.
 pub(crate) fn carry_out(
     cx: &Context,
-    operation: &str,
+    operation: Operation,
     [source, target]: [&str; 2],
     summary: String,
     mut steps: Vec<Step<'_>>,
@@ -268,29 +274,22 @@ pub(crate) fn carry_out(
     for step in &mut steps {
         // A receipt holds wherever it is read.
         step.path = std::path::absolute(&step.path)?;
-        if let Action::Move { to, .. } = &mut step.action {
+        if let StepAction::Move { to, .. } = &mut step.action {
             *to = std::path::absolute(&*to)?;
         }
     }
     let now = jiff::Timestamp::now();
     let random = uuid::Uuid::new_v4().simple().to_string();
-    let receipt = Receipt {
-        format: FORMAT,
+    let new = NewOperation {
         id: format!("{}-{}", now.strftime("%Y%m%dT%H%M%S"), &random[..6]),
-        operation: operation.to_owned(),
+        operation,
         command: std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect(),
         made_at: format!("{now:.3}"),
-        state: State::Begun,
-        undo_order: 0,
-        // Each restored file stands for itself; the files of a session belong together.
-        independent: operation == "restore",
         source: source.to_owned(),
         target: target.to_owned(),
         summary,
-        files: Vec::new(),
-        folders: Vec::new(),
     };
-    cx.operations()?.apply(receipt, steps).map_err(op_error)
+    cx.operations()?.apply(new, steps).map_err(op_error)
 }
 
 /// How many files an error names.
@@ -352,8 +351,8 @@ fn with_way_out(message: CommandError, error: &OpError) -> CommandError {
 }
 
 /// A private file with this content.
-fn create<'a>(content: impl Read + 'a) -> Action<'a> {
-    Action::Create { content: Box::new(content), visibility: Visibility::Private }
+fn create<'a>(content: impl Read + 'a) -> StepAction<'a> {
+    StepAction::Create { content: Box::new(content), visibility: Visibility::Private }
 }
 
 fn digest(of: &Digest) -> FileDigest {
@@ -384,17 +383,17 @@ fn side_step<'p>(plan: &'p Plan<'_>, side: &'p SideFile) -> Result<Step<'p>, Com
         SideFile::Create { path, content } => (path.clone(), create(&content[..])),
         SideFile::Change { path, read, content } => {
             let path = std::fs::canonicalize(path).map_err(|error| cannot_read(path, error))?;
-            (path, Action::Replace { read: digest(read), content: Box::new(&content[..]) })
+            (path, StepAction::Replace { read: digest(read), content: Box::new(&content[..]) })
         }
         SideFile::Move { from, to, content: Some((read, content)) } => {
             let content = Box::new(&content[..]);
-            (from.clone(), Action::Move { read: digest(read), to: to.clone(), content })
+            (from.clone(), StepAction::Move { read: digest(read), to: to.clone(), content })
         }
         SideFile::Move { from, to, content: None } => {
             let file = std::fs::File::open(from).map_err(|error| cannot_read(from, error))?;
             let read = FileDigest::read_from(&file).map_err(|error| cannot_read(from, error))?;
             let content = std::fs::File::open(from).map_err(|error| cannot_read(from, error))?;
-            (from.clone(), Action::Move { read, to: to.clone(), content: Box::new(content) })
+            (from.clone(), StepAction::Move { read, to: to.clone(), content: Box::new(content) })
         }
         SideFile::Remove { path } => return Ok(remove(path)),
     };

@@ -1,4 +1,5 @@
 use threadline_edit::Target;
+use threadline_store::Operation;
 
 use super::job::{Job, WriteArgs};
 use crate::context::Context;
@@ -35,12 +36,12 @@ pub(crate) fn run_title(cx: &Context, args: &TitleArgs) -> Result<Outcome, Comma
     let job = Job::open(cx, &args.session)?;
     let mut draft = job.draft();
     threadline_edit::title(&mut draft, &args.title);
-    job.finish(cx, &args.write, "title", draft, Target::AsItStands)
+    job.finish(cx, &args.write, Operation::Title, draft, Target::AsItStands)
 }
 
 pub(crate) fn run_tag(cx: &Context, args: &TagArgs) -> Result<Outcome, CommandError> {
     let job = Job::open(cx, &args.session)?;
     let mut draft = job.draft();
     threadline_edit::tag(&mut draft, &args.tag);
-    job.finish(cx, &args.write, "tag", draft, Target::AsItStands)
+    job.finish(cx, &args.write, Operation::Tag, draft, Target::AsItStands)
 }

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use threadline_edit::{Digest, Hit, Redactor, SideFile, Target};
 use threadline_entry::{Code, Finding, Position};
 use threadline_secret::Rules;
-use threadline_store::SessionFile;
+use threadline_store::{Operation, SessionFile};
 use threadline_term::{Label, visible};
 use threadline_view::wire::FindingObject;
 
@@ -111,7 +111,7 @@ pub(crate) fn run(cx: &Context, args: &RedactArgs) -> Result<Outcome, CommandErr
     } else {
         list(cx, &found)?;
     }
-    let outcome = job.finish(cx, &args.write, "redact", draft, target)?;
+    let outcome = job.finish(cx, &args.write, Operation::Redact, draft, target)?;
     if args.write.apply && args.target.in_place {
         cx.ui.note("the receipt still holds what was there: `threadline op forget` deletes it for good");
     }

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use threadline_edit::{Digest, Draft, Fresh, Shape, SideFile, Target, relocate};
 use threadline_session::Session;
-use threadline_store::{encode_project, read_regular};
+use threadline_store::{Operation, encode_project, read_regular};
 
 use super::job::{Job, WriteArgs};
 use super::side::files_below;
@@ -59,7 +59,7 @@ pub(crate) fn run(cx: &Context, args: &MoveArgs) -> Result<Outcome, CommandError
             .hint("--from names the directory that the project was in"));
     }
     move_beside(&job, &folder, &from, &to, &mut draft)?;
-    let outcome = job.finish_at(cx, &args.write, "move", draft, Target::AsItStands, Some(path))?;
+    let outcome = job.finish_at(cx, &args.write, Operation::Move, draft, Target::AsItStands, Some(path))?;
     if args.write.apply {
         job.warn_if_made_again(cx);
     }

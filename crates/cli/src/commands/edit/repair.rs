@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use threadline_edit::{Digest, Draft, Fresh, Repair, Shape, SideFile, Target};
 use threadline_entry::{Finding, Lines, Severity, parse_line};
 use threadline_session::Session;
+use threadline_store::Operation;
 
 use super::job::{Job, TargetArgs, WriteArgs};
 use crate::context::Context;
@@ -56,7 +57,7 @@ pub(crate) fn run(cx: &Context, args: &RepairArgs) -> Result<Outcome, CommandErr
     for agent in agents {
         agent.into_draft(&mut draft);
     }
-    job.finish(cx, &args.write, "repair", draft, target)
+    job.finish(cx, &args.write, Operation::Repair, draft, target)
 }
 
 /// A sub-agent's log that was mended.

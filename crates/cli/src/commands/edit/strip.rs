@@ -1,5 +1,6 @@
 use clap::ArgAction;
 use threadline_edit::{Preset, Strip, Target, Tools};
+use threadline_store::Operation;
 
 use super::job::{Job, TargetArgs, WriteArgs};
 use crate::context::Context;
@@ -120,5 +121,5 @@ pub(crate) fn run(cx: &Context, args: &StripArgs) -> Result<Outcome, CommandErro
         return Ok(Outcome::No);
     }
     job.copy_beside(&mut draft, &target)?;
-    job.finish(cx, &args.write, "strip", draft, target)
+    job.finish(cx, &args.write, Operation::Strip, draft, target)
 }

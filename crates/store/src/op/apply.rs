@@ -1,0 +1,264 @@
+//! Applies an operation: writes the receipt, stages new content, changes the files.
+
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use super::error::changed;
+use super::executor::Executor;
+use super::status::Status;
+use super::version::Version;
+use super::{
+    ChangedFile, FileAction, FileDigest, FileKind, OpError, Operation, OperationState, Operations,
+    RECEIPT_FORMAT, Receipt, ReceiptFile, Step, StepAction,
+};
+use crate::disk::{Visibility, write_all};
+
+/// The description of an operation that is to be applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewOperation {
+    /// The id, which becomes the name of its folder.
+    pub id: String,
+    /// What it does.
+    pub operation: Operation,
+    /// The command that started it, as typed.
+    pub command: Vec<String>,
+    /// The time, in RFC 3339.
+    pub made_at: String,
+    /// The session that is edited.
+    pub source: String,
+    /// The session that results.
+    pub target: String,
+    /// A short description of the changes.
+    pub summary: String,
+}
+
+impl NewOperation {
+    fn into_receipt(self) -> Receipt {
+        Receipt {
+            format: RECEIPT_FORMAT,
+            id: self.id,
+            operation: self.operation,
+            command: self.command,
+            made_at: self.made_at,
+            state: OperationState::Begun,
+            undo_order: 0,
+            independent: self.operation.has_independent_files(),
+            source: self.source,
+            target: self.target,
+            summary: self.summary,
+            files: Vec::new(),
+            folders: Vec::new(),
+        }
+    }
+}
+
+impl Operations {
+    /// Applies `steps` in their order and returns the receipt.
+    ///
+    /// # Errors
+    ///
+    /// If a step fails, the steps before it are undone and the receipt is removed ([`OpError::NotDone`]); if
+    /// that fails too, the receipt stays and can be undone or redone ([`OpError::Stopped`]).
+    pub fn apply(&self, operation: NewOperation, steps: Vec<Step<'_>>) -> Result<Receipt, OpError> {
+        for step in &steps {
+            step.check_paths()?;
+        }
+        let _lock = self.lock()?;
+        self.clean_up();
+        let mut receipt = operation.into_receipt();
+        receipt.files =
+            steps.iter().enumerate().map(|(i, step)| self.receipt_file(i, step)).collect::<Result<_, _>>()?;
+        receipt.folders = receipt
+            .files
+            .iter()
+            .flat_map(|file| [Some(&file.path), file.target.as_ref()])
+            .flatten()
+            .flat_map(|path| missing_folders(path))
+            .collect();
+        receipt.folders.sort();
+        receipt.folders.dedup();
+        let folder = self.folder(&receipt.id);
+        self.fs.create_folder(&folder, Visibility::Private)?;
+        let mut executor = self.executor(&receipt);
+        let result = self.stage(&mut receipt, steps, &executor).and_then(|()| {
+            self.set_state(&mut receipt, OperationState::Applying)?;
+            self.switch_to(&mut receipt, Version::After, true, &mut executor)?;
+            self.set_state(&mut receipt, OperationState::Done)
+        });
+        match result {
+            Ok(()) => Ok(receipt),
+            Err(source) => Err(self.roll_back(receipt, executor, source)),
+        }
+    }
+
+    /// Describes a file before anything is done to it.
+    fn receipt_file(&self, i: usize, step: &Step<'_>) -> Result<ReceiptFile, OpError> {
+        let metadata = self.fs.metadata(&step.path)?;
+        let modified = metadata.as_ref().and_then(|metadata| metadata.modified().ok());
+        let modified = modified.and_then(|modified| modified.duration_since(UNIX_EPOCH).ok());
+        let (action, target, read) = match &step.action {
+            StepAction::Create { .. } => (FileAction::Create, None, None),
+            StepAction::Replace { read, .. } => (FileAction::Replace, None, Some(*read)),
+            StepAction::Append { read, .. } => (FileAction::Append, None, Some(*read)),
+            StepAction::Move { read, to, .. } => (FileAction::Move, Some(to.clone()), Some(*read)),
+            StepAction::Remove => {
+                let read = FileDigest::read(&step.path)?;
+                let gone = || changed(&step.path, "it is gone");
+                (FileAction::Remove, None, Some(read.ok_or_else(gone)?))
+            }
+            StepAction::Unlink => (FileAction::Unlink, Some(fs_err::read_link(&step.path)?), None),
+        };
+        let has_backup = matches!(action, FileAction::Replace | FileAction::Remove | FileAction::Move);
+        let mut file = ReceiptFile {
+            path: step.path.clone(),
+            action,
+            target,
+            grows: step.kind == FileKind::Log,
+            backup: has_backup.then(|| format!("{i}.before")),
+            length_before: None,
+            sha256_before: None,
+            modified_before: modified.and_then(|modified| i64::try_from(modified.as_millis()).ok()),
+            length_after: None,
+            sha256_after: None,
+        };
+        if let Some(read) = read {
+            file.set_before(read);
+        }
+        Ok(file)
+    }
+
+    /// Writes the receipt, and all new content to private files. No file is changed.
+    fn stage(
+        &self,
+        receipt: &mut Receipt,
+        steps: Vec<Step<'_>>,
+        executor: &Executor<'_>,
+    ) -> Result<(), OpError> {
+        self.set_state(receipt, OperationState::Begun)?;
+        for (i, (file, step)) in receipt.files.iter_mut().zip(steps).enumerate() {
+            match step.action {
+                StepAction::Create { mut content, visibility } => {
+                    file.set_after(executor.stage(i, file, &mut content, visibility)?);
+                }
+                StepAction::Replace { mut content, .. } | StepAction::Move { mut content, .. } => {
+                    file.set_after(executor.stage(i, file, &mut content, Visibility::Private)?);
+                }
+                StepAction::Append { lines, .. } => {
+                    let lines = crate::append::join(lines)?;
+                    let mut kept = self.fs.create_new(&executor.lines_path(i), Visibility::Private)?;
+                    write_all(&*self.fs, &mut kept, &lines)?;
+                    self.fs.sync(&kept)?;
+                    // An undo creates a private file in the log's folder. A folder where that is impossible is
+                    // reported now, not by the undo.
+                    executor.check_can_create(i, file)?;
+                    file.length_after = file.length_before.map(|length| length + lines.len() as u64);
+                }
+                StepAction::Remove | StepAction::Unlink => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes every file that can be changed to version `to`. Files that have neither version are skipped;
+    /// while the operation is applied for the first time, they are an error.
+    pub(super) fn switch_to(
+        &self,
+        receipt: &mut Receipt,
+        to: Version,
+        is_first: bool,
+        executor: &mut Executor<'_>,
+    ) -> Result<Switched, OpError> {
+        let mut order: Vec<usize> = (0..receipt.files.len()).collect();
+        if to == Version::Before {
+            order.reverse();
+        }
+        let mut files = 0;
+        let mut skipped = Vec::new();
+        for i in order {
+            let file = &receipt.files[i];
+            match executor.status(i, file, to, is_first)? {
+                Status::AlreadyThere => {}
+                Status::Ready => {
+                    executor.change(i, file, to, is_first)?;
+                    files += 1;
+                }
+                Status::Blocked(what) if is_first => return Err(changed(file.current_path(to), &what)),
+                Status::Blocked(what) => {
+                    skipped.push(ChangedFile { path: file.current_path(to).to_owned(), what });
+                }
+            }
+        }
+        let put_back = executor.settle(receipt)?;
+        files -= put_back.len();
+        skipped.extend(put_back);
+        if to == Version::After {
+            for file in &receipt.files {
+                if matches!(file.action, FileAction::Remove | FileAction::Move | FileAction::Unlink) {
+                    self.remove_empty_folders(file.path.parent().unwrap_or(Path::new("")), &receipt.source);
+                }
+            }
+        }
+        Ok(Switched { files, skipped })
+    }
+
+    /// Undoes the changes of a failed operation.
+    fn roll_back(&self, mut receipt: Receipt, mut executor: Executor<'_>, source: OpError) -> OpError {
+        let reverted = self.revert(&mut receipt, &mut executor);
+        match reverted {
+            Ok(reverted) => OpError::NotDone { source: Box::new(source), reverted },
+            // The receipt stays; it can be undone and redone.
+            Err(_) => self.stopped(&receipt, &executor, source),
+        }
+    }
+
+    fn revert(&self, receipt: &mut Receipt, executor: &mut Executor<'_>) -> Result<usize, OpError> {
+        if receipt.state == OperationState::Begun {
+            self.abandon(receipt)?;
+            return Ok(0);
+        }
+        executor.forget_displaced();
+        executor.recover(receipt)?;
+        let touched = receipt.files.iter().enumerate().filter(|(i, _)| executor.has_touched(*i));
+        let touched: Vec<PathBuf> =
+            touched.map(|(_, file)| file.current_path(Version::Before).to_owned()).collect();
+        let switched = self.switch_to(receipt, Version::Before, false, executor)?;
+        // An untouched file may be blocked: that is where the operation failed.
+        let mut skipped = switched.skipped;
+        skipped.retain(|file| touched.contains(&file.path));
+        if !skipped.is_empty() {
+            return Err(OpError::Changed { files: skipped });
+        }
+        executor.set_times(receipt)?;
+        self.abandon(receipt)?;
+        Ok(switched.files)
+    }
+
+    /// The error for an operation that failed half-way, with the version that each file has.
+    pub(super) fn stopped(&self, receipt: &Receipt, executor: &Executor<'_>, source: OpError) -> OpError {
+        let (mut changed, mut unchanged) = (Vec::new(), Vec::new());
+        for (i, file) in receipt.files.iter().enumerate() {
+            match executor.status(i, file, Version::Before, false) {
+                Ok(Status::AlreadyThere) => unchanged.push(file.path.clone()),
+                _ => changed.push(file.path.clone()),
+            }
+        }
+        OpError::Stopped { id: receipt.id.clone(), source: Box::new(source), changed, unchanged }
+    }
+}
+
+/// The result of [`Operations::switch_to`].
+pub(super) struct Switched {
+    /// The number of changed files.
+    pub(super) files: usize,
+    /// The files that have neither version, and were not changed.
+    pub(super) skipped: Vec<ChangedFile>,
+}
+
+/// The folders above a file that do not exist, topmost first.
+fn missing_folders(path: &Path) -> Vec<PathBuf> {
+    let mut missing: Vec<PathBuf> =
+        path.ancestors().skip(1).take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
+    missing.retain(|folder| !folder.as_os_str().is_empty());
+    missing.reverse();
+    missing
+}

@@ -1,0 +1,252 @@
+//! Displaced files: files that lost their name to another version and are not in the operation's folder yet.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::executor::Executor;
+use super::foreign_lines::Extent;
+use super::version::{ContentMatch, Version, VersionFile, is_same_file, version_file};
+use super::{ChangedFile, FileAction, FileDigest, OpError, Receipt, ReceiptFile};
+use crate::append::lock;
+use crate::disk::Visibility;
+
+/// Time between two checks whether a displaced file still grows.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Number of checks without growth before a file that another program has open counts as quiet.
+const QUIET_POLLS_WHILE_OPEN: usize = 20;
+
+/// Number of checks before giving up.
+const MAX_POLLS: usize = 200;
+
+/// Identifies a displaced file of a receipt entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slot {
+    /// A version of the file.
+    Version(Version),
+    /// A log that another program created at the path of this version.
+    Recreated(Version),
+}
+
+/// A file that lost its name and is not in the operation's folder yet.
+pub(super) struct Displaced {
+    /// The index of the file in the receipt.
+    pub(super) i: usize,
+    pub(super) slot: Slot,
+    pub(super) path: PathBuf,
+    /// The file that receives the lines that are still written to this one.
+    pub(super) successor: Option<PathBuf>,
+    /// Up to which offset it was copied to the successor.
+    pub(super) offset: u64,
+    pub(super) grows: bool,
+}
+
+impl Executor<'_> {
+    /// Finds the displaced files that an interrupted run left, and settles them.
+    pub(super) fn recover(&mut self, receipt: &mut Receipt) -> Result<(), OpError> {
+        for (i, file) in receipt.files.iter().enumerate() {
+            for slot in [
+                Slot::Version(Version::Before),
+                Slot::Version(Version::After),
+                Slot::Recreated(Version::Before),
+                Slot::Recreated(Version::After),
+            ] {
+                self.recover_one(i, file, slot)?;
+            }
+        }
+        self.settle(receipt)?;
+        Ok(())
+    }
+
+    fn recover_one(&mut self, i: usize, file: &ReceiptFile, slot: Slot) -> Result<(), OpError> {
+        let (own, successor) = match slot {
+            Slot::Recreated(version) => match version_file(file, version) {
+                None => return Ok(()),
+                successor => (None, successor),
+            },
+            Slot::Version(_) if file.action == FileAction::Append => (None, None),
+            Slot::Version(version) => {
+                (self.resolve(i, file, version)?, self.resolve(i, file, version.opposite())?)
+            }
+        };
+        let place = if let Slot::Recreated(_) = slot { &successor } else { &own };
+        let path = place.as_ref().map_or(&*file.path, |place| place.path);
+        let displaced = self.displaced_path(path, i, slot);
+        let Some(metadata) = self.fs.metadata(&displaced)? else { return Ok(()) };
+        if self.fs.metadata(path)?.is_some_and(|now| is_same_file(&now, &metadata)) {
+            // The run was interrupted before another file took the name.
+            return Ok(self.fs.remove_file(&displaced)?);
+        }
+        let mut offset = own.as_ref().map_or(0, VersionFile::length);
+        let mut successor_path = successor.as_ref().map(|successor| successor.path.to_owned());
+        if file.action == FileAction::Append {
+            successor_path = Some(file.path.clone());
+        }
+        if let Some(successor_path) = &successor_path
+            && self.fs.metadata(successor_path)?.is_none()
+        {
+            return match self.fs.rename_new(&displaced, path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+                renamed => Ok(renamed?),
+            };
+        }
+        if let Some(successor_path) = &successor_path
+            && file.grows
+        {
+            offset = if file.action == FileAction::Append {
+                let range = self.find_appended(i, file, &mut self.fs.open(&displaced)?)?.unwrap_or_default();
+                let (start, end) = range.unwrap_or_default();
+                self.append_missing_lines(&displaced, end, successor_path, start)?
+            } else {
+                let successor_base = successor.as_ref().map_or(0, VersionFile::length);
+                self.append_missing_lines(&displaced, offset, successor_path, successor_base)?
+            };
+        }
+        self.displaced.push(Displaced {
+            i,
+            slot,
+            path: displaced,
+            successor: successor_path,
+            offset,
+            grows: file.grows,
+        });
+        Ok(())
+    }
+
+    /// Waits until the displaced files stop growing, copies their new lines, and moves them into the
+    /// operation's folder. Returns the files that were put back because another program had changed them.
+    pub(super) fn settle(&mut self, receipt: &mut Receipt) -> Result<Vec<ChangedFile>, OpError> {
+        self.copy_late_lines()?;
+        let mut put_back = Vec::new();
+        for displaced in std::mem::take(&mut self.displaced) {
+            put_back.extend(self.archive_displaced(&displaced, &mut receipt.files[displaced.i])?);
+        }
+        Ok(put_back)
+    }
+
+    /// Copies lines that other programs still write to displaced files, until none of them grows.
+    fn copy_late_lines(&mut self) -> Result<(), OpError> {
+        let mut displaced = std::mem::take(&mut self.displaced);
+        let result = self.copy_late_lines_of(&mut displaced);
+        self.displaced = displaced;
+        result
+    }
+
+    fn copy_late_lines_of(&mut self, displaced: &mut [Displaced]) -> Result<(), OpError> {
+        if !displaced.iter().any(|displaced| displaced.grows) {
+            return Ok(());
+        }
+        let mut lengths = Vec::new();
+        let mut quiet = 0;
+        for _ in 0..MAX_POLLS {
+            let mut now = Vec::new();
+            for displaced in displaced.iter_mut().filter(|displaced| displaced.grows) {
+                now.push(self.copy_late_lines_of_one(displaced, Extent::WholeLines)?);
+            }
+            quiet = if now == lengths { quiet + 1 } else { 0 };
+            let is_open = || displaced.iter().any(|displaced| self.fs.is_written_elsewhere(&displaced.path));
+            if quiet >= QUIET_POLLS_WHILE_OPEN || quiet > 0 && !is_open() {
+                for displaced in displaced.iter_mut().filter(|displaced| displaced.grows) {
+                    self.copy_late_lines_of_one(displaced, Extent::All)?;
+                }
+                return Ok(());
+            }
+            lengths = now;
+            self.fs.pause(POLL_INTERVAL);
+        }
+        let paths =
+            displaced.iter().filter(|displaced| displaced.grows).map(|displaced| displaced.path.clone());
+        Err(OpError::StillWritten { paths: paths.collect() })
+    }
+
+    /// Copies the new lines of a displaced file to its successor. Returns the length of the displaced file.
+    fn copy_late_lines_of_one(&mut self, displaced: &mut Displaced, extent: Extent) -> io::Result<u64> {
+        let mut old = self.fs.open(&displaced.path)?;
+        let length = old.metadata()?.len();
+        if length > displaced.offset
+            && let Some(successor) = &displaced.successor
+            && self.fs.metadata(successor)?.is_some()
+        {
+            let mut new = self.fs.open_append(successor)?;
+            lock(&new)?;
+            let offset = self.append_rest(&mut old, displaced.offset, &mut new, extent)?;
+            if offset > displaced.offset {
+                self.fs.sync(&new)?;
+            }
+            displaced.offset = offset;
+        }
+        Ok(length)
+    }
+
+    /// Moves a displaced file into the operation's folder, or back to its path if another program changed it
+    /// while it was being removed.
+    fn archive_displaced(
+        &mut self,
+        displaced: &Displaced,
+        file: &mut ReceiptFile,
+    ) -> Result<Option<ChangedFile>, OpError> {
+        let i = displaced.i;
+        if file.action == FileAction::Create && displaced.slot == Slot::Version(Version::After) {
+            let length = file.length_after.unwrap_or(0);
+            let now = self.match_file(&displaced.path, &[(Version::After, file.after())], file.grows)?;
+            if !matches!(now, ContentMatch::Version(_, 0)) {
+                // Another program wrote to it while it was being removed.
+                match self.fs.rename_new(&displaced.path, &file.path) {
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                        // The program also created the file again: the lines are appended there.
+                        self.append_missing_lines(&displaced.path, length, &file.path, 0)?;
+                    }
+                    renamed => {
+                        renamed?;
+                        let what = "it was changed while it was being removed".to_owned();
+                        return Ok(Some(ChangedFile { path: file.path.clone(), what }));
+                    }
+                }
+            }
+        }
+        let backup = self.backup_path(i, file, displaced.slot);
+        if let (Slot::Version(version), Some(successor)) = (displaced.slot, &displaced.successor)
+            && file.grows
+            && file.action != FileAction::Append
+            && self.fs.metadata(&backup)?.is_some()
+            && self.fs.metadata(successor)?.is_some()
+        {
+            // The previous backup of this version is replaced; a program may have written to it.
+            let base = version_file(file, version).map_or(0, |version| version.length());
+            let successor_base = version_file(file, version.opposite()).map_or(0, |version| version.length());
+            self.append_missing_lines(&backup, base, successor, successor_base)?;
+        }
+        self.move_into_folder(&displaced.path, &backup)?;
+        if file.action == FileAction::Remove
+            && displaced.slot == Slot::Version(Version::Before)
+            && let Some(digest) = FileDigest::read(&backup)?
+        {
+            file.set_before(digest);
+        }
+        Ok(None)
+    }
+
+    /// Moves a file into the operation's folder, which may be on another file system.
+    pub(super) fn move_into_folder(&self, path: &Path, to: &Path) -> Result<(), OpError> {
+        match self.fs.rename(path, to) {
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {}
+            renamed => return Ok(renamed?),
+        }
+        let copy = to.with_extension("copy");
+        if self.fs.metadata(&copy)?.is_some() {
+            self.fs.remove_file(&copy)?;
+        }
+        let mut old = self.fs.open(path)?;
+        let mut new = self.fs.create_new(&copy, Visibility::Private)?;
+        self.copy(&mut old, &mut new)?;
+        self.fs.set_permissions(&new, old.metadata()?.permissions())?;
+        self.fs.sync(&new)?;
+        self.fs.rename(&copy, to)?;
+        self.fs.sync_folder(&self.folder)?;
+        self.fs.remove_file(path)?;
+        // A program that still has the file open may have written until now.
+        self.copy(&mut old, &mut new)?;
+        Ok(())
+    }
+}

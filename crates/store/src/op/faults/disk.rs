@@ -1,0 +1,239 @@
+//! A file system that fails or stops at a chosen call, and another program that writes between two calls.
+
+use std::fs::{File, Permissions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use crate::disk::{Disk, FileSystem, Visibility};
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The process ends: this call and all later ones do nothing.
+    Stop,
+    /// This call fails with an error of the system.
+    Error(i32),
+    /// A write lets half of the bytes through, and the next one finds the disk full.
+    Short,
+}
+
+pub(super) const ENOSPC: i32 = 28;
+pub(super) const EIO: i32 = 5;
+
+/// How another program writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Writing {
+    /// It opens the log for every line, and makes it if it is not there.
+    Reopening,
+    /// It keeps the log open.
+    Holding,
+}
+
+/// Another program, which appends a line between two calls.
+#[derive(Debug)]
+pub(super) struct Writer {
+    pub(super) log: PathBuf,
+    pub(super) held: Option<File>,
+    /// The first call before which it writes, and how many lines.
+    pub(super) from: usize,
+    pub(super) limit: usize,
+    pub(super) written: Vec<String>,
+}
+
+impl Writer {
+    fn before_call(&mut self, call: usize) {
+        if call < self.from || self.written.len() >= self.limit {
+            return;
+        }
+        let line = format!("{{\"by\":\"another program\",\"n\":{}}}\n", self.written.len());
+        match &mut self.held {
+            Some(held) => held.write_all(line.as_bytes()).unwrap(),
+            None => {
+                let opened = std::fs::OpenOptions::new().append(true).create(true).open(&self.log);
+                // Where the folder is gone, it cannot write.
+                let Ok(mut file) = opened else { return };
+                file.write_all(line.as_bytes()).unwrap();
+            }
+        }
+        self.written.push(line);
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    pub(super) calls: usize,
+    pub(super) writing_calls: usize,
+    pub(super) fault: Option<(usize, Fault)>,
+    pub(super) is_stopped: bool,
+    pub(super) is_full: bool,
+    pub(super) refusals: usize,
+    pub(super) crosses_devices: bool,
+    pub(super) has_no_links: bool,
+    pub(super) writer: Option<Writer>,
+}
+
+/// The file system, with a fault at a chosen call.
+#[derive(Debug, Default)]
+pub(super) struct FaultyDisk(Mutex<Plan>);
+
+impl FaultyDisk {
+    pub(super) fn plan(&self) -> std::sync::MutexGuard<'_, Plan> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn before_reading(&self) {
+        let mut plan = self.plan();
+        plan.calls += 1;
+        let call = plan.calls;
+        // Where the disk is full, nobody can write.
+        if !plan.is_stopped
+            && !plan.is_full
+            && let Some(writer) = &mut plan.writer
+        {
+            writer.before_call(call);
+        }
+    }
+
+    /// Whether the call is to be half done.
+    fn before_writing(&self) -> io::Result<bool> {
+        self.before_reading();
+        let mut plan = self.plan();
+        if plan.is_stopped {
+            return Err(io::Error::other("the process has ended"));
+        }
+        let n = plan.writing_calls;
+        plan.writing_calls += 1;
+        match plan.fault {
+            Some((at, Fault::Stop)) if at == n => {
+                plan.is_stopped = true;
+                Err(io::Error::other("the process has ended"))
+            }
+            Some((at, Fault::Error(errno))) if at == n => Err(io::Error::from_raw_os_error(errno)),
+            Some((at, Fault::Short)) if at == n => {
+                plan.is_full = true;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Whether a call that cannot be half done fails instead.
+    fn whole(&self) -> io::Result<()> {
+        if self.before_writing()? {
+            self.plan().is_full = false;
+            return Err(io::Error::from_raw_os_error(ENOSPC));
+        }
+        Ok(())
+    }
+}
+
+impl FileSystem for FaultyDisk {
+    fn open(&self, path: &Path) -> io::Result<File> {
+        self.before_reading();
+        Disk.open(path)
+    }
+
+    fn open_append(&self, path: &Path) -> io::Result<File> {
+        self.before_reading();
+        Disk.open_append(path)
+    }
+
+    fn metadata(&self, path: &Path) -> io::Result<Option<std::fs::Metadata>> {
+        self.before_reading();
+        Disk.metadata(path)
+    }
+
+    fn create_new(&self, path: &Path, visibility: Visibility) -> io::Result<File> {
+        self.whole()?;
+        Disk.create_new(path, visibility)
+    }
+
+    fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<usize> {
+        let half = self.before_writing()?;
+        let mut plan = self.plan();
+        if !half && plan.is_full {
+            // Until something is removed, or somebody else made room.
+            plan.is_full = plan.refusals == 0;
+            plan.refusals += 1;
+            return Err(io::Error::from_raw_os_error(ENOSPC));
+        }
+        drop(plan);
+        Disk.write(file, if half { &bytes[..bytes.len() / 2] } else { bytes })
+    }
+
+    fn truncate(&self, file: &File, length: u64) -> io::Result<()> {
+        self.whole()?;
+        Disk.truncate(file, length)?;
+        self.plan().is_full = false;
+        Ok(())
+    }
+
+    fn sync(&self, _: &File) -> io::Result<()> {
+        // The machine does not lose power in these tests, so nothing has to reach the disk.
+        self.whole()
+    }
+
+    fn sync_folder(&self, _: &Path) -> io::Result<()> {
+        self.whole()
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.whole()?;
+        if self.plan().crosses_devices && from.parent() != to.parent() {
+            return Err(io::ErrorKind::CrossesDevices.into());
+        }
+        Disk.rename(from, to)
+    }
+
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.whole()?;
+        Disk.rename_new(from, to)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.whole()?;
+        if self.plan().has_no_links {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        Disk.link(from, to)
+    }
+
+    fn symlink(&self, target: &Path, path: &Path) -> io::Result<()> {
+        self.whole()?;
+        Disk.symlink(target, path)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.whole()?;
+        Disk.remove_file(path)?;
+        self.plan().is_full = false;
+        Ok(())
+    }
+
+    fn create_folder(&self, path: &Path, visibility: Visibility) -> io::Result<()> {
+        self.whole()?;
+        Disk.create_folder(path, visibility)
+    }
+
+    fn remove_folder(&self, path: &Path) -> io::Result<()> {
+        self.whole()?;
+        Disk.remove_folder(path)
+    }
+
+    fn set_permissions(&self, file: &File, permissions: Permissions) -> io::Result<()> {
+        self.whole()?;
+        Disk.set_permissions(file, permissions)
+    }
+
+    fn set_modified(&self, path: &Path, time: SystemTime) -> io::Result<()> {
+        self.whole()?;
+        Disk.set_modified(path, time)
+    }
+
+    fn pause(&self, _: Duration) {
+        // Time passes, and the other program goes on.
+        self.before_reading();
+    }
+}

@@ -1,0 +1,242 @@
+//! Changes a file to its wanted version: stage the content, then rename it into place.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use super::digest::Hashing;
+use super::displaced::{Displaced, Slot};
+use super::error::changed;
+use super::executor::Executor;
+use super::foreign_lines::Extent;
+use super::version::{ContentMatch, Version, VersionFile, is_metadata_of, match_open_file};
+use super::{FileAction, FileDigest, OpError, ReceiptFile};
+use crate::append::tears_at;
+use crate::disk::Visibility;
+
+impl Executor<'_> {
+    /// Changes a file whose status is `Status::Ready` to version `to`. The displaced file is pending until
+    /// [`Executor::settle`].
+    pub(super) fn change(
+        &mut self,
+        i: usize,
+        file: &ReceiptFile,
+        to: Version,
+        is_first: bool,
+    ) -> Result<(), OpError> {
+        self.touched.insert(i);
+        match (file.action, to) {
+            (FileAction::Unlink, Version::After) => return Ok(self.fs.remove_file(&file.path)?),
+            (FileAction::Unlink, Version::Before) => {
+                self.make_folder(&file.path)?;
+                let target = file.target.as_deref().unwrap_or(Path::new(""));
+                return Ok(self.fs.symlink(target, &file.path)?);
+            }
+            (FileAction::Append, Version::After) => return self.append(i, file),
+            (FileAction::Append, Version::Before) => return self.remove_appended(i, file),
+            _ => {}
+        }
+        let from = to.opposite();
+        let wanted = self.resolve(i, file, to)?;
+        let current = self.resolve(i, file, from)?;
+        let (path, successor, offset) = match (current, wanted) {
+            (Some(current), Some(wanted)) if current.path == wanted.path => {
+                self.install(i, file, to, Some(&current), &wanted)?;
+                return Ok(());
+            }
+            (None, Some(wanted)) => {
+                self.install(i, file, to, None, &wanted)?;
+                return Ok(());
+            }
+            (Some(current), Some(wanted)) => {
+                let is_installed = matches!(
+                    self.match_file(wanted.path, &[(to, wanted.digest)], file.grows)?,
+                    ContentMatch::Version(..)
+                );
+                let offset = if is_installed {
+                    self.append_missing_lines(current.path, current.length(), wanted.path, wanted.length())?
+                } else {
+                    self.install(i, file, to, Some(&current), &wanted)?
+                };
+                (current.path, Some(wanted.path.to_owned()), offset)
+            }
+            (Some(current), None) => (current.path, None, if is_first { 0 } else { current.length() }),
+            (None, None) => return Ok(()),
+        };
+        let slot = Slot::Version(from);
+        let displaced = self.displaced_path(path, i, slot);
+        self.fs.rename_new(path, &displaced)?;
+        self.displaced.push(Displaced { i, slot, path: displaced, successor, offset, grows: file.grows });
+        Ok(())
+    }
+
+    /// Installs the wanted content, followed by the lines that other programs added to the current file.
+    /// Returns up to which offset the current file was copied.
+    fn install(
+        &mut self,
+        i: usize,
+        file: &ReceiptFile,
+        to: Version,
+        current: Option<&VersionFile<'_>>,
+        wanted: &VersionFile<'_>,
+    ) -> Result<u64, OpError> {
+        let (mut new, staged) = self.prepare(i, file, to, wanted)?;
+        let from = to.opposite();
+        let mut offset = 0;
+        let mut old = None;
+        if let Some(current) = current {
+            let mut opened = self.open_locked(current.path)?;
+            match current.digest.map(|digest| match_open_file(&mut opened, &[(from, digest)], file.grows)) {
+                Some(Ok(ContentMatch::Version(..))) => {}
+                Some(Err(error)) => return Err(error.into()),
+                _ => return Err(changed(current.path, "its content is different")),
+            }
+            if tears_at(&mut opened, current.length())?
+                && !ends_torn(&mut new)?
+                && opened.metadata()?.len() > current.length()
+            {
+                // The wanted version lacks the beginning of the line that was completed.
+                return Err(changed(current.path, "a line was completed meanwhile"));
+            }
+            offset = self.append_rest(&mut opened, current.length(), &mut new, Extent::WholeLines)?;
+            self.fs.set_permissions(&new, opened.metadata()?.permissions())?;
+            old = Some(opened);
+        }
+        if file.grows {
+            self.append_late_backup_lines(i, file, to, wanted, &mut new)?;
+        }
+        self.fs.sync(&new)?;
+        match (&old, current) {
+            (Some(old), Some(current)) if current.path == wanted.path => {
+                self.swap(i, Slot::Version(from), old, &staged, wanted.path, offset, file.grows)?;
+            }
+            _ => match self.fs.rename_new(&staged, wanted.path) {
+                Err(error)
+                    if error.kind() == io::ErrorKind::AlreadyExists
+                        && self.absorbs_recreated_log(file, to) =>
+                {
+                    // Another program has created the log again since the operation removed it.
+                    let mut recreated = self.open_locked(wanted.path)?;
+                    let offset = self.append_rest(&mut recreated, 0, &mut new, Extent::WholeLines)?;
+                    self.fs.sync(&new)?;
+                    self.swap(i, Slot::Recreated(to), &recreated, &staged, wanted.path, offset, true)?;
+                }
+                renamed => {
+                    renamed?;
+                    self.sync_parent(wanted.path)?;
+                }
+            },
+        }
+        Ok(offset)
+    }
+
+    /// Replaces the file at `path` with the staged one. The displaced file keeps a private name.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one displaced file")]
+    pub(super) fn swap(
+        &mut self,
+        i: usize,
+        slot: Slot,
+        old: &File,
+        staged: &Path,
+        path: &Path,
+        offset: u64,
+        grows: bool,
+    ) -> Result<(), OpError> {
+        let displaced = self.displaced_path(path, i, slot);
+        let is_linked = match self.fs.link(path, &displaced) {
+            Ok(()) => true,
+            // Without hard links, no file has the name for a moment.
+            Err(error) if has_no_links(error.kind()) => {
+                self.fs.rename_new(path, &displaced)?;
+                false
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let is_old = self.fs.metadata(&displaced)?.is_some_and(|linked| is_metadata_of(&linked, old));
+        match (is_old, is_linked) {
+            (true, true) => self.fs.rename(staged, path)?,
+            (true, false) => self.fs.rename_new(staged, path)?,
+            (false, true) => self.fs.remove_file(&displaced)?,
+            (false, false) => self.fs.rename_new(&displaced, path)?,
+        }
+        if !is_old {
+            return Err(changed(path, "another program has replaced it"));
+        }
+        let successor = Some(path.to_owned());
+        self.displaced.push(Displaced { i, slot, path: displaced, successor, offset, grows });
+        self.sync_parent(path)
+    }
+
+    /// Opens the staged file of a version, creating it from the backup if needed. It has exactly the
+    /// version's content.
+    fn prepare(
+        &self,
+        i: usize,
+        file: &ReceiptFile,
+        to: Version,
+        wanted: &VersionFile<'_>,
+    ) -> Result<(File, PathBuf), OpError> {
+        let staged = self.private_path(wanted.path, i, &format!("new-{}", to.name()));
+        if self.fs.metadata(&staged)?.is_some() {
+            let mut new = self.fs.open_append(&staged)?;
+            if let Some(digest) = wanted.digest
+                && matches!(match_open_file(&mut new, &[(to, digest)], true)?, ContentMatch::Version(..))
+            {
+                if new.metadata()?.len() > digest.length {
+                    self.fs.truncate(&new, digest.length)?;
+                }
+                return Ok((new, staged));
+            }
+            self.fs.remove_file(&staged)?;
+        }
+        self.make_folder(wanted.path)?;
+        let backup = self.backup_path(i, file, Slot::Version(to));
+        let mut kept = self.fs.open(&backup)?;
+        let permissions = kept.metadata()?.permissions();
+        let mut new = self.fs.create_new(&staged, Visibility::Private)?;
+        let mut content = Hashing::new((&mut kept).take(wanted.length()));
+        self.copy(&mut content, &mut new).map_err(|error| cannot_write(&staged, &error))?;
+        if Some(content.digest()) != wanted.digest {
+            self.fs.remove_file(&staged)?;
+            return Err(changed(&backup, "the backup has changed"));
+        }
+        self.fs.set_permissions(&new, permissions)?;
+        Ok((new, staged))
+    }
+
+    /// Writes the content of a new version to its private file and returns its digest.
+    pub(super) fn stage(
+        &self,
+        i: usize,
+        file: &ReceiptFile,
+        content: &mut dyn Read,
+        visibility: Visibility,
+    ) -> Result<FileDigest, OpError> {
+        let Some(staged) = self.staged_path(i, file, Version::After) else {
+            return Ok(FileDigest::of(b""));
+        };
+        self.make_folder(&staged)?;
+        let mut new = self.fs.create_new(&staged, visibility)?;
+        let mut content = Hashing::new(content);
+        self.copy(&mut content, &mut new).map_err(|error| cannot_write(&staged, &error))?;
+        self.fs.sync(&new)?;
+        Ok(content.digest())
+    }
+}
+
+/// Whether an error of `link` means that the file system has no hard links.
+fn has_no_links(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{PermissionDenied, TooManyLinks, Unsupported};
+    matches!(kind, PermissionDenied | TooManyLinks | Unsupported)
+}
+
+/// Adds the path to an error of a write.
+pub(super) fn cannot_write(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display()))
+}
+
+/// Whether the last line of a file has no newline.
+fn ends_torn(file: &mut File) -> io::Result<bool> {
+    let end = file.metadata()?.len();
+    tears_at(file, end)
+}

@@ -1,0 +1,103 @@
+//! Undoes and redoes operations.
+
+use super::apply::Switched;
+use super::status::Status;
+use super::version::Version;
+use super::{ChangedFile, OpError, OperationState, Operations, Receipt};
+
+/// The result of an undo or a redo.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reversal {
+    /// The operation as it is now.
+    pub receipt: Receipt,
+    /// The number of changed files.
+    pub files: usize,
+    /// The number of files that had the wanted content already.
+    pub untouched: usize,
+    /// The files that other programs or people have changed since, which were not changed.
+    pub skipped: Vec<ChangedFile>,
+    /// The number of bytes that other programs had appended to the changed files, and that were kept.
+    pub foreign_bytes: u64,
+}
+
+impl Operations {
+    /// Restores the files as they were before the operation.
+    ///
+    /// Lines that other programs appended to logs stay.
+    ///
+    /// # Errors
+    ///
+    /// If a file has changed otherwise, nothing is done ([`OpError::Changed`]), unless the operation's files
+    /// are independent of each other or `partial` is set: then that file is skipped.
+    pub fn undo(&self, receipt: &Receipt, partial: bool) -> Result<Reversal, OpError> {
+        self.reverse(receipt, Version::Before, partial)
+    }
+
+    /// Applies an operation again that was undone, or finishes one that was interrupted.
+    ///
+    /// # Errors
+    ///
+    /// The same as of [`Operations::undo`].
+    pub fn redo(&self, receipt: &Receipt, partial: bool) -> Result<Reversal, OpError> {
+        self.reverse(receipt, Version::After, partial)
+    }
+
+    fn reverse(&self, receipt: &Receipt, to: Version, partial: bool) -> Result<Reversal, OpError> {
+        let _lock = self.lock()?;
+        // Another process may have changed it since the caller read it.
+        let mut receipt = Receipt::read(&self.folder(&receipt.id))?;
+        let id = receipt.id.clone();
+        match (receipt.state, to) {
+            (OperationState::Undone, Version::Before) => return Err(OpError::AlreadyUndone { id }),
+            (OperationState::Done, Version::After) => return Err(OpError::AlreadyDone { id }),
+            (OperationState::Begun, Version::After) => return Err(OpError::NeverApplied { id }),
+            (OperationState::Begun, Version::Before) => {
+                self.abandon(&receipt)?;
+                receipt.state = OperationState::Undone;
+                let untouched = receipt.files.len();
+                return Ok(Reversal { receipt, files: 0, untouched, skipped: Vec::new(), foreign_bytes: 0 });
+            }
+            _ => {}
+        }
+        let mut executor = self.executor(&receipt);
+        executor.recover(&mut receipt)?;
+        // All files are checked before the first is changed.
+        if !receipt.independent && !partial {
+            let mut files = Vec::new();
+            for (i, file) in receipt.files.iter().enumerate() {
+                if let Status::Blocked(what) = executor.status(i, file, to, false)? {
+                    files.push(ChangedFile { path: file.current_path(to).to_owned(), what });
+                }
+            }
+            if !files.is_empty() {
+                return Err(OpError::Changed { files });
+            }
+        }
+        let (intermediate, end) = match to {
+            Version::Before => (OperationState::Undoing, OperationState::Undone),
+            Version::After => (OperationState::Redoing, OperationState::Done),
+        };
+        if to == Version::Before {
+            let orders = self.list().found.into_iter().map(|receipt| receipt.undo_order);
+            receipt.undo_order = orders.max().unwrap_or(0) + 1;
+        }
+        self.set_state(&mut receipt, intermediate)?;
+        let result = self.switch_to(&mut receipt, to, false, &mut executor).and_then(|switched| {
+            executor.clear_staged(&receipt, true)?;
+            if to == Version::Before {
+                executor.set_times(&receipt)?;
+                self.remove_created_folders(&receipt);
+            }
+            self.set_state(&mut receipt, end)?;
+            Ok(switched)
+        });
+        match result {
+            Ok(Switched { files, skipped }) => {
+                let untouched = receipt.files.len() - files - skipped.len();
+                let foreign_bytes = executor.foreign_bytes;
+                Ok(Reversal { receipt, files, untouched, skipped, foreign_bytes })
+            }
+            Err(source) => Err(self.stopped(&receipt, &executor, source)),
+        }
+    }
+}
