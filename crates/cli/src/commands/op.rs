@@ -232,7 +232,7 @@ fn redo(cx: &Context, args: &RedoArgs) -> Result<Outcome, CommandError> {
 fn reversed(cx: &Context, reversal: &Reversal, word: &str) -> Result<Outcome, CommandError> {
     let receipt = &reversal.receipt;
     if cx.json {
-        let left = reversal.skipped.iter().map(|file| LeftObject {
+        let skipped = reversal.skipped.iter().map(|file| LeftObject {
             path: file.path.to_string_lossy().into_owned(),
             reason: file.what.clone(),
         });

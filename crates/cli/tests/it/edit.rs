@@ -652,9 +652,9 @@ fn a_dry_run_is_a_plan_and_a_new_session_says_how_to_go_on_with_it() {
 }
 
 #[test]
-fn options_of_every_command_stand_apart_from_its_own() {
+fn global_options_have_their_own_heading() {
     let help = crate::run::threadline(["edit", "strip", "-h"]).out;
-    let (own, every) = help.split_once("Options of every command:").unwrap();
+    let (own, every) = help.split_once("Global options:").unwrap();
     assert!(own.contains("--preset") && !own.contains("--home"), "{help}");
     assert!(every.contains("--home") && every.contains("--json"), "{help}");
 }
