@@ -61,13 +61,48 @@ fn every_finding_is_documented() {
     }
 }
 
+/// The rows of the code map in ARCHITECTURE.md: a crate and the crates that it uses.
+fn code_map() -> Vec<(String, Vec<String>)> {
+    let page = read("ARCHITECTURE.md");
+    let table = page.split("## Code map").nth(1).unwrap().split("\n## ").next().unwrap();
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [_, name, _, uses, _] = cells[..] else { return None };
+        let name = name.strip_prefix('`')?.strip_suffix('`')?;
+        let mut uses: Vec<String> =
+            uses.split(',').map(str::trim).filter(|name| *name != "–").map(str::to_owned).collect();
+        uses.sort();
+        Some((name.to_owned(), uses))
+    };
+    table.lines().filter_map(row).collect()
+}
+
 #[test]
-fn every_crate_is_on_the_map() {
-    let map = read("ARCHITECTURE.md");
+fn the_code_map_has_every_crate_with_the_edges_of_its_manifest() {
+    let mut manifests = vec![("xtask".to_owned(), root().join("xtask"))];
     for entry in std::fs::read_dir(root().join("crates")).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        assert!(map.contains(&format!("| `{name}` |")), "{name}");
+        let entry = entry.unwrap();
+        manifests.push((entry.file_name().into_string().unwrap(), entry.path()));
     }
+    manifests.sort();
+    let manifests: Vec<(String, Vec<String>)> = manifests
+        .into_iter()
+        .map(|(name, folder)| {
+            let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+            let section = manifest.split("\n[dependencies]\n").nth(1).unwrap_or_default();
+            let section = section.split("\n[").next().unwrap();
+            let mut uses: Vec<String> = section
+                .lines()
+                .filter_map(|line| line.strip_prefix("threadline-"))
+                .map(|line| line.chars().take_while(char::is_ascii_lowercase).collect())
+                .collect();
+            uses.sort();
+            (name, uses)
+        })
+        .collect();
+    let mut map = code_map();
+    map.sort();
+    assert_eq!(map, manifests);
 }
 
 #[test]
@@ -91,4 +126,38 @@ fn every_odd_log_is_in_its_index() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         assert!(!name.ends_with(".jsonl") || index.contains(&format!("`{name}`")), "{name}");
     }
+}
+
+/// Returns the help of a command and of its subcommands, as Markdown sections.
+fn reference(path: &[&str], sections: &mut String) {
+    let help = threadline(path.iter().copied().chain(["--help"])).out;
+    // The global options are the same everywhere; the first section has them.
+    let shown = if path.is_empty() { &*help } else { help.split("\nGlobal options:").next().unwrap() };
+    let name = [&["threadline"], path].concat().join(" ");
+    sections.push_str(&format!("## {name}\n\n```text\n{}\n```\n\n", shown.trim_end()));
+    let Some(commands) = help.split("\nCommands:\n").nth(1) else { return };
+    for line in commands.lines().take_while(|line| !line.is_empty()) {
+        let Some(command) = line.strip_prefix("  ").and_then(|line| line.split(' ').next()) else { continue };
+        if !command.is_empty() && command != "help" {
+            reference(&[path, &[command]].concat(), sections);
+        }
+    }
+}
+
+#[test]
+fn the_command_reference_is_the_help_of_every_command() {
+    let mut page =
+        "# Command reference\n\nThe output of `--help`. A test compares this page with the program; \
+                    `UPDATE_DOCS=1 cargo test -p threadline docs` writes it.\n\n"
+            .to_owned();
+    reference(&[], &mut page);
+    let page = format!("{}\n", page.trim_end());
+    let path = root().join("docs/cli.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    assert!(
+        std::fs::read_to_string(&path).unwrap_or_default() == page,
+        "docs/cli.md is not current: run `UPDATE_DOCS=1 cargo test -p threadline docs`"
+    );
 }
