@@ -8,11 +8,14 @@
 mod check;
 mod config;
 mod counter;
+pub mod edit;
 mod error;
 mod find;
 mod list;
 mod load;
+mod operations;
 mod prices;
+pub mod restore;
 pub mod search;
 pub mod sync;
 pub mod time;
@@ -27,6 +30,7 @@ pub use load::{
     LineObserver, LoadedSession, MAX_KEPT_OUTPUT, agent, cwd, kept_output, load_unpriced, logs_below,
     read_agents, read_session,
 };
+pub use operations::OperationError;
 pub use prices::price_list;
 pub use usage::{
     LogScanner, MAX_LINE, UsageLogs, UsageRead, UsageSelection, prices_note, usage_notes, window_resets,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use etcetera::BaseStrategy;
 use threadline_app::{App, AppConfig, AppError};
-use threadline_store::{Operations, Store};
+use threadline_store::Store;
 
 use crate::error::{CommandError, Outcome};
 use crate::ui::{ColorChoice, Ui};
@@ -80,11 +80,6 @@ impl Context {
             self.ui.warn(&error.to_string());
         }
         if unread.is_empty() { outcome } else { Outcome::Partly }
-    }
-
-    /// The receipts of applied edits, in `$XDG_STATE_HOME/threadline`.
-    pub(crate) fn operations(&self) -> Result<Operations, CommandError> {
-        Ok(self.app.operations()?)
     }
 }
 

@@ -7,7 +7,6 @@ mod context;
 mod demo;
 mod env;
 mod error;
-mod restoring;
 mod ui;
 
 use std::process::ExitCode;

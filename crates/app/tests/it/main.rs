@@ -6,10 +6,14 @@ use threadline_app::{App, AppConfig};
 use threadline_testkit::TestHome;
 
 mod check;
+mod edit;
 mod list;
 mod load;
+mod operations;
+mod restore;
 mod search;
 mod usage;
+mod world;
 
 /// The application over one home.
 fn app(home: &TestHome) -> App {

@@ -1,21 +1,21 @@
-//! `edit`: changes to sessions. Each operation says what it wants in a file of its own; what they have in common,
-//! from finding the session to writing the result, is in `job` and `report`.
+//! `edit`: changes to sessions. Each operation has a file with its arguments; all of them are shown and applied by
+//! `finish` and `report`. The operations themselves are in `threadline_app::edit`.
 
-mod beside;
+mod args;
 mod clone;
 mod compress;
 mod delete;
 mod diff;
-mod job;
+mod error;
+mod finish;
 mod label;
 mod redact;
 mod relocate;
 mod repair;
 mod report;
-mod side;
 mod strip;
 
-pub(crate) use job::{carry_out, op_error};
+pub(crate) use args::command_line;
 
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};

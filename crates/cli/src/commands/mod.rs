@@ -14,8 +14,6 @@ mod show;
 mod trace;
 mod usage;
 
-pub(crate) use edit::carry_out;
-
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 

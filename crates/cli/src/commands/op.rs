@@ -1,9 +1,9 @@
 use serde::Serialize;
+use threadline_app::OperationError;
 use threadline_store::{FileAction, OpError, Receipt, Reversal};
 use threadline_term::{Align, Column, Label, table, visible};
 use threadline_view::shell_word;
 
-use crate::commands::edit::op_error;
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
@@ -112,8 +112,7 @@ pub(crate) fn run(cx: &Context, command: &OpCommand) -> Result<Outcome, CommandE
 }
 
 fn log(cx: &Context) -> Result<Outcome, CommandError> {
-    let operations = cx.operations()?;
-    let listing = operations.list();
+    let listing = cx.app.list_operations()?;
     let mut answer = if cx.json { cx.ui.answer() } else { cx.ui.long_answer() };
     if cx.json {
         for receipt in &listing.found {
@@ -148,7 +147,7 @@ fn log(cx: &Context) -> Result<Outcome, CommandError> {
         cx.ui.warn(&error.to_string());
     }
     if listing.found.is_empty() {
-        cx.ui.note("nothing was done yet");
+        cx.ui.note("no operations yet");
     }
     Ok(match (listing.unread.is_empty(), listing.found.is_empty()) {
         (false, _) => Outcome::Partly,
@@ -158,8 +157,7 @@ fn log(cx: &Context) -> Result<Outcome, CommandError> {
 }
 
 fn show(cx: &Context, args: &OneArgs) -> Result<Outcome, CommandError> {
-    let operations = cx.operations()?;
-    let receipt = operations.find(&args.id).map_err(not_found)?;
+    let receipt = cx.app.find_operation(&args.id)?;
     let mut answer = cx.ui.answer();
     if cx.json {
         answer.json(&object(cx, &receipt)?)?;
@@ -206,25 +204,21 @@ fn show(cx: &Context, args: &OneArgs) -> Result<Outcome, CommandError> {
     if receipt.state.is_interrupted() {
         let id = &receipt.id;
         cx.ui.note(&format!(
-            "interrupted: `threadline op undo {id}` takes it back, `threadline op redo {id}` finishes it"
+            "interrupted; undo: `threadline op undo {id}`, finish: `threadline op redo {id}`"
         ));
     }
     Ok(Outcome::Done)
 }
 
 fn undo(cx: &Context, args: &ReverseArgs) -> Result<Outcome, CommandError> {
-    let operations = cx.operations()?;
-    let receipt = operations.find(&args.id).map_err(not_found)?;
     let undone =
-        operations.undo(&receipt, args.partial).map_err(|error| not_reversed(error, &receipt, "undo"))?;
+        cx.app.undo_operation(&args.id, args.partial).map_err(|error| not_reversed(error, "undo"))?;
     reversed(cx, &undone, "undone")
 }
 
 fn redo(cx: &Context, args: &RedoArgs) -> Result<Outcome, CommandError> {
-    let operations = cx.operations()?;
-    let receipt = operations.find_undone(&args.id).map_err(not_found)?;
     let redone =
-        operations.redo(&receipt, args.partial).map_err(|error| not_reversed(error, &receipt, "redo"))?;
+        cx.app.redo_operation(&args.id, args.partial).map_err(|error| not_reversed(error, "redo"))?;
     reversed(cx, &redone, "redone")
 }
 
@@ -249,45 +243,41 @@ fn reversed(cx: &Context, reversal: &Reversal, word: &str) -> Result<Outcome, Co
     cx.ui.note(&format!("{} of {} is {word}: {files}", receipt.operation, short(&receipt.source)));
     if reversal.foreign_bytes > 0 {
         let carried = threadline_view::figure::bytes(reversal.foreign_bytes);
-        cx.ui.note(&format!("{carried} that other programs added since are kept at the end"));
+        cx.ui.note(&format!("{carried} that other programs have appended since are kept at the end"));
     }
     for file in &reversal.skipped {
-        cx.ui.warn(&format!("left as it is: {}: {}", visible(&file.path.to_string_lossy()), file.what));
+        cx.ui.warn(&format!("skipped {}: {}", visible(&file.path.to_string_lossy()), file.what));
     }
     Ok(if reversal.skipped.is_empty() { Outcome::Done } else { Outcome::Partly })
 }
 
-fn not_reversed(error: OpError, receipt: &Receipt, verb: &str) -> CommandError {
-    let is_changed = matches!(error, OpError::Changed { .. });
-    let told = op_error(error);
-    let id = &receipt.id;
-    if is_changed {
-        return told
-            .hint(format!("`threadline op {verb} {id} --partial` leaves these files and changes the others"))
-            .hint(format!("`threadline op show {id}` says where the previous files are kept"));
-    }
-    told
+/// Adds hints for files that have changed since.
+fn not_reversed(error: OperationError, verb: &str) -> CommandError {
+    let changed = match &error {
+        OperationError::Failed { id, source: OpError::Changed { .. } } => Some(id.clone()),
+        _ => None,
+    };
+    let error = CommandError::from(error);
+    let Some(id) = changed else { return error };
+    error
+        .hint(format!("`threadline op {verb} {id} --partial` skips these files and changes the others"))
+        .hint(format!("`threadline op show {id}` shows where the previous files are kept"))
 }
 
 fn forget(cx: &Context, args: &ForgetArgs) -> Result<Outcome, CommandError> {
-    let operations = cx.operations()?;
-    let receipts = if args.all {
-        operations.list().found
-    } else {
-        args.ids.iter().map(|id| operations.find(id).map_err(not_found)).collect::<Result<Vec<_>, _>>()?
+    let forgotten = match args.all {
+        true => cx.app.forget_all_operations()?,
+        false => cx.app.forget_operations(&args.ids)?,
     };
-    for receipt in &receipts {
-        operations.forget(receipt).map_err(op_error)?;
-    }
-    cx.ui.note(&match receipts.len() {
+    cx.ui.note(&match forgotten {
         1 => "1 receipt forgotten".to_owned(),
         n => format!("{n} receipts forgotten"),
     });
-    Ok(if receipts.is_empty() { Outcome::No } else { Outcome::Done })
+    Ok(if forgotten == 0 { Outcome::No } else { Outcome::Done })
 }
 
 fn object<'a>(cx: &Context, receipt: &'a Receipt) -> Result<ReceiptObject<'a>, CommandError> {
-    let folder = cx.operations()?.folder(&receipt.id);
+    let folder = cx.app.operations()?.folder(&receipt.id);
     let files = receipt.files.iter().map(|file| FileObject {
         path: file.path.to_string_lossy().into_owned(),
         target: file.target.as_ref().map(|target| target.to_string_lossy().into_owned()),
@@ -308,13 +298,6 @@ fn object<'a>(cx: &Context, receipt: &'a Receipt) -> Result<ReceiptObject<'a>, C
         files: files.collect(),
         skipped: Vec::new(),
     })
-}
-
-fn not_found(error: threadline_store::OpError) -> CommandError {
-    if matches!(&error, threadline_store::OpError::NoSuch { id } if id == "last") {
-        return CommandError::new("nothing to undo or redo").hint("`threadline op log` lists what was done");
-    }
-    CommandError::new(error.to_string()).hint("`threadline op log` lists what was done")
 }
 
 fn short(id: &str) -> String {

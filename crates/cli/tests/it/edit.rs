@@ -109,7 +109,10 @@ fn lines_that_were_added_since_survive_undo_and_redo() {
         std::fs::write(&path, after.clone() + line).unwrap();
         let undo = world.run(&["op", "undo"]);
         assert_eq!(undo.code, 0, "{undo}");
-        assert!(undo.err.contains("16 B that other programs added since are kept at the end"), "{undo}");
+        assert!(
+            undo.err.contains("16 B that other programs have appended since are kept at the end"),
+            "{undo}"
+        );
         assert_eq!(read(&path), before.clone() + line);
         let redo = world.run(&["op", "redo"]);
         assert_eq!(redo.code, 0, "{redo}");
@@ -428,7 +431,7 @@ fn where_nothing_more_fits_everything_stays_as_it_was() {
         let is_said = told.contains("hint: nothing was changed")
             || told.contains("hint: the file that had been changed is as it was before");
         assert!(is_said, "{args:?}: {told}");
-        assert!(told.contains("there must be room"), "{args:?}: {told}");
+        assert!(told.contains("there must be space"), "{args:?}: {told}");
         assert_eq!(files(&world), before, "{args:?}");
         assert_eq!(world.receipts(), 0, "{args:?}");
         assert_eq!(world.run(args).code, 0, "{args:?} with room");

@@ -36,7 +36,7 @@ fn what_check_finds_is_mended_in_place_and_can_be_undone() {
     let check = world.run(&["check", &id]);
     assert_eq!(check.code, 0, "{check}");
     let again = world.run(&["edit", "repair", &id, "--in-place"]);
-    assert!(again.code == 1 && again.err.contains("there is nothing to mend"), "{again}");
+    assert!(again.code == 1 && again.err.contains("nothing to repair"), "{again}");
     assert_eq!(world.run(&["op", "undo"]).code, 0);
     assert_eq!(std::fs::read(&path).unwrap(), before);
 }
@@ -92,7 +92,7 @@ fn a_session_that_ended_during_a_call_is_sound_and_stays_as_it_is() {
     assert_eq!(world.run(&["check", &id]).code, 0);
     let repair = world.run(&["edit", "repair", &id]);
     assert_eq!(repair.code, 1, "{repair}");
-    assert!(repair.err.contains("there is nothing to mend"), "{repair}");
+    assert!(repair.err.contains("nothing to repair"), "{repair}");
 }
 
 #[test]
@@ -107,5 +107,5 @@ fn what_check_finds_in_a_sub_agent_and_nothing_mends_is_named() {
     assert!(check.code == 1 && check.out.contains("F26"), "{check}");
     let repair = world.run(&["edit", "repair", &id]);
     assert_eq!(repair.code, 1, "{repair}");
-    assert!(repair.err.contains("nothing here can be mended: F26 secret"), "{repair}");
+    assert!(repair.err.contains("nothing here can be repaired: F26 secret"), "{repair}");
 }

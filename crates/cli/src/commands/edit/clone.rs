@@ -1,8 +1,8 @@
+use threadline_app::edit::CloneOptions;
 use threadline_edit::Cut;
-use threadline_store::Operation;
 
-use super::job::{Job, WriteArgs, new_session};
-use super::side;
+use super::args::WriteArgs;
+use super::finish::{finish, open};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
@@ -29,17 +29,8 @@ pub(crate) struct CloneArgs {
 }
 
 pub(crate) fn run(cx: &Context, args: &CloneArgs) -> Result<Outcome, CommandError> {
-    let mut job = Job::open(cx, &args.session)?;
-    let started = if args.to.is_some() { side::spawns(&mut job)? } else { Vec::new() };
-    let mut draft = job.draft();
+    let mut session = open(cx, &args.session)?;
     let to = args.to.as_ref().map(|to| to.parse().map_or_else(|_| Cut::Uuid(to.clone()), Cut::Turn));
-    threadline_edit::clone(&mut draft, to.as_ref(), args.title.as_deref()).map_err(|error| {
-        CommandError::new(error.to_string()).hint("`threadline show --outline` lists the turns")
-    })?;
-    let target = new_session();
-    job.copy_beside(&mut draft, &target)?;
-    if to.is_some() {
-        side::leave_behind(&mut draft, &started);
-    }
-    job.finish(cx, &args.write, Operation::Clone, draft, target)
+    let options = CloneOptions { to, title: args.title.clone() };
+    finish(cx, &args.write, session.clone_to_new(&options))
 }

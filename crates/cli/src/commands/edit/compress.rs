@@ -1,10 +1,11 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use threadline_edit::{Band, Compress, Compression, Level};
-use threadline_store::Operation;
+use threadline_app::edit::{CompressTarget, compressed_tokens};
+use threadline_edit::{Band, Level};
 
-use super::job::{Job, TargetArgs, WriteArgs};
+use super::args::{TargetArgs, WriteArgs};
+use super::finish::{finish, open};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
@@ -83,15 +84,9 @@ impl FromStr for Bands {
 }
 
 pub(crate) fn run(cx: &Context, args: &CompressArgs) -> Result<Outcome, CommandError> {
-    let job = Job::open(cx, &args.session)?;
-    let options = Compress {
-        bands: args.bands.clone().map(|bands| bands.0).unwrap_or_default(),
-        budget: args.budget,
-        original: Some(job.file.path.to_string_lossy().into_owned()),
-    };
-    let compression = Compression::choose(&job.session, &options).map_err(|error| {
-        CommandError::new(error.to_string()).hint("`edit strip` takes out tool output and more")
-    })?;
+    let session = open(cx, &args.session)?;
+    let bands = args.bands.clone().map(|bands| bands.0).unwrap_or_default();
+    let compression = session.choose_compression(bands, args.budget)?;
     let summary = match &args.summary {
         Some(path) => read(path)?,
         None => compression.summary(),
@@ -102,24 +97,20 @@ pub(crate) fn run(cx: &Context, args: &CompressArgs) -> Result<Outcome, CommandE
         answer.finish()?;
         return Ok(Outcome::Done);
     }
-    let mut draft = job.draft();
-    compression.apply(&mut draft, &summary, args.target.in_place);
-    if !args.target.in_place {
-        // Without a cut this gives the new session its title and nothing else.
-        threadline_edit::clone(&mut draft, None, args.title.as_deref())
-            .map_err(|error| CommandError::new(error.to_string()))?;
-    }
     if let Some(budget) = args.budget {
-        let tokens = summary.len() as u64 / 4 + compression.kept_tokens();
+        let tokens = compressed_tokens(&compression, &summary);
         if tokens > budget {
             cx.ui.warn(&format!(
                 "about {tokens} tokens are more than {budget}: prompts and the last exchange are never cut"
             ));
         }
     }
-    let target = args.target.target();
-    job.copy_beside(&mut draft, &target)?;
-    job.finish(cx, &args.write, Operation::Compress, draft, target)
+    let target = if args.target.in_place {
+        CompressTarget::InPlace
+    } else {
+        CompressTarget::NewSession { title: args.title.clone() }
+    };
+    finish(cx, &args.write, session.compress(&compression, &summary, &target))
 }
 
 fn read(path: &std::path::Path) -> Result<String, CommandError> {

@@ -1,13 +1,13 @@
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use threadline_store::{FileKind, Operation, SessionFile, Step, StepAction};
+use threadline_app::edit::{ApplyOptions, EditSession};
+use threadline_store::Operation;
 use threadline_term::{Label, visible};
 use threadline_view::figure::{bytes, count};
 use threadline_view::wire::EditObject;
 
-use super::beside::is_file;
-use super::job::Job;
-use super::side::files_below;
+use super::args::command_line;
+use super::finish::{open, warn_if_recreated};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
@@ -34,64 +34,42 @@ pub(crate) struct DeleteArgs {
 }
 
 pub(crate) fn run(cx: &Context, args: &DeleteArgs) -> Result<Outcome, CommandError> {
-    let job = Job::open(cx, &args.session)?;
-    let mut files = beside(&job.file)?;
-    // The log goes first: a session whose side data are gone is worse than side data without a session.
-    files.insert(0, job.file.path.clone());
+    let session = open(cx, &args.session)?;
+    let deletion = session.delete()?;
     let mut receipt = None;
     if args.apply {
-        if !args.force {
-            job.refuse_live()?;
-        }
-        let steps = files.iter().map(|path| remove(path)).collect();
-        let summary = format!("{} files to the trash", files.len());
-        receipt = Some(job.carry_out(cx, Operation::Delete, &job.file.id, summary, steps)?.id);
-        job.warn_if_made_again(cx);
+        let options = ApplyOptions { force: args.force, command: command_line() };
+        receipt = Some(deletion.apply(&cx.app, &options)?.id);
+        warn_if_recreated(cx, &session);
     }
-    report(cx, &job, &files, receipt.as_deref())?;
+    report(cx, &session, deletion.files(), receipt.as_deref())?;
     cx.ui.note(&match receipt {
-        Some(id) => format!("deleted; `threadline op undo {id}` brings it back"),
+        Some(id) => format!("deleted; undo: `threadline op undo {id}`"),
         None => "planned; nothing was deleted. Add --apply to delete it".to_owned(),
     });
     Ok(Outcome::Done)
 }
 
-/// Takes a file away; of a link, the link alone.
-pub(super) fn remove<'a>(path: &Path) -> Step<'a> {
-    let action = if path.is_symlink() { StepAction::Unlink } else { StepAction::Remove };
-    Step { path: path.to_owned(), kind: FileKind::of(path), action }
-}
-
-/// The files beside a log that are its session's.
-pub(super) fn beside(file: &SessionFile) -> Result<Vec<PathBuf>, CommandError> {
-    let mut files = file.side_dir().map_or_else(|| Ok(Vec::new()), |dir| files_below(&dir))?;
-    for agent in file.agents().found {
-        if !files.contains(&agent.path) {
-            let meta = agent.path.with_extension("meta.json");
-            files.extend(is_file(&meta).then_some(meta));
-            files.push(agent.path);
-        }
-    }
-    if let Some(history) = file.file_history_dir() {
-        files.extend(files_below(&history)?);
-    }
-    Ok(files)
-}
-
-fn report(cx: &Context, job: &Job, files: &[PathBuf], receipt: Option<&str>) -> Result<(), CommandError> {
+fn report(
+    cx: &Context,
+    edited: &EditSession,
+    files: &[PathBuf],
+    receipt: Option<&str>,
+) -> Result<(), CommandError> {
+    let (file, session) = (edited.file(), edited.session());
     let mut answer = cx.ui.answer();
-    let lines = job.session.entries().len() as u64;
-    let path = job.file.path.to_string_lossy();
+    let lines = session.entries().len() as u64;
+    let path = file.path.to_string_lossy();
     if cx.json {
         answer.json(&EditObject {
-            operation: "delete",
-            source: &job.file.id,
-            target: &job.file.id,
+            operation: Operation::Delete.name(),
+            source: &file.id,
+            target: &file.id,
             path: &path,
             lines_removed: lines,
             lines_changed: 0,
             lines_added: 0,
-            tokens_before: job.draft().tokens(),
+            tokens_before: edited.tokens(),
             tokens_after: 0,
             compatible_versions: Vec::new(),
             receipt,
@@ -101,17 +79,17 @@ fn report(cx: &Context, job: &Job, files: &[PathBuf], receipt: Option<&str>) -> 
         return Ok(());
     }
     let page = cx.ui.page();
-    let title = job.session.title().map(|title| format!(" “{}”", visible(&title))).unwrap_or_default();
-    writeln!(answer, "{}", page.paint(Label::Title, format!("delete {}{title}", job.file.id)))?;
-    let size: u64 = files.iter().filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum();
+    let title = session.title().map(|title| format!(" “{}”", visible(&title))).unwrap_or_default();
+    writeln!(answer, "{}", page.paint(Label::Title, format!("delete {}{title}", file.id)))?;
+    let size: u64 = files.iter().filter_map(|path| path.metadata().ok()).map(|metadata| metadata.len()).sum();
     let size = if receipt.is_some() { String::new() } else { format!(", {}", bytes(size)) };
     let n_files = if files.len() == 1 { "1 file".to_owned() } else { format!("{} files", files.len()) };
     writeln!(answer, "  {} lines, {n_files}{size}", count(lines))?;
-    for file in files {
+    for path in files {
         writeln!(
             answer,
             "  {}",
-            page.paint(Label::Removed, format!("- {}", visible(&file.to_string_lossy())))
+            page.paint(Label::Removed, format!("- {}", visible(&path.to_string_lossy())))
         )?;
     }
     answer.finish()?;

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use threadline_edit::{ChangeKind, Plan};
+use threadline_app::edit::PlannedEdit;
+use threadline_edit::ChangeKind;
 use threadline_entry::Entry;
 use threadline_term::{Label, Page, TermText};
 
-use super::report::{describe, is_secret};
+use super::report::describe;
 use crate::ui::Answer;
 
 /// So many characters are shown around what differs.
@@ -14,10 +15,11 @@ const AROUND: usize = 24;
 /// So many characters of a difference are shown.
 const LONGEST: usize = 160;
 
-pub(super) fn write(out: &mut Answer, page: Page, plan: &Plan<'_>) -> std::io::Result<()> {
+pub(super) fn write(out: &mut Answer, page: Page, edit: &PlannedEdit<'_>) -> std::io::Result<()> {
+    let plan = edit.plan();
     writeln!(out)?;
     let entries = plan.session().entries();
-    let secret = is_secret(plan);
+    let secret = edit.hides_content();
     // What goes may be what nobody should see; what comes is clean.
     let told = |entry: &Entry| {
         if secret { entry.type_name().unwrap_or_default().into_owned() } else { describe(entry) }

@@ -1,7 +1,5 @@
-use threadline_edit::Target;
-use threadline_store::Operation;
-
-use super::job::{Job, WriteArgs};
+use super::args::WriteArgs;
+use super::finish::{finish, open};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
@@ -33,15 +31,11 @@ pub(crate) struct TagArgs {
 }
 
 pub(crate) fn run_title(cx: &Context, args: &TitleArgs) -> Result<Outcome, CommandError> {
-    let job = Job::open(cx, &args.session)?;
-    let mut draft = job.draft();
-    threadline_edit::title(&mut draft, &args.title);
-    job.finish(cx, &args.write, Operation::Title, draft, Target::AsItStands)
+    let session = open(cx, &args.session)?;
+    finish(cx, &args.write, Ok(session.set_title(&args.title)))
 }
 
 pub(crate) fn run_tag(cx: &Context, args: &TagArgs) -> Result<Outcome, CommandError> {
-    let job = Job::open(cx, &args.session)?;
-    let mut draft = job.draft();
-    threadline_edit::tag(&mut draft, &args.tag);
-    job.finish(cx, &args.write, Operation::Tag, draft, Target::AsItStands)
+    let session = open(cx, &args.session)?;
+    finish(cx, &args.write, Ok(session.set_tag(&args.tag)))
 }

@@ -1,16 +1,13 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use rayon::prelude::*;
-use threadline_edit::{Digest, Hit, Redactor, SideFile, Target};
-use threadline_entry::{Code, Finding, Position};
+use threadline_app::edit::{SecretHit, SecretReport};
 use threadline_secret::Rules;
-use threadline_store::{Operation, SessionFile};
 use threadline_term::{Label, visible};
 use threadline_view::wire::FindingObject;
 
-use super::beside;
-use super::job::{Job, TargetArgs, WriteArgs};
+use super::args::{TargetArgs, WriteArgs};
+use super::finish::{finish, open};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
@@ -54,9 +51,6 @@ pub(crate) struct RedactArgs {
     write: WriteArgs,
 }
 
-/// What was found, and in which file.
-type Found = (PathBuf, Hit);
-
 pub(crate) fn run(cx: &Context, args: &RedactArgs) -> Result<Outcome, CommandError> {
     let rules = rules(args)?;
     if args.check {
@@ -65,55 +59,16 @@ pub(crate) fn run(cx: &Context, args: &RedactArgs) -> Result<Outcome, CommandErr
     let [session] = &args.sessions[..] else {
         return Err(CommandError::new("one session is redacted at a time").hint("--check takes several"));
     };
-    let job = Job::open(cx, session)?;
-    let mut redactor = Redactor::new(&rules);
-    let mut found: Vec<Found> = Vec::new();
-    let mut note =
-        |path: &Path, hits: Vec<Hit>| found.extend(hits.into_iter().map(|hit| (path.to_owned(), hit)));
-    note(&job.file.path, redactor.learn(&job.session));
-    let own = beside::own(&job.file)?;
-    for path in &own {
-        note(path, learn(&mut redactor, path)?);
+    let session = open(cx, session)?;
+    let planned = session.redact(&rules, args.target.target(), cx.json);
+    if let Ok(redaction) = &planned
+        && !cx.json
+    {
+        list(cx, &redaction.hits)?;
     }
-    if found.is_empty() {
-        cx.ui.note("no secrets found: there is nothing to do");
-        return Ok(Outcome::No);
-    }
-    redactor.know();
-    let mut draft = job.draft();
-    redactor.redact(&mut draft);
-    let target = args.target.target();
-    job.copy_beside(&mut draft, &target)?;
-    if let Target::New(_) = &target {
-        for file in draft.sides_mut() {
-            clean_copy(&mut redactor, file)?;
-        }
-    } else {
-        for path in own {
-            let content = read(&path)?;
-            let clean = if beside::is_log(&path) { redactor.log(&content) } else { redactor.file(&content) };
-            if let Some(clean) = clean {
-                draft.side(SideFile::Change { path, read: Digest::of(&content), content: clean });
-            }
-        }
-        // What all sessions share is cleaned of what this one holds, and of its own prompts.
-        for path in beside::shared(&job.file)? {
-            let content = read(&path)?;
-            if let Some(clean) = redactor.shared(&content, &job.file.id, beside::is_log(&path)) {
-                draft.side(SideFile::Change { path, read: Digest::of(&content), content: clean });
-            }
-        }
-    }
-    if cx.json {
-        for (path, hit) in &found {
-            draft.finding(finding(hit, hit.at.filter(|_| *path == job.file.path)));
-        }
-    } else {
-        list(cx, &found)?;
-    }
-    let outcome = job.finish(cx, &args.write, Operation::Redact, draft, target)?;
-    if args.write.apply && args.target.in_place {
-        cx.ui.note("the receipt still holds what was there: `threadline op forget` deletes it for good");
+    let outcome = finish(cx, &args.write, planned.map(|redaction| redaction.edit))?;
+    if outcome == Outcome::Done && args.write.apply && args.target.in_place {
+        cx.ui.note("the receipt still contains the secrets: `threadline op forget` deletes it for good");
     }
     Ok(outcome)
 }
@@ -143,52 +98,17 @@ fn rules(args: &RedactArgs) -> Result<Rules, CommandError> {
     Ok(rules)
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
-    threadline_store::read_regular(path)
-        .map_err(|error| CommandError::new(format!("cannot read {}: {error}", path.display())))
-}
-
-fn learn(redactor: &mut Redactor<'_>, path: &Path) -> Result<Vec<Hit>, CommandError> {
-    let content = read(path)?;
-    Ok(if beside::is_log(path) { redactor.learn_log(&content) } else { redactor.learn_file(&content) })
-}
-
-/// What goes along with a copy comes clean.
-fn clean_copy(redactor: &mut Redactor<'_>, file: &mut SideFile) -> Result<(), CommandError> {
-    let made = match file {
-        SideFile::CopyLog { from, to } => {
-            redactor.log(&read(from)?).map(|content| SideFile::MakeLog { path: to.clone(), content })
-        }
-        SideFile::Copy { from, to } => {
-            redactor.file(&read(from)?).map(|content| SideFile::Create { path: to.clone(), content })
-        }
-        _ => None,
-    };
-    if let Some(made) = made {
-        *file = made;
-    }
-    Ok(())
-}
-
-fn finding(hit: &Hit, at: Option<Position>) -> Finding {
-    let place = if hit.key.is_empty() { String::new() } else { format!(" in `{}`", hit.key) };
-    let message = format!("{}: {}{place}, {}", hit.what, hit.masked, hit.name);
-    let mut finding = Finding::new(Code::Secret, at.unwrap_or(Position::START), message);
-    finding.at = at;
-    finding
-}
-
-/// A line a secret: what it is, a little of it, where it stands, and what stands for it from now on.
-fn list(cx: &Context, found: &[Found]) -> Result<(), CommandError> {
-    let mut secrets: BTreeMap<&str, Vec<&Found>> = BTreeMap::new();
-    for hit in found {
-        secrets.entry(&hit.1.name).or_default().push(hit);
+/// Lists the secrets, one line each: kind, masked text, first place, and placeholder.
+fn list(cx: &Context, found: &[SecretHit]) -> Result<(), CommandError> {
+    let mut secrets: BTreeMap<&str, Vec<&SecretHit>> = BTreeMap::new();
+    for found in found {
+        secrets.entry(&found.hit.name).or_default().push(found);
     }
     let page = cx.ui.page();
     let mut answer = cx.ui.answer();
     for (name, hits) in secrets {
-        let (path, first) = hits[0];
-        let files = hits.iter().map(|(path, _)| path).collect::<std::collections::BTreeSet<_>>().len();
+        let SecretHit { path, hit: first } = hits[0];
+        let files = hits.iter().map(|found| &found.path).collect::<BTreeSet<_>>().len();
         let line = first.at.map(|at| format!(", line {}", at.line_no)).unwrap_or_default();
         let others = match hits.len() {
             1 => String::new(),
@@ -204,7 +124,7 @@ fn list(cx: &Context, found: &[Found]) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Tells where secrets are.
+/// Lists the secrets of the named sessions, or of all.
 fn check(cx: &Context, args: &RedactArgs, rules: &Rules) -> Result<Outcome, CommandError> {
     let mut files = Vec::new();
     for session in &args.sessions {
@@ -217,52 +137,31 @@ fn check(cx: &Context, args: &RedactArgs, rules: &Rules) -> Result<Outcome, Comm
         files = sessions.found;
     }
     let n_sessions = files.len();
-    let looked: Vec<(Vec<Found>, Vec<String>)> =
-        files.into_par_iter().map(|file| look(&file, rules)).collect();
-    let mut found = Vec::new();
-    for (hits, failed) in looked {
-        found.extend(hits);
-        unread.extend(failed);
-    }
+    let report = SecretReport::of(files, rules);
+    unread.extend(report.unread.iter().map(ToString::to_string));
     let page = cx.ui.page();
     let mut answer = cx.ui.long_answer();
-    for (path, hit) in &found {
+    for found in &report.hits {
+        let SecretHit { path, hit } = found;
         let path = path.to_string_lossy();
         if cx.json {
-            answer.json(&FindingObject::new(&finding(hit, hit.at), &path))?;
+            answer.json(&FindingObject::new(&found.finding(), &path))?;
             continue;
         }
         let line = hit.at.map(|at| format!(":{}", at.line_no)).unwrap_or_default();
-        let place = if hit.key.is_empty() { String::new() } else { format!(" in `{}`", hit.key) };
+        let key = if hit.key.is_empty() { String::new() } else { format!(" in `{}`", hit.key) };
         let path = page.paint(Label::Title, format!("{}{line}", visible(&path)));
-        writeln!(answer, "{path}: {}: {}{}", hit.what, visible(&hit.masked), visible(&place))?;
+        writeln!(answer, "{path}: {}: {}{}", hit.what, visible(&hit.masked), visible(&key))?;
     }
     answer.finish()?;
     for error in &unread {
         cx.ui.warn(error.trim());
     }
     let sessions = if n_sessions == 1 { "1 session".to_owned() } else { format!("{n_sessions} sessions") };
-    cx.ui.note(&format!("{sessions} looked at, {} found", found.len()));
-    Ok(match found.is_empty() {
+    cx.ui.note(&format!("{sessions} looked at, {} found", report.hits.len()));
+    Ok(match report.hits.is_empty() {
         _ if !unread.is_empty() => Outcome::Partly,
         true => Outcome::Done,
         false => Outcome::No,
     })
-}
-
-/// What is found in a session and beside it, and what could not be read.
-fn look(file: &SessionFile, rules: &Rules) -> (Vec<Found>, Vec<String>) {
-    let (mut found, mut unread) = (Vec::new(), Vec::new());
-    let mut redactor = Redactor::new(rules);
-    let own = beside::own(file).unwrap_or_else(|error| {
-        unread.push(error.to_string());
-        Vec::new()
-    });
-    for path in std::iter::once(file.path.clone()).chain(own) {
-        match learn(&mut redactor, &path) {
-            Ok(hits) => found.extend(hits.into_iter().map(|hit| (path.clone(), hit))),
-            Err(error) => unread.push(error.to_string()),
-        }
-    }
-    (found, unread)
 }

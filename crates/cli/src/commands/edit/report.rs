@@ -1,11 +1,10 @@
 //! How a plan is shown: what goes, changes and comes, and what that saves.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use threadline_edit::{ChangeKind, Plan, SideFile, Target};
+use threadline_app::edit::PlannedEdit;
+use threadline_edit::{ChangeKind, Plan, SideFile};
 use threadline_entry::{Entry, Kind};
-use threadline_session::ClientVersion;
 use threadline_term::{Align, Column, Label, Page, TermText, cut, table, text, visible};
 use threadline_view::figure::{bytes, count, short_count};
 use threadline_view::wire::{EditObject, FindingObject};
@@ -17,45 +16,41 @@ use crate::ui::Answer;
 /// So many turns and findings are shown unless all are asked for.
 const SHOWN: usize = 12;
 
-/// Shows a plan, or what it did: from which log, and into which.
+/// Shows a plan, or, with a receipt, what it did.
 pub(super) fn show(
     cx: &Context,
-    plan: &Plan<'_>,
-    [source, path]: [&Path; 2],
+    edit: &PlannedEdit<'_>,
     receipt: Option<&str>,
     diff: bool,
 ) -> Result<(), CommandError> {
     if cx.json {
-        return json(cx, plan, [source, path], receipt);
+        return json(cx, edit, receipt);
     }
     let page = cx.ui.page();
+    let plan = edit.plan();
     let mut out = if diff { cx.ui.long_answer() } else { cx.ui.answer() };
-    write_head(&mut out, page, plan, [source, path])?;
+    write_head(&mut out, page, edit)?;
     write_turns(&mut out, page, plan, diff)?;
     write_reasons(&mut out, page, plan)?;
     write_side_files(&mut out, page, plan)?;
     write_findings(&mut out, page, plan, diff)?;
     if diff {
-        super::diff::write(&mut out, page, plan)?;
+        super::diff::write(&mut out, page, edit)?;
     }
     out.finish()?;
     Ok(())
 }
 
-fn json(
-    cx: &Context,
-    plan: &Plan<'_>,
-    [log, path]: [&Path; 2],
-    receipt: Option<&str>,
-) -> Result<(), CommandError> {
-    let log = log.to_string_lossy();
+fn json(cx: &Context, edit: &PlannedEdit<'_>, receipt: Option<&str>) -> Result<(), CommandError> {
+    let plan = edit.plan();
+    let log = edit.source_path().to_string_lossy();
     let [lines_removed, lines_changed, lines_added] = plan.counts();
     let source = plan.session().id().unwrap_or_default();
     let target = plan.target_id().unwrap_or_default();
-    let path = path.to_string_lossy();
+    let path = edit.path().to_string_lossy();
     let mut answer = cx.ui.answer();
     answer.json(&EditObject {
-        operation: plan.shape().operation,
+        operation: edit.operation().name(),
         source: &source,
         target: &target,
         path: &path,
@@ -64,7 +59,7 @@ fn json(
         lines_added,
         tokens_before: plan.tokens_before(),
         tokens_after: plan.tokens_after(),
-        compatible_versions: readers(plan).iter().map(ToString::to_string).collect(),
+        claude_code: edit.claude_code_versions().iter().map(ToString::to_string).collect(),
         receipt,
         findings: plan.findings().iter().map(|finding| FindingObject::new(finding, &log)).collect(),
     })?;
@@ -72,49 +67,22 @@ fn json(
     Ok(())
 }
 
-/// The versions of Claude Code that read the result alike: all known ones where its conversation is one straight chain.
-fn readers(plan: &Plan<'_>) -> &'static [ClientVersion] {
-    match plan.shape().target {
-        Target::New(_) | Target::InPlace => &ClientVersion::KNOWN,
-        Target::AsItStands => &[],
-    }
-}
-
-/// Whether what the session holds may not be shown as it is.
-pub(super) fn is_secret(plan: &Plan<'_>) -> bool {
-    plan.shape().operation == "redact"
-}
-
-/// In a few words, what a plan does.
-pub(super) fn summary(plan: &Plan<'_>) -> String {
-    let counts = plan.counts();
-    let words = ["removed", "changed", "added"];
-    let told: Vec<String> = counts
-        .iter()
-        .zip(words)
-        .filter(|(n, _)| **n > 0)
-        .map(|(n, word)| format!("{} {word}", count(*n)))
-        .collect();
-    let lines =
-        if told.is_empty() { "no line changed".to_owned() } else { format!("lines {}", told.join(", ")) };
-    format!("{lines}; tokens ≈{} → ≈{}", short_count(plan.tokens_before()), short_count(plan.tokens_after()))
-}
-
-fn write_head(out: &mut Answer, page: Page, plan: &Plan<'_>, [log, path]: [&Path; 2]) -> std::io::Result<()> {
+fn write_head(out: &mut Answer, page: Page, edit: &PlannedEdit<'_>) -> std::io::Result<()> {
+    let plan = edit.plan();
     let session = plan.session();
     let source = session.id().unwrap_or_default();
     let title = session
         .title()
-        .filter(|_| !is_secret(plan))
+        .filter(|_| !edit.hides_content())
         .map(|title| format!(" “{}”", one_line(&title, 60)))
         .unwrap_or_default();
-    let where_to = match &plan.shape().target {
-        Target::New(id) => format!("a new session {id}"),
-        _ if path != log => visible(&path.to_string_lossy()).into_owned(),
-        Target::InPlace | Target::AsItStands => "in place".to_owned(),
+    let destination = match edit.new_session() {
+        Some(id) => format!("a new session {id}"),
+        None if edit.path() != edit.source_path() => visible(&edit.path().to_string_lossy()).into_owned(),
+        None => "in place".to_owned(),
     };
-    let name = page.paint(Label::Title, format!("{} {source}{title}", plan.shape().operation));
-    writeln!(out, "{name} {}", page.paint(Label::Dim, format!("→ {where_to}")))?;
+    let name = page.paint(Label::Title, format!("{} {source}{title}", edit.operation()));
+    writeln!(out, "{name} {}", page.paint(Label::Dim, format!("→ {destination}")))?;
     let [removed, changed, added] = plan.counts();
     let lines =
         |n: u64, word: &str, label| (n > 0).then(|| page.paint(label, format!("{} {word}", count(n))));
@@ -134,7 +102,7 @@ fn write_head(out: &mut Answer, page: Page, plan: &Plan<'_>, [log, path]: [&Path
     writeln!(out, "  tokens  ≈{} → ≈{}{}", count(before), count(after), share(page, before, after))?;
     let (before, after) = (plan.bytes_before(), plan.digest().length);
     writeln!(out, "  size    {} → {}{}", bytes(before), bytes(after), share(page, before, after))?;
-    if let [oldest, .., newest] = readers(plan) {
+    if let [oldest, .., newest] = edit.claude_code_versions() {
         let alike = format!("  resume  alike in Claude Code {oldest} to {newest}");
         writeln!(out, "{}", page.paint(Label::Dim, &alike))?;
     }

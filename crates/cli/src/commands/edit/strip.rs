@@ -1,8 +1,8 @@
 use clap::ArgAction;
-use threadline_edit::{Preset, Strip, Target, Tools};
-use threadline_store::Operation;
+use threadline_edit::{Preset, Strip, Tools};
 
-use super::job::{Job, TargetArgs, WriteArgs};
+use super::args::{TargetArgs, WriteArgs};
+use super::finish::{finish, open};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
@@ -75,7 +75,7 @@ enum PresetArg {
 }
 
 impl StripArgs {
-    /// What the options come to.
+    /// The content that the options name.
     fn strip(&self) -> Strip {
         let tools =
             self.tools.is_some() || self.older_than.is_some() || self.keep_last.is_some() || self.truncate;
@@ -108,18 +108,6 @@ impl StripArgs {
 }
 
 pub(crate) fn run(cx: &Context, args: &StripArgs) -> Result<Outcome, CommandError> {
-    let job = Job::open(cx, &args.session)?;
-    let mut draft = job.draft();
-    let target = args.target.target();
-    let origin = match &target {
-        Target::New(_) => job.file.path.display().to_string(),
-        Target::InPlace | Target::AsItStands => "the log as `threadline op show` keeps it".to_owned(),
-    };
-    threadline_edit::strip(&mut draft, &args.strip(), &origin);
-    if draft.is_untouched() {
-        cx.ui.note("there is nothing of the kind in the session");
-        return Ok(Outcome::No);
-    }
-    job.copy_beside(&mut draft, &target)?;
-    job.finish(cx, &args.write, Operation::Strip, draft, target)
+    let session = open(cx, &args.session)?;
+    finish(cx, &args.write, session.strip(&args.strip(), args.target.target()))
 }

@@ -1,0 +1,250 @@
+//! Edits of sessions: open one, plan a change, apply the plan.
+//!
+//! An [`EditSession`] is a session that was read for an edit. Each operation is a method of it that returns a
+//! [`PlannedEdit`], which can be shown, counted and dropped; [`PlannedEdit::apply`] writes it and leaves a receipt.
+
+mod apply;
+mod clone;
+mod compress;
+mod delete;
+mod error;
+mod label;
+mod redact;
+mod relocate;
+mod repair;
+mod side_files;
+mod strip;
+
+use std::path::{Path, PathBuf};
+
+use threadline_edit::{Draft, Fresh, Plan, Shape, Target};
+use threadline_entry::{Code, Lines, Severity, parse_line};
+use threadline_session::{ClientVersion, Session};
+use threadline_store::{Live, Operation, SessionFile, Snapshot, is_live};
+use threadline_view::figure::{count, short_count};
+
+pub use apply::ApplyOptions;
+pub use clone::CloneOptions;
+pub use compress::{CompressTarget, compressed_tokens};
+pub use delete::Deletion;
+pub use error::{EditError, NothingToDo};
+pub use redact::{Redaction, SecretHit, SecretReport};
+pub use relocate::MoveOptions;
+pub use repair::RepairableSession;
+
+use crate::config::App;
+use crate::error::AppError;
+
+/// Where the result of an edit goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EditTarget {
+    /// To a new session with an id of its own.
+    NewSession,
+    /// To the session itself.
+    InPlace,
+}
+
+impl EditTarget {
+    fn with_new_id(self) -> Target {
+        match self {
+            Self::NewSession => Target::New(new_id()),
+            Self::InPlace => Target::InPlace,
+        }
+    }
+}
+
+/// A session that was read for an edit.
+///
+/// The log is read up to the end that it had when the edit began. Lines that other programs append later are kept.
+#[derive(Debug)]
+pub struct EditSession {
+    file: SessionFile,
+    session: Session,
+    snapshot: Snapshot,
+}
+
+impl App {
+    /// Reads a session for an edit.
+    ///
+    /// # Errors
+    ///
+    /// If the log cannot be read.
+    pub fn open_for_edit(&self, file: SessionFile) -> Result<EditSession, AppError> {
+        EditSession::open(file)
+    }
+}
+
+impl EditSession {
+    fn open(file: SessionFile) -> Result<Self, AppError> {
+        let error = |error| AppError::read(&file.path)(error);
+        let snapshot = Snapshot::take(&file.path).map_err(error)?;
+        let mut session = Session::with_id(&file.id);
+        let mut lines = Lines::new(snapshot.reader().map_err(error)?);
+        while let Some(line) = lines.next().map_err(error)? {
+            parse_line(&line, |entry, findings| session.push(entry, findings));
+        }
+        Ok(Self { file, session, snapshot })
+    }
+
+    /// The files of the session.
+    pub fn file(&self) -> &SessionFile {
+        &self.file
+    }
+
+    /// The session as it was read.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The estimated number of tokens that the session has.
+    pub fn tokens(&self) -> u64 {
+        self.draft().tokens()
+    }
+
+    /// Returns an error if the session is open in Claude Code: it reads a session once, at its start, and would not
+    /// see a change.
+    pub fn refuse_live(&self) -> Result<(), EditError> {
+        match is_live(&self.file, jiff::Timestamp::now().into()) {
+            None => Ok(()),
+            Some(Live::Process(pid)) => Err(EditError::Open { id: self.file.id.to_string(), pid }),
+            Some(Live::Written(ago)) => Err(EditError::RecentlyWritten { id: self.file.id.to_string(), ago }),
+        }
+    }
+
+    /// Whether the log exists. After it was removed or moved, that means that another program created it again.
+    pub fn log_exists(&self) -> bool {
+        self.file.path.exists()
+    }
+
+    fn draft(&self) -> Draft<'_> {
+        Draft::new(&self.session)
+    }
+
+    /// Plans a draft whose result is the session's own log, or that of a new session beside it.
+    fn plan<'s>(&'s self, operation: Operation, draft: Draft<'s>, target: Target) -> PlannedEdit<'s> {
+        let path = match &target {
+            Target::New(id) => self.file.path.with_file_name(format!("{id}.jsonl")),
+            Target::InPlace | Target::AsItStands => self.file.path.clone(),
+        };
+        self.plan_at(operation, draft, target, path)
+    }
+
+    /// Plans a draft whose result is the log at `path`.
+    fn plan_at<'s>(
+        &'s self,
+        operation: Operation,
+        mut draft: Draft<'s>,
+        target: Target,
+        path: PathBuf,
+    ) -> PlannedEdit<'s> {
+        for finding in self.session.findings() {
+            // A redaction reports secrets itself, without their text.
+            let is_reported = operation == Operation::Redact && finding.code == Code::Secret;
+            if finding.severity > Severity::Note && !is_reported {
+                draft.finding(finding);
+            }
+        }
+        let fresh = fresh(&target);
+        let plan = draft.plan(Shape { operation: operation.name(), target, fresh });
+        PlannedEdit { source: self, operation, plan, path }
+    }
+}
+
+/// An edit that can be shown, counted, applied and dropped.
+#[derive(Debug)]
+pub struct PlannedEdit<'s> {
+    source: &'s EditSession,
+    operation: Operation,
+    plan: Plan<'s>,
+    path: PathBuf,
+}
+
+impl<'s> PlannedEdit<'s> {
+    /// The operation.
+    pub fn operation(&self) -> Operation {
+        self.operation
+    }
+
+    /// The changes, line by line.
+    pub fn plan(&self) -> &Plan<'s> {
+        &self.plan
+    }
+
+    /// The log that the session is in.
+    pub fn source_path(&self) -> &Path {
+        &self.source.file.path
+    }
+
+    /// The log that the result is written to.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The id of the new session; `None` if the session itself is changed.
+    pub fn new_session(&self) -> Option<&str> {
+        match &self.plan.shape().target {
+            Target::New(id) => Some(id),
+            Target::InPlace | Target::AsItStands => None,
+        }
+    }
+
+    /// Whether the content of the session must not be shown, because the edit removes secrets from it.
+    pub fn hides_content(&self) -> bool {
+        self.operation == Operation::Redact
+    }
+
+    /// The versions of Claude Code that read the same conversation from the result: all known ones if it is one
+    /// straight chain.
+    pub fn claude_code_versions(&self) -> &'static [ClientVersion] {
+        match self.plan.shape().target {
+            Target::New(_) | Target::InPlace => &ClientVersion::KNOWN,
+            Target::AsItStands => &[],
+        }
+    }
+
+    /// A short description of the changes, for receipts.
+    pub fn summary(&self) -> String {
+        let counts = self.plan.counts().into_iter().zip(["removed", "changed", "added"]);
+        let counts: Vec<String> =
+            counts.filter(|(n, _)| *n > 0).map(|(n, word)| format!("{} {word}", count(n))).collect();
+        let lines = if counts.is_empty() {
+            "no line changed".to_owned()
+        } else {
+            format!("lines {}", counts.join(", "))
+        };
+        let (before, after) = (self.plan.tokens_before(), self.plan.tokens_after());
+        format!("{lines}; tokens ≈{} → ≈{}", short_count(before), short_count(after))
+    }
+
+    /// Checks that the result would be sound.
+    ///
+    /// # Errors
+    ///
+    /// [`EditError::NothingToDo`] for an empty plan, [`EditError::AgentLog`] and [`EditError::Unsound`].
+    pub fn check(&self) -> Result<(), EditError> {
+        if self.plan.is_empty() {
+            return Err(NothingToDo::NoChange.into());
+        }
+        let refusals = self.plan.refusals();
+        if refusals.is_empty() {
+            return Ok(());
+        }
+        if self.source.session.is_agents() {
+            return Err(EditError::AgentLog { path: self.source.file.path.clone() });
+        }
+        Err(EditError::Unsound { reasons: refusals.to_vec() })
+    }
+}
+
+fn new_id() -> String {
+    uuid::Uuid::new_v4().to_string()
+}
+
+/// The seed of new ids, and the time. The ids of a new session follow from its own.
+fn fresh(target: &Target) -> Fresh {
+    let seed = match target {
+        Target::New(id) => id.clone(),
+        Target::InPlace | Target::AsItStands => new_id(),
+    };
+    Fresh { seed, now: jiff::Timestamp::now().as_millisecond() }
+}

@@ -1,0 +1,164 @@
+//! Applies a plan: turns it into steps on files.
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use threadline_edit::{Digest, Plan, SideFile, Target};
+use threadline_store::{
+    FileDigest, FileKind, Receipt, Step, StepAction, Visibility, open_regular, read_regular,
+};
+
+use super::{EditError, EditSession, PlannedEdit};
+use crate::config::App;
+use crate::error::AppError;
+use crate::operations::NewReceipt;
+
+/// How a plan is applied.
+#[derive(Clone, Debug, Default)]
+pub struct ApplyOptions {
+    /// Whether a session that is open is changed, too.
+    pub force: bool,
+    /// The command that the receipt records.
+    pub command: Vec<String>,
+}
+
+impl PlannedEdit<'_> {
+    /// Writes the result, and leaves a receipt to undo it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`PlannedEdit::check`]; [`EditError::Open`] and [`EditError::RecentlyWritten`] if an open session
+    /// would be changed without `force`; [`EditError::LogChanged`] and [`EditError::Operation`].
+    pub fn apply(&self, app: &App, options: &ApplyOptions) -> Result<Receipt, EditError> {
+        self.check()?;
+        if self.new_session().is_none() && !options.force {
+            self.source.refuse_live()?;
+        }
+        let target = self.plan.target_id().unwrap_or_default();
+        let receipt = NewReceipt {
+            operation: self.operation,
+            source: &self.source.file.id,
+            target: &target,
+            summary: self.summary(),
+            command: &options.command,
+        };
+        app.apply_steps(receipt, self.steps()?)
+    }
+
+    fn steps(&self) -> Result<Vec<Step<'_>>, EditError> {
+        let (plan, file) = (&self.plan, &self.source.file);
+        let mut steps = Vec::new();
+        for side in plan.side_files() {
+            steps.push(side_step(plan, side)?);
+        }
+        let [removed, changed, added] = plan.counts();
+        let lines_only_added = removed == 0 && changed == 0 && plan.shape().target == Target::AsItStands;
+        let log = |path: &Path, action| Step { path: path.to_owned(), kind: FileKind::Log, action };
+        let moves = self.path != file.path;
+        // The log comes last: a program that sees it finds all side files in place.
+        match &plan.shape().target {
+            Target::New(_) => steps.push(log(&self.path, create(plan.reader()))),
+            _ if moves && file.path.is_symlink() => {
+                // A link is moved; its target stays where it is.
+                steps.push(log(&self.path, create(plan.reader())));
+                steps.push(remove_step(&file.path));
+            }
+            _ if moves => {
+                let (read, to) = (self.source.read_digest()?, self.path.clone());
+                steps.push(log(&file.path, StepAction::Move { read, to, content: Box::new(plan.reader()) }));
+            }
+            _ if removed + changed + added == 0 => {}
+            // In place, the log itself is changed even if the session's file is a link to it.
+            _ if lines_only_added && is_added_at_end(plan) => {
+                let action =
+                    StepAction::Append { read: self.source.read_digest()?, lines: added_lines(plan) };
+                steps.push(log(self.source.snapshot.path(), action));
+            }
+            _ => {
+                let read = self.source.read_digest()?;
+                let action = StepAction::Replace { read, content: Box::new(plan.reader()) };
+                steps.push(log(self.source.snapshot.path(), action));
+            }
+        }
+        Ok(steps)
+    }
+}
+
+impl EditSession {
+    /// Returns the digest of the log as it was read.
+    fn read_digest(&self) -> Result<FileDigest, EditError> {
+        let changed = || EditError::LogChanged { path: self.file.path.clone() };
+        self.snapshot.digest()?.ok_or_else(changed)
+    }
+}
+
+/// A step that removes a file; of a link, only the link.
+pub(super) fn remove_step<'a>(path: &Path) -> Step<'a> {
+    let action = if path.is_symlink() { StepAction::Unlink } else { StepAction::Remove };
+    Step { path: path.to_owned(), kind: FileKind::of(path), action }
+}
+
+/// An action that creates a private file with this content.
+fn create<'a>(content: impl Read + 'a) -> StepAction<'a> {
+    StepAction::Create { content: Box::new(content), visibility: Visibility::Private }
+}
+
+fn file_digest(digest: &Digest) -> FileDigest {
+    FileDigest { length: digest.length, sha256: digest.sha256 }
+}
+
+/// The step for a side file.
+fn side_step<'p>(plan: &'p Plan<'_>, side: &'p SideFile) -> Result<Step<'p>, AppError> {
+    let (path, action) = match side {
+        SideFile::Copy { from, to } => {
+            (to.clone(), create(open_regular(from).map_err(AppError::read(from))?))
+        }
+        SideFile::CopyLog { from, to } => {
+            let log = read_regular(from).map_err(AppError::read(from))?;
+            (to.clone(), create(io::Cursor::new(with_new_ids(plan, &log))))
+        }
+        SideFile::MakeLog { path, content } => {
+            (path.clone(), create(io::Cursor::new(with_new_ids(plan, content))))
+        }
+        SideFile::Create { path, content } => (path.clone(), create(&content[..])),
+        SideFile::Change { path, read, content } => {
+            let path = std::fs::canonicalize(path).map_err(AppError::read(path))?;
+            (path, StepAction::Replace { read: file_digest(read), content: Box::new(&content[..]) })
+        }
+        SideFile::Move { from, to, content: Some((read, content)) } => {
+            let (read, content) = (file_digest(read), Box::new(&content[..]));
+            (from.clone(), StepAction::Move { read, to: to.clone(), content })
+        }
+        SideFile::Move { from, to, content: None } => {
+            let open = || std::fs::File::open(from).map_err(AppError::read(from));
+            let read = FileDigest::read_from(open()?).map_err(AppError::read(from))?;
+            (from.clone(), StepAction::Move { read, to: to.clone(), content: Box::new(open()?) })
+        }
+        SideFile::Remove { path } => return Ok(remove_step(path)),
+    };
+    Ok(Step { kind: FileKind::of(&path), path, action })
+}
+
+/// The content of a side file with the ids of the new session.
+fn with_new_ids(plan: &Plan<'_>, log: &[u8]) -> Vec<u8> {
+    let mut content = Vec::with_capacity(log.len());
+    plan.repoint(log, &mut content);
+    content
+}
+
+/// Whether all added lines are at the end.
+fn is_added_at_end(plan: &Plan<'_>) -> bool {
+    let first = (0..plan.len()).find(|&at| plan.source_of(at).is_none());
+    first.is_some_and(|first| (first..plan.len()).all(|at| plan.source_of(at).is_none()))
+}
+
+fn added_lines(plan: &Plan<'_>) -> Vec<String> {
+    let added = (0..plan.len()).filter(|&at| plan.source_of(at).is_none());
+    added
+        .map(|at| {
+            let mut line = Vec::new();
+            plan.render(at, &mut line);
+            String::from_utf8_lossy(&line).into_owned()
+        })
+        .collect()
+}

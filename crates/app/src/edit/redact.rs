@@ -1,0 +1,192 @@
+//! Replaces secrets with placeholders, in the log and in all side files.
+
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use threadline_edit::{Digest, Hit, Redactor, SideFile, Target};
+use threadline_entry::{Code, Finding, Position};
+use threadline_secret::Rules;
+use threadline_store::{Operation, SessionFile};
+
+use super::side_files::{has_json_lines, is_file, own_files, read, shared_files};
+use super::{EditError, EditSession, EditTarget, NothingToDo, PlannedEdit};
+use crate::error::AppError;
+
+/// A secret, and the file that it was found in.
+#[derive(Clone, Debug)]
+pub struct SecretHit {
+    /// The file.
+    pub path: PathBuf,
+    /// The secret, masked.
+    pub hit: Hit,
+}
+
+impl SecretHit {
+    /// The secret as a finding. It names no line if `log` is another file.
+    fn finding_in(&self, log: &Path) -> Finding {
+        self.to_finding(self.hit.at.filter(|_| self.path == log))
+    }
+
+    /// The secret as a finding about its file.
+    pub fn finding(&self) -> Finding {
+        self.to_finding(self.hit.at)
+    }
+
+    fn to_finding(&self, at: Option<Position>) -> Finding {
+        let hit = &self.hit;
+        let key = if hit.key.is_empty() { String::new() } else { format!(" in `{}`", hit.key) };
+        let message = format!("{}: {}{key}, {}", hit.what, hit.masked, hit.name);
+        let mut finding = Finding::new(Code::Secret, at.unwrap_or(Position::START), message);
+        finding.at = at;
+        finding
+    }
+}
+
+/// A planned redaction.
+#[derive(Debug)]
+pub struct Redaction<'s> {
+    /// The plan.
+    pub edit: PlannedEdit<'s>,
+    /// The secrets that it replaces.
+    pub hits: Vec<SecretHit>,
+}
+
+impl EditSession {
+    /// Plans the session with placeholders for its secrets. With `report_findings` the plan lists them as findings.
+    ///
+    /// In place, the prompts that the home keeps of all sessions are cleaned, too.
+    ///
+    /// # Errors
+    ///
+    /// [`NothingToDo::NoSecrets`] if there are none, and errors of reading side files.
+    pub fn redact(
+        &self,
+        rules: &Rules,
+        target: EditTarget,
+        report_findings: bool,
+    ) -> Result<Redaction<'_>, EditError> {
+        let mut redactor = Redactor::new(rules);
+        let mut hits: Vec<SecretHit> = Vec::new();
+        let mut add = |path: &Path, found: Vec<Hit>| {
+            hits.extend(found.into_iter().map(|hit| SecretHit { path: path.to_owned(), hit }));
+        };
+        add(&self.file.path, redactor.learn(&self.session));
+        let own = sorted_own_files(&self.file)?;
+        for path in &own {
+            add(path, learn(&mut redactor, path)?);
+        }
+        if hits.is_empty() {
+            return Err(NothingToDo::NoSecrets.into());
+        }
+        redactor.know();
+        let mut draft = self.draft();
+        redactor.redact(&mut draft);
+        let target = target.with_new_id();
+        self.copy_side_files(&mut draft, &target)?;
+        if let Target::New(_) = &target {
+            for file in draft.sides_mut() {
+                redact_copy(&mut redactor, file)?;
+            }
+        } else {
+            let change = |path: PathBuf, old: &[u8], content| SideFile::Change {
+                path,
+                read: Digest::of(old),
+                content,
+            };
+            for path in own {
+                let old = read(&path)?;
+                let clean = if has_json_lines(&path) { redactor.log(&old) } else { redactor.file(&old) };
+                if let Some(clean) = clean {
+                    draft.side(change(path, &old, clean));
+                }
+            }
+            // Shared files are cleaned of this session's secrets, and of its own prompts.
+            for path in shared_files(&self.file)? {
+                let old = read(&path)?;
+                if let Some(clean) = redactor.shared(&old, &self.file.id, has_json_lines(&path)) {
+                    draft.side(change(path, &old, clean));
+                }
+            }
+        }
+        if report_findings {
+            for hit in &hits {
+                draft.finding(hit.finding_in(&self.file.path));
+            }
+        }
+        Ok(Redaction { edit: self.plan(Operation::Redact, draft, target), hits })
+    }
+}
+
+/// The secrets of several sessions.
+#[derive(Debug, Default)]
+pub struct SecretReport {
+    /// The secrets, ordered by session and file.
+    pub hits: Vec<SecretHit>,
+    /// Files that could not be read.
+    pub unread: Vec<AppError>,
+}
+
+impl SecretReport {
+    /// Searches sessions and their side files for secrets, on all cores.
+    pub fn of(sessions: Vec<SessionFile>, rules: &Rules) -> Self {
+        let reports: Vec<Self> =
+            sessions.into_par_iter().map(|file| Self::of_session(&file, rules)).collect();
+        let mut all = Self::default();
+        for report in reports {
+            all.hits.extend(report.hits);
+            all.unread.extend(report.unread);
+        }
+        all
+    }
+
+    fn of_session(file: &SessionFile, rules: &Rules) -> Self {
+        let mut report = Self::default();
+        let mut redactor = Redactor::new(rules);
+        let own = sorted_own_files(file).unwrap_or_else(|error| {
+            report.unread.push(error);
+            Vec::new()
+        });
+        for path in std::iter::once(file.path.clone()).chain(own) {
+            match learn(&mut redactor, &path) {
+                Ok(hits) => {
+                    report.hits.extend(hits.into_iter().map(|hit| SecretHit { path: path.clone(), hit }));
+                }
+                Err(EditError::App(error)) => report.unread.push(error),
+                Err(error) => report.unread.push(std::io::Error::other(error.to_string()).into()),
+            }
+        }
+        report
+    }
+}
+
+fn sorted_own_files(file: &SessionFile) -> Result<Vec<PathBuf>, AppError> {
+    let mut files = own_files(file)?;
+    // The target of a link may belong to something else.
+    files.retain(|path| is_file(path));
+    files.sort();
+    files.dedup();
+    Ok(files)
+}
+
+/// Lets the redactor learn the secrets of a file.
+fn learn(redactor: &mut Redactor<'_>, path: &Path) -> Result<Vec<Hit>, EditError> {
+    let content = read(path)?;
+    Ok(if has_json_lines(path) { redactor.learn_log(&content) } else { redactor.learn_file(&content) })
+}
+
+/// Replaces the copy of a side file that has secrets with a redacted one.
+fn redact_copy(redactor: &mut Redactor<'_>, file: &mut SideFile) -> Result<(), EditError> {
+    let redacted = match file {
+        SideFile::CopyLog { from, to } => {
+            redactor.log(&read(from)?).map(|content| SideFile::MakeLog { path: to.clone(), content })
+        }
+        SideFile::Copy { from, to } => {
+            redactor.file(&read(from)?).map(|content| SideFile::Create { path: to.clone(), content })
+        }
+        _ => None,
+    };
+    if let Some(redacted) = redacted {
+        *file = redacted;
+    }
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! Repairs faults of a session and of its sub-agents.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use threadline_edit::{Digest, Draft, Fresh, Repair, Shape, SideFile, Target};
+use threadline_entry::{Finding, Lines, Severity, parse_line};
+use threadline_session::Session;
+use threadline_store::Operation;
+
+use super::side_files::read;
+use super::{EditError, EditSession, EditTarget, NothingToDo, PlannedEdit, fresh};
+
+/// Number of lines that a note about a sub-agent names.
+const MAX_NAMED_LINES: usize = 4;
+
+/// A session with its faults, to be repaired.
+///
+/// It owns the repaired session that the plan borrows.
+pub struct RepairableSession<'s> {
+    source: &'s EditSession,
+    repair: Repair<'s>,
+    agents: Vec<RepairedAgent>,
+    target: Target,
+    codes: Vec<String>,
+}
+
+impl EditSession {
+    /// Finds the faults of the session and of its sub-agents, and how to repair them.
+    ///
+    /// # Errors
+    ///
+    /// [`NothingToDo::NoFaults`] if there are none, and errors of reading sub-agents.
+    pub fn find_repairs(&self, target: EditTarget) -> Result<RepairableSession<'_>, EditError> {
+        let target = target.with_new_id();
+        let fresh = fresh(&target);
+        let agents = self.agent_logs()?;
+        let mut codes = faults(&self.session);
+        codes.extend(agents.iter().flat_map(|agent| faults(&agent.session)));
+        if codes.is_empty() {
+            return Err(NothingToDo::NoFaults.into());
+        }
+        codes.sort();
+        codes.dedup();
+        let repair = Repair::new(&self.session, &fresh);
+        let agents = repaired_agents(&agents, &fresh);
+        Ok(RepairableSession { source: self, repair, agents, target, codes })
+    }
+
+    fn agent_logs(&self) -> Result<Vec<AgentLog>, EditError> {
+        let load = |agent: threadline_store::AgentFile| {
+            let log = read(&agent.path)?;
+            let mut session = Session::with_id(&self.file.id);
+            let mut lines = Lines::new(&*log);
+            while let Some(line) = lines.next()? {
+                parse_line(&line, |entry, findings| session.push(entry, findings));
+            }
+            Ok(AgentLog { id: agent.id, path: agent.path, read: Digest::of(&log), session })
+        };
+        self.file.agents().found.into_iter().map(load).collect()
+    }
+}
+
+impl<'s> RepairableSession<'s> {
+    /// Plans the repair.
+    ///
+    /// # Errors
+    ///
+    /// [`NothingToDo::NotRepairable`] if no fault can be repaired, and errors of reading side files.
+    pub fn plan<'r>(&'r self) -> Result<PlannedEdit<'r>, EditError>
+    where
+        's: 'r,
+    {
+        let mut draft = self.repair.draft();
+        if draft.is_untouched() && self.agents.is_empty() {
+            return Err(NothingToDo::NotRepairable { codes: self.codes.clone() }.into());
+        }
+        self.source.copy_side_files(&mut draft, &self.target)?;
+        for agent in &self.agents {
+            agent.add_to(&mut draft);
+        }
+        Ok(self.source.plan(Operation::Repair, draft, self.target.clone()))
+    }
+}
+
+/// The log of a sub-agent.
+struct AgentLog {
+    id: String,
+    path: PathBuf,
+    read: Digest,
+    session: Session,
+}
+
+/// The repaired log of a sub-agent.
+struct RepairedAgent {
+    path: PathBuf,
+    read: Digest,
+    content: Vec<u8>,
+    /// The repairs, and the lines of each.
+    repairs: BTreeMap<String, Vec<u64>>,
+    findings: Vec<Finding>,
+}
+
+/// Repairs the logs of sub-agents that have repairable faults.
+fn repaired_agents(agents: &[AgentLog], fresh: &Fresh) -> Vec<RepairedAgent> {
+    let mut repaired = Vec::new();
+    for agent in agents.iter().filter(|agent| !faults(&agent.session).is_empty()) {
+        let AgentLog { id, path, read, session } = agent;
+        let fresh = Fresh { seed: fresh.uuid(id), now: fresh.now };
+        let repair = Repair::new(session, &fresh);
+        let draft = repair.draft();
+        if draft.is_untouched() {
+            continue;
+        }
+        let shape = Shape { operation: Operation::Repair.name(), target: Target::InPlace, fresh };
+        let plan = draft.plan(shape);
+        if plan.is_empty() || !plan.refusals().is_empty() {
+            continue;
+        }
+        let mut repairs: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+        for change in plan.changes() {
+            for why in &change.why {
+                repairs.entry(why.to_string()).or_default().extend(change.line_no);
+            }
+        }
+        let findings = session.findings().into_iter().filter(|finding| finding.severity > Severity::Note);
+        repaired.push(RepairedAgent {
+            path: path.clone(),
+            read: *read,
+            content: plan.to_bytes(),
+            repairs,
+            findings: findings.collect(),
+        });
+    }
+    repaired
+}
+
+impl RepairedAgent {
+    /// Replaces the copy of the log in a draft, or the log itself.
+    fn add_to(&self, draft: &mut Draft<'_>) {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        for (why, lines) in &self.repairs {
+            let named: Vec<String> = lines.iter().take(MAX_NAMED_LINES).map(u64::to_string).collect();
+            let dots = if lines.len() > named.len() { ", …" } else { "" };
+            let word = if lines.len() == 1 { "line" } else { "lines" };
+            draft.note_beside(format!("{name}: {why} ({word} {}{dots})", named.join(", ")));
+        }
+        for finding in self.findings.clone() {
+            let line = finding.at.map(|at| format!(", line {}", at.line_no)).unwrap_or_default();
+            draft.finding(Finding {
+                at: None,
+                message: format!("{name}{line}: {}", finding.message).into(),
+                ..finding
+            });
+        }
+        let content = self.content.clone();
+        let copy = draft.sides_mut().iter_mut().find_map(|side| match side {
+            SideFile::CopyLog { from, to } if *from == self.path => Some((to.clone(), side)),
+            _ => None,
+        });
+        match copy {
+            Some((path, side)) => *side = SideFile::MakeLog { path, content },
+            None => draft.side(SideFile::Change { path: self.path.clone(), read: self.read, content }),
+        }
+    }
+}
+
+/// The codes of the faults of a session, each once.
+fn faults(session: &Session) -> Vec<String> {
+    let findings = session.findings().into_iter().filter(|finding| finding.severity > Severity::Note);
+    let mut codes: Vec<String> = findings.map(|finding| finding.code.to_string()).collect();
+    codes.sort();
+    codes.dedup();
+    codes
+}

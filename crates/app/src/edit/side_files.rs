@@ -1,0 +1,208 @@
+//! The files that belong to a session besides its log: sub-agents, stored tool output, backups of files.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use threadline_edit::{Draft, Fresh, SideFile, Target, set_agents_apart};
+use threadline_entry::Kind;
+use threadline_session::{Family, Spawn};
+use threadline_store::{AgentFile, SessionFile, SessionId};
+
+use super::{EditError, EditSession};
+use crate::error::AppError;
+use crate::load::read_agents;
+
+impl EditSession {
+    /// Adds copies of all side files to the draft of a new session. An edit in place needs none.
+    pub(super) fn copy_side_files(&self, draft: &mut Draft<'_>, target: &Target) -> Result<(), AppError> {
+        match target {
+            Target::New(id) => copy(&self.file, id, draft),
+            Target::InPlace | Target::AsItStands => Ok(()),
+        }
+    }
+
+    /// Returns the start of each sub-agent that has a log of its own.
+    pub(super) fn agent_starts(&mut self) -> Result<Vec<AgentStart>, AppError> {
+        let files = self.file.agents().found;
+        let agents = read_agents(&self.file)?;
+        let times: Vec<_> = agents
+            .iter()
+            .map(|agent| (0..agent.session.entries().len()).find_map(|idx| agent.session.timestamp(idx)))
+            .collect();
+        let family = Family::new(std::mem::take(&mut self.session), agents);
+        let spawns = family.agents.iter().map(|agent| agent.spawn.clone());
+        let starts = files.into_iter().zip(spawns).zip(times);
+        let starts = starts.map(|((file, spawn), time)| AgentStart { log: file.path, spawn, time }).collect();
+        self.session = family.main;
+        Ok(starts)
+    }
+}
+
+fn copy(file: &SessionFile, id: &str, draft: &mut Draft<'_>) -> Result<(), AppError> {
+    let Some(id) = SessionId::new(id) else {
+        return Err(AppError::NoSession { id: id.to_owned() });
+    };
+    let own = file.side_dir();
+    let target = id.dir_in(file.path.parent().unwrap_or(Path::new("")));
+    set_agents_apart(draft, &target.join("subagents"), &Fresh { seed: id.to_string(), now: 0 });
+    if let Some(own) = &own {
+        for from in files_below(own)? {
+            let Ok(rest) = from.strip_prefix(own) else { continue };
+            let to = target.join(rest);
+            draft.side(side_copy(from, to));
+        }
+    }
+    // Older versions put sub-agents into the folder of the sessions, where a copy would have the same name.
+    let is_own = |agent: &AgentFile| own.as_ref().is_some_and(|own| agent.path.starts_with(own));
+    for agent in file.agents().found.into_iter().filter(|agent| !is_own(agent)) {
+        let to = target.join("subagents").join(agent.path.file_name().unwrap_or_default());
+        let meta = meta_file(&agent.path);
+        if is_file(&meta) {
+            draft.side(side_copy(meta, meta_file(&to)));
+        }
+        draft.side(side_copy(agent.path, to));
+    }
+    if let (Some(home), Some(history)) = (&file.home, file.file_history_dir()) {
+        for from in files_below(&history)? {
+            let Ok(rest) = from.strip_prefix(&history) else { continue };
+            let to = home.file_history_dir(&id).join(rest);
+            draft.side(SideFile::Copy { from, to });
+        }
+    }
+    Ok(())
+}
+
+/// The start of a sub-agent that has a log of its own.
+pub(super) struct AgentStart {
+    log: PathBuf,
+    /// The tool call that started it, if that is known.
+    spawn: Option<Spawn>,
+    /// The time of its first line.
+    time: Option<i64>,
+}
+
+/// Drops the copies of side files that belong only to removed lines: sub-agents that were started later, and output
+/// and backups that no remaining line names.
+pub(super) fn drop_unreferenced_copies(draft: &mut Draft<'_>, agents: &[AgentStart]) {
+    let session = draft.session();
+    let remaining: Vec<usize> = (0..session.entries().len()).filter(|&idx| !draft.goes(idx)).collect();
+    let end = remaining.iter().filter_map(|&idx| session.timestamp(idx)).max();
+    // A nested agent is kept with the one that started it.
+    let is_kept = |mut agent: usize| {
+        for _ in 0..agents.len() {
+            match &agents[agent].spawn {
+                Some(Spawn { agent: Some(parent), .. }) if *parent < agents.len() => agent = *parent,
+                Some(Spawn { agent: None, tool_use_id }) => {
+                    let call = session.tool_call(tool_use_id);
+                    return call.is_some_and(|call| call.lines().any(|idx| !draft.goes(idx)));
+                }
+                _ => return agents[agent].time <= end,
+            }
+        }
+        true
+    };
+    let dropped: HashSet<&Path> =
+        (0..agents.len()).filter(|&agent| !is_kept(agent)).map(|agent| &*agents[agent].log).collect();
+    let log_of_meta = |path: &Path| {
+        path.to_str()
+            .and_then(|path| path.strip_suffix(".meta.json"))
+            .map(|stem| PathBuf::from(format!("{stem}.jsonl")))
+    };
+    let is_named = |name: &str| {
+        remaining.iter().any(|&idx| {
+            let entry = &session.entries()[idx];
+            let may_name = matches!(entry.kind(), Kind::FileHistorySnapshot | Kind::FileHistoryDelta)
+                || entry.text().contains("tool-results");
+            may_name && entry.text().contains(name)
+        })
+    };
+    let is_needed = |side: &SideFile| match side {
+        SideFile::Copy { from, .. } | SideFile::CopyLog { from, .. } => {
+            let log = log_of_meta(from).unwrap_or_else(|| from.clone());
+            let is_agent = agents.iter().any(|agent| agent.log == log);
+            if is_agent {
+                !dropped.contains(&*log)
+            } else {
+                from.file_name().and_then(|name| name.to_str()).is_none_or(is_named)
+            }
+        }
+        _ => true,
+    };
+    let needed: Vec<bool> = draft.sides().iter().map(is_needed).collect();
+    let mut needed = needed.into_iter();
+    draft.sides_mut().retain(|_| needed.next().unwrap_or(true));
+}
+
+/// A copy of a side file. Logs and JSON get the ids of the new session.
+fn side_copy(from: PathBuf, to: PathBuf) -> SideFile {
+    if has_json_lines(&from) { SideFile::CopyLog { from, to } } else { SideFile::Copy { from, to } }
+}
+
+/// Returns the side files of a session, in order. The file history comes last.
+pub(super) fn own_files(file: &SessionFile) -> Result<Vec<PathBuf>, AppError> {
+    let mut files = file.side_dir().map_or_else(|| Ok(Vec::new()), |dir| files_below(&dir))?;
+    // Older versions put sub-agents into the folder of the sessions.
+    for agent in file.agents().found {
+        if !files.contains(&agent.path) {
+            let meta = meta_file(&agent.path);
+            files.extend(is_file(&meta).then_some(meta));
+            files.push(agent.path);
+        }
+    }
+    if let Some(history) = file.file_history_dir() {
+        files.extend(files_below(&history)?);
+    }
+    Ok(files)
+}
+
+/// Returns the files of the home that have content of every session: prompts, and texts pasted into them.
+pub(super) fn shared_files(file: &SessionFile) -> Result<Vec<PathBuf>, AppError> {
+    let Some(home) = &file.home else { return Ok(Vec::new()) };
+    let mut found = files_below(&home.root().join("paste-cache"))?;
+    found.extend(Some(home.history_file()).filter(|path| is_file(path)));
+    Ok(found)
+}
+
+/// Returns every file below a folder, in order; none if the folder does not exist. Links are not followed.
+pub(super) fn files_below(dir: &Path) -> Result<Vec<PathBuf>, AppError> {
+    let mut files = Vec::new();
+    let mut dirs = vec![dir.to_owned()];
+    while let Some(dir) = dirs.pop() {
+        let entries = match std::fs::read_dir(&dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            entries => entries.map_err(AppError::read(&dir))?,
+        };
+        for entry in entries {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
+                dirs.push(entry.path());
+            } else if kind.is_file() {
+                files.push(entry.path());
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Reads a side file.
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, EditError> {
+    Ok(threadline_store::read_regular(path).map_err(AppError::read(path))?)
+}
+
+/// Whether this is a regular file. A link is not: its target may belong to something else.
+pub(super) fn is_file(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|metadata| metadata.is_file())
+}
+
+/// Whether a file contains lines of JSON.
+pub(super) fn has_json_lines(path: &Path) -> bool {
+    path.extension().is_some_and(|ext| ext == "jsonl" || ext == "json")
+}
+
+/// The file with the metadata of a sub-agent's log.
+fn meta_file(log: &Path) -> PathBuf {
+    log.with_extension("meta.json")
+}

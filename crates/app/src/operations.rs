@@ -1,0 +1,154 @@
+//! Applied operations: list, undo, redo and forget them.
+
+use std::path::PathBuf;
+
+use threadline_store::{Listing, NewOperation, OpError, Operation, Receipt, Reversal, Step, StepAction};
+
+use crate::config::App;
+use crate::edit::EditError;
+use crate::error::AppError;
+
+/// The parts of a receipt that an edit knows. The id and the time are added when it is applied.
+pub(crate) struct NewReceipt<'a> {
+    pub(crate) operation: Operation,
+    /// The session that is edited.
+    pub(crate) source: &'a str,
+    /// The session that results.
+    pub(crate) target: &'a str,
+    /// A short description of the changes.
+    pub(crate) summary: String,
+    /// The command that started it.
+    pub(crate) command: &'a [String],
+}
+
+/// Why an operation could not be found, undone, redone or forgotten.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OperationError {
+    /// No receipt has this id, several do, or it cannot be read.
+    #[error(transparent)]
+    NotFound(OpError),
+    /// The operation could not be undone, redone or forgotten.
+    #[error("{source}")]
+    Failed {
+        /// The operation.
+        id: String,
+        /// Why.
+        source: OpError,
+    },
+    /// Something else failed.
+    #[error(transparent)]
+    App(#[from] AppError),
+}
+
+impl App {
+    /// Applies steps and leaves a receipt.
+    pub(crate) fn apply_steps(
+        &self,
+        new: NewReceipt<'_>,
+        mut steps: Vec<Step<'_>>,
+    ) -> Result<Receipt, EditError> {
+        for step in &mut steps {
+            // A receipt is valid in any working directory.
+            step.path = std::path::absolute(&step.path)?;
+            if let StepAction::Move { to, .. } = &mut step.action {
+                *to = std::path::absolute(&*to)?;
+            }
+        }
+        let now = jiff::Timestamp::now();
+        let random = uuid::Uuid::new_v4().simple().to_string();
+        let operation = NewOperation {
+            id: format!("{}-{}", now.strftime("%Y%m%dT%H%M%S"), &random[..6]),
+            operation: new.operation,
+            command: new.command.to_vec(),
+            made_at: format!("{now:.3}"),
+            source: new.source.to_owned(),
+            target: new.target.to_owned(),
+            summary: new.summary,
+        };
+        Ok(self.operations()?.apply(operation, steps)?)
+    }
+
+    /// Returns every receipt, newest first, and the errors of those that cannot be read.
+    ///
+    /// # Errors
+    ///
+    /// [`AppError::NoStateDir`].
+    pub fn list_operations(&self) -> Result<Listing<Receipt>, AppError> {
+        Ok(self.operations()?.list())
+    }
+
+    /// Finds a receipt by its id or the beginning of it; `last` is the newest operation that is not undone.
+    ///
+    /// # Errors
+    ///
+    /// [`OperationError::NotFound`] and [`AppError::NoStateDir`].
+    pub fn find_operation(&self, id: &str) -> Result<Receipt, OperationError> {
+        self.operations()?.find(id).map_err(OperationError::NotFound)
+    }
+
+    /// Undoes an operation. With `partial`, files that have changed since are skipped.
+    ///
+    /// # Errors
+    ///
+    /// [`OperationError::NotFound`], and [`OperationError::Failed`] if a file has changed since.
+    pub fn undo_operation(&self, id: &str, partial: bool) -> Result<Reversal, OperationError> {
+        let operations = self.operations()?;
+        let receipt = operations.find(id).map_err(OperationError::NotFound)?;
+        operations.undo(&receipt, partial).map_err(failed(&receipt))
+    }
+
+    /// Redoes an operation that was undone, or finishes one that was interrupted; `last` is the one undone last.
+    /// With `partial`, files that have changed since are skipped.
+    ///
+    /// # Errors
+    ///
+    /// The same as of [`App::undo_operation`].
+    pub fn redo_operation(&self, id: &str, partial: bool) -> Result<Reversal, OperationError> {
+        let operations = self.operations()?;
+        let receipt = operations.find_undone(id).map_err(OperationError::NotFound)?;
+        operations.redo(&receipt, partial).map_err(failed(&receipt))
+    }
+
+    /// Deletes the receipts with these ids and the files that they keep. Returns their number.
+    ///
+    /// # Errors
+    ///
+    /// [`OperationError::NotFound`] before anything is deleted, and [`OperationError::Failed`].
+    pub fn forget_operations(&self, ids: &[String]) -> Result<usize, OperationError> {
+        let operations = self.operations()?;
+        let find = |id: &String| operations.find(id).map_err(OperationError::NotFound);
+        self.forget(ids.iter().map(find).collect::<Result<Vec<_>, _>>()?)
+    }
+
+    /// Deletes all receipts that can be read, and the files that they keep. Returns their number.
+    ///
+    /// # Errors
+    ///
+    /// [`OperationError::Failed`].
+    pub fn forget_all_operations(&self) -> Result<usize, OperationError> {
+        self.forget(self.list_operations()?.found)
+    }
+
+    fn forget(&self, receipts: Vec<Receipt>) -> Result<usize, OperationError> {
+        let operations = self.operations()?;
+        for receipt in &receipts {
+            operations.forget(receipt).map_err(failed(receipt))?;
+        }
+        Ok(receipts.len())
+    }
+
+    /// The path of a file's previous version, if the receipt keeps one.
+    ///
+    /// # Errors
+    ///
+    /// [`AppError::NoStateDir`].
+    pub fn backup_path(&self, receipt: &Receipt, name: &str) -> Result<PathBuf, AppError> {
+        Ok(self.operations()?.folder(&receipt.id).join(name))
+    }
+}
+
+fn failed(receipt: &Receipt) -> impl FnOnce(OpError) -> OperationError {
+    let id = receipt.id.clone();
+    move |source| OperationError::Failed { id, source }
+}

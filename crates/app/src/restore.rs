@@ -1,0 +1,200 @@
+//! Restores files of a project as they were at a prompt.
+
+mod file;
+mod point;
+
+use std::path::{Path, PathBuf};
+
+use threadline_session::{At, Family, FileHistory};
+use threadline_store::{Operation, Receipt, SessionFile, Surroundings, WriteRoot};
+use threadline_view::wire::{ChangedFileObject, RestoreTurn};
+use threadline_view::{outline, transcript, wire};
+
+pub use file::{ContentSource, FileRestore, RestoreAction, relative_label};
+pub use point::RestorePoint;
+
+use crate::config::App;
+use crate::edit::EditError;
+use crate::error::AppError;
+use crate::operations::NewReceipt;
+
+/// Why files could not be restored.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RestoreError {
+    /// The session has no turn of this number.
+    #[error("there is no turn {number}; the session has {count}")]
+    NoTurn {
+        /// The number.
+        number: i64,
+        /// The number of turns.
+        count: usize,
+    },
+    /// No file of the session matches the requested names.
+    #[error("the session knows of no such file")]
+    NoSuchFile,
+    /// A folder to restore to has another file.
+    #[error("{} exists and is different", .path.display())]
+    TargetDiffers {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The path of a file belongs to another operating system.
+    #[error("{} is a path of another system", .path.display())]
+    ForeignPath {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Files could not be written.
+    #[error(transparent)]
+    Write(#[from] EditError),
+    /// Something else failed.
+    #[error(transparent)]
+    App(#[from] AppError),
+}
+
+impl From<std::io::Error> for RestoreError {
+    fn from(error: std::io::Error) -> Self {
+        Self::App(error.into())
+    }
+}
+
+/// Which files to restore, and to where.
+#[derive(Clone, Debug, Default)]
+pub struct RestoreOptions {
+    /// A folder to write to; by default the files' own paths.
+    pub to: Option<PathBuf>,
+    /// Only these files: paths, ends of paths, or folders. Empty for all.
+    pub names: Vec<String>,
+}
+
+/// The files to restore.
+#[derive(Debug)]
+pub struct RestorePlan {
+    session: SessionFile,
+    /// The folder that the files belong to; otherwise why no folder can be trusted.
+    pub root: Result<WriteRoot, String>,
+    /// The files. Those outside of the root are last.
+    pub files: Vec<FileRestore>,
+    to_folder: bool,
+}
+
+impl App {
+    /// Plans to restore files as they were at a moment.
+    ///
+    /// # Errors
+    ///
+    /// [`RestoreError::NoSuchFile`] if none matches, and errors of reading backups.
+    pub fn plan_restore(
+        &self,
+        session: &SessionFile,
+        history: &FileHistory,
+        at: At,
+        options: &RestoreOptions,
+    ) -> Result<RestorePlan, RestoreError> {
+        let to = options.to.as_deref();
+        let root = self.restore_root(session, history, to)?;
+        let mut files = FileRestore::plan_all(session, history, at, to, root.as_ref().ok())?;
+        files.sort_by_key(|file| file.outside);
+        files.retain(|file| file.matches(&options.names, history.root()));
+        if files.is_empty() {
+            return Err(RestoreError::NoSuchFile);
+        }
+        Ok(RestorePlan { session: session.clone(), root, files, to_folder: to.is_some() })
+    }
+
+    /// The folder that the files belong to: the one that the person named, or the session's own if it can be trusted.
+    fn restore_root(
+        &self,
+        session: &SessionFile,
+        history: &FileHistory,
+        to: Option<&Path>,
+    ) -> Result<Result<WriteRoot, String>, AppError> {
+        if let Some(to) = to {
+            return Ok(Ok(WriteRoot::named(to)?));
+        }
+        let Some(dir) = history.root() else {
+            return Ok(Err("the log names no working directory".to_owned()));
+        };
+        let surroundings = Surroundings {
+            current_dir: self.config().current_dir.clone(),
+            home_dir: self.config().home_dir.clone(),
+            homes: self.store().homes().to_vec(),
+        };
+        Ok(WriteRoot::of_session(dir, session, &surroundings)
+            .map_err(|why| format!("{dir} is not taken for the project: {why}")))
+    }
+}
+
+impl RestorePlan {
+    /// Whether a file would be written. Files outside of the root are written only with `outside`.
+    pub fn writes(file: &FileRestore, outside: bool) -> bool {
+        file.action.writes() && (outside || !file.outside)
+    }
+
+    /// Writes the files, all or none. Returns the receipt; `None` if there was nothing to write.
+    ///
+    /// # Errors
+    ///
+    /// [`RestoreError::TargetDiffers`] if a folder to restore to has another file, [`RestoreError::ForeignPath`], and
+    /// errors of writing.
+    pub fn apply(
+        &self,
+        app: &App,
+        outside: bool,
+        command: &[String],
+    ) -> Result<Option<Receipt>, RestoreError> {
+        let files: Vec<&FileRestore> = self.files.iter().filter(|file| Self::writes(file, outside)).collect();
+        let differs = |file: &&&FileRestore| self.to_folder && file.action == RestoreAction::Change;
+        if let Some(file) = files.iter().find(differs) {
+            return Err(RestoreError::TargetDiffers { path: file.target.clone() });
+        }
+        if files.is_empty() {
+            return Ok(None);
+        }
+        let steps = files.iter().map(|file| file.step()).collect::<Result<Vec<_>, _>>()?;
+        let receipt = NewReceipt {
+            operation: Operation::Restore,
+            source: &self.session.id,
+            target: &self.session.id,
+            summary: format!("{} files as they were", files.len()),
+            command,
+        };
+        Ok(Some(app.apply_steps(receipt, steps)?))
+    }
+}
+
+/// Returns the turns that changed files, with the files.
+pub fn turns_with_changes(family: &Family, history: &FileHistory) -> Vec<RestoreTurn> {
+    let turns = family.main.turns();
+    let titles = outline(&transcript(family, &|_| None).turns);
+    let starts: Vec<usize> =
+        turns.iter().filter_map(|turn| turn.prompt.or(turn.entries.first().copied())).collect();
+    let mut listed = Vec::new();
+    for (i, turn) in turns.iter().enumerate() {
+        let Some(&from) = starts.get(i) else { continue };
+        let files = history.changed(from, starts.get(i + 1).copied());
+        if files.is_empty() {
+            continue;
+        }
+        let title = titles.iter().find(|line| line.number == turn.number);
+        let files = files.into_iter();
+        listed.push(RestoreTurn {
+            turn: turn.number as u64,
+            anchor: title.map(|line| line.anchor.clone()).unwrap_or_default(),
+            started_at: family.main.timestamp(from).map(wire::moment),
+            prompt: title.map(|line| line.title.clone()).unwrap_or_default(),
+            files: files
+                .map(|file| ChangedFileObject { path: file.path, edits: file.edits as u64 })
+                .collect(),
+        });
+    }
+    listed
+}
+
+/// Returns the number of shell commands that ran. Their changes to files cannot be restored.
+pub fn count_shell_commands(family: &Family) -> usize {
+    let sessions = std::iter::once(&family.main).chain(family.agents.iter().map(|agent| &agent.session));
+    let is_shell = |name: &str| matches!(name, "Bash" | "PowerShell");
+    sessions.flat_map(|session| session.tool_calls()).filter(|call| is_shell(&call.name)).count()
+}

@@ -1,0 +1,296 @@
+//! One file to restore: its content then and now, and where it is written.
+
+use std::path::{Component, Path, PathBuf};
+
+use similar::{ChangeTag, TextDiff};
+use threadline_session::{At, Basis, FileContent, FileHistory, FileText};
+use threadline_store::{
+    FileDigest, FileKind, SessionFile, Step, StepAction, Visibility, WriteRoot, read_regular,
+};
+
+use super::RestoreError;
+use crate::error::AppError;
+
+/// A file to restore.
+#[derive(Debug)]
+pub struct FileRestore {
+    /// The path in the session.
+    pub path: String,
+    /// The path relative to the working directory, if it is below it.
+    pub label: String,
+    /// The path that is written.
+    pub target: PathBuf,
+    /// The content then; `None` if the file did not exist, or if the content is unknown.
+    pub content: Option<Vec<u8>>,
+    /// The content now, at the path in the session.
+    now: Option<Vec<u8>>,
+    /// The change to the target.
+    pub action: RestoreAction,
+    /// The source of the content.
+    pub source: ContentSource,
+    /// How the moment of the content relates to the requested moment.
+    pub basis: Basis,
+    /// The backup that the log names.
+    pub backup: Option<String>,
+    /// A remark for the person.
+    pub note: Option<String>,
+    /// Whether the target is outside of the folder that the session's files belong to.
+    pub outside: bool,
+}
+
+/// The change that restores a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RestoreAction {
+    /// None: the content is the same.
+    Keep,
+    /// Replaces the content.
+    Change,
+    /// Creates the file.
+    Create,
+    /// Deletes the file, which did not exist then.
+    Delete,
+    /// None: the content then is unknown.
+    Cannot,
+}
+
+impl RestoreAction {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Keep => "keep",
+            Self::Change => "change",
+            Self::Create => "create",
+            Self::Delete => "delete",
+            Self::Cannot => "cannot",
+        }
+    }
+
+    /// Whether it changes the target.
+    pub fn writes(self) -> bool {
+        matches!(self, Self::Change | Self::Create | Self::Delete)
+    }
+}
+
+/// The source of a file's content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContentSource {
+    /// A backup in the home.
+    Backup,
+    /// The edits in the log.
+    Edits,
+    /// None: the content is unknown.
+    Nothing,
+}
+
+impl ContentSource {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Backup => "backup",
+            Self::Edits => "edits",
+            Self::Nothing => "nothing",
+        }
+    }
+}
+
+/// The content of a file at a moment.
+enum PastContent {
+    Absent,
+    Bytes(Vec<u8>),
+    Unknown,
+}
+
+impl FileRestore {
+    /// Plans every file of the session as it was at a moment, to be written below `to` or to its own path.
+    pub(super) fn plan_all(
+        session: &SessionFile,
+        history: &FileHistory,
+        at: At,
+        to: Option<&Path>,
+        root: Option<&WriteRoot>,
+    ) -> Result<Vec<Self>, AppError> {
+        let mut files = Vec::new();
+        for state in history.at(at) {
+            let Past { content, source, note, backup } = Past::of(session, state.content)?;
+            let label = relative_label(&state.path, history.root());
+            let target = match to {
+                Some(dir) => std::path::absolute(dir)?.join(path_inside(&label)),
+                None => PathBuf::from(&state.path),
+            };
+            let now = read_regular(Path::new(&state.path)).ok();
+            let existing = if to.is_some() { read_regular(&target).ok() } else { now.clone() };
+            let action = match (&content, &existing) {
+                (PastContent::Unknown, _) => RestoreAction::Cannot,
+                (PastContent::Absent, None) => RestoreAction::Keep,
+                // In a folder to restore to, nothing is deleted.
+                (PastContent::Absent, Some(_)) if to.is_some() => RestoreAction::Keep,
+                (PastContent::Absent, Some(_)) => RestoreAction::Delete,
+                (PastContent::Bytes(_), None) => RestoreAction::Create,
+                (PastContent::Bytes(then), Some(existing)) if then == existing => RestoreAction::Keep,
+                (PastContent::Bytes(_), Some(_)) => RestoreAction::Change,
+            };
+            let (mut action, mut note) = (action, note);
+            if action.writes() && target.to_string_lossy().contains('\0') {
+                (action, note) = (RestoreAction::Cannot, Some("no file can have this name".to_owned()));
+            }
+            let outside = action.writes() && !root.is_some_and(|root| root.contains(&target));
+            let content = match content {
+                PastContent::Bytes(bytes) => Some(bytes),
+                PastContent::Absent | PastContent::Unknown => None,
+            };
+            files.push(Self {
+                path: state.path,
+                label,
+                target,
+                content,
+                now,
+                action,
+                source,
+                basis: state.basis,
+                backup,
+                note,
+                outside,
+            });
+        }
+        Ok(files)
+    }
+
+    /// Whether the file is one of `names`: paths, ends of paths, or folders. All files match no names.
+    pub(super) fn matches(&self, names: &[String], root: Option<&str>) -> bool {
+        let path = self.path.replace('\\', "/");
+        names.is_empty()
+            || names.iter().any(|name| {
+                let name = name.replace('\\', "/");
+                let name = name.trim_start_matches("./").trim_end_matches('/');
+                let folder = |folder: &str| path.starts_with(&format!("{folder}/"));
+                let root = root.map(|root| format!("{}/{name}", root.replace('\\', "/")));
+                path == name
+                    || path.ends_with(&format!("/{name}"))
+                    || folder(name)
+                    || root.is_some_and(|root| folder(&root))
+            })
+    }
+
+    /// The step that writes the file.
+    pub(super) fn step(&self) -> Result<Step<'_>, RestoreError> {
+        let content = || Box::new(self.content.as_deref().unwrap_or_default());
+        let step = |path, action| Step { path, kind: FileKind::Plain, action };
+        if !self.target.is_absolute() {
+            return Err(RestoreError::ForeignPath { path: self.target.clone() });
+        }
+        Ok(match self.action {
+            RestoreAction::Change => {
+                // The target of a link is changed, and not the link.
+                let path = std::fs::canonicalize(&self.target)?;
+                let read = FileDigest::of(self.now.as_deref().unwrap_or_default());
+                step(path, StepAction::Replace { read, content: content() })
+            }
+            RestoreAction::Delete if self.target.is_symlink() => {
+                step(self.target.clone(), StepAction::Unlink)
+            }
+            RestoreAction::Delete => step(self.target.clone(), StepAction::Remove),
+            _ => step(
+                self.target.clone(),
+                StepAction::Create { content: content(), visibility: Visibility::Shared },
+            ),
+        })
+    }
+
+    /// The number of lines added and removed from now to then; `None` if the content is unknown or not text.
+    pub fn changed_lines(&self) -> Option<(usize, usize)> {
+        if self.action == RestoreAction::Cannot {
+            return None;
+        }
+        let (now, then) = self.texts()?;
+        let diff = TextDiff::from_lines(now, then);
+        let count = |tag: ChangeTag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
+        Some((count(ChangeTag::Insert), count(ChangeTag::Delete)))
+    }
+
+    /// The texts now and then, if both are text.
+    fn texts(&self) -> Option<(&str, &str)> {
+        let now = std::str::from_utf8(self.now.as_deref().unwrap_or_default()).ok()?;
+        let then = std::str::from_utf8(self.content.as_deref().unwrap_or_default()).ok()?;
+        (!now.contains('\0') && !then.contains('\0')).then_some((now, then))
+    }
+
+    /// The change from now to then in the format of `diff -u`; empty if there is none.
+    pub fn patch(&self) -> String {
+        if self.action == RestoreAction::Cannot || self.now.as_deref() == self.content.as_deref() {
+            return String::new();
+        }
+        let label = self.label.replace('\\', "/");
+        let label = label.trim_start_matches('/');
+        let header = |side: &str, exists: bool| match exists {
+            true => format!("{side}/{label}"),
+            false => "/dev/null".to_owned(),
+        };
+        let (from, to) = (header("a", self.now.is_some()), header("b", self.content.is_some()));
+        let Some((now, then)) = self.texts() else { return format!("Binary files {from} and {to} differ\n") };
+        TextDiff::from_lines(now, then).unified_diff().header(&from, &to).to_string()
+    }
+}
+
+/// The content of a file at a moment, with its source.
+struct Past {
+    content: PastContent,
+    source: ContentSource,
+    note: Option<String>,
+    backup: Option<String>,
+}
+
+impl Past {
+    /// Reads the content: the backup where it exists, otherwise the text that the edits in the log give.
+    fn of(session: &SessionFile, content: FileContent) -> Result<Self, AppError> {
+        let past = |content, source, note: Option<&str>, backup| Self {
+            content,
+            source,
+            note: note.map(str::to_owned),
+            backup,
+        };
+        Ok(match content {
+            FileContent::Absent => past(PastContent::Absent, ContentSource::Backup, None, None),
+            FileContent::Text(text) => {
+                past(PastContent::Bytes(text.into_bytes()), ContentSource::Edits, None, None)
+            }
+            FileContent::Unknown => {
+                let note = "the log does not hold its text";
+                past(PastContent::Unknown, ContentSource::Nothing, Some(note), None)
+            }
+            FileContent::Backup { name, edits } => {
+                let read = session.backup(&name).map_err(AppError::read(format!("the backup {name}")))?;
+                match (read, edits) {
+                    (Some(bytes), _) => {
+                        past(PastContent::Bytes(bytes), ContentSource::Backup, None, Some(name))
+                    }
+                    (None, FileText::Text(text)) => {
+                        let note = "its backup is gone; the text is that of the edits in the log, with plain line ends";
+                        let content = PastContent::Bytes(text.into_bytes());
+                        past(content, ContentSource::Edits, Some(note), Some(name))
+                    }
+                    (None, _) => {
+                        let note = "its backup is gone, and the log does not hold its text";
+                        past(PastContent::Unknown, ContentSource::Nothing, Some(note), Some(name))
+                    }
+                }
+            }
+        })
+    }
+}
+
+/// A path relative to the working directory, if it is below it.
+pub fn relative_label(path: &str, root: Option<&str>) -> String {
+    let below = root.and_then(|root| path.strip_prefix(root.trim_end_matches(['/', '\\'])));
+    below.and_then(|path| path.strip_prefix(['/', '\\'])).unwrap_or(path).to_owned()
+}
+
+/// A relative path without `..`, roots and drives, from a path of any system.
+fn path_inside(label: &str) -> PathBuf {
+    let path: PathBuf = label.split(['/', '\\']).map(|part| part.replace(':', "")).collect();
+    path.components()
+        .filter_map(|part| match part {
+            Component::Normal(name) => Some(name),
+            _ => None,
+        })
+        .collect()
+}

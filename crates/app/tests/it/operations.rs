@@ -1,0 +1,48 @@
+//! Finding, undoing and redoing operations.
+
+use threadline_app::{App, AppConfig, AppError, OperationError};
+use threadline_store::OpError;
+
+use crate::world::{World, options};
+
+#[test]
+fn operations_are_listed_found_and_forgotten() {
+    let world = World::new();
+    world.home.session("loom", "u1 user \"hi\"");
+    assert!(world.app.list_operations().unwrap().found.is_empty());
+    let missing = world.app.undo_operation("last", false).unwrap_err();
+    assert!(matches!(missing, OperationError::NotFound(OpError::NoSuch { .. })), "{missing}");
+    let receipt = world.open("loom").set_tag("wip").apply(&world.app, &options()).unwrap();
+    assert_eq!(world.app.find_operation("last").unwrap(), receipt);
+    assert_eq!(world.app.list_operations().unwrap().found, [receipt.clone()]);
+    assert!(world.app.forget_operations(&[receipt.id.clone(), "none".to_owned()]).is_err());
+    assert_eq!(world.receipts(), 1, "nothing is forgotten if one of the ids is unknown");
+    assert_eq!(world.app.forget_operations(&[receipt.id]).unwrap(), 1);
+    assert_eq!(world.receipts(), 0);
+}
+
+#[test]
+fn an_undo_that_fails_names_the_operation() {
+    let world = World::new();
+    let path = world.home.session("loom", "u1 user \"hi\"");
+    let receipt = world.open("loom").set_tag("wip").apply(&world.app, &options()).unwrap();
+    std::fs::write(&path, "{}\n").unwrap();
+    let error = world.app.undo_operation("last", false).unwrap_err();
+    assert!(
+        matches!(&error, OperationError::Failed { id, source: OpError::Changed { .. } } if *id == receipt.id),
+        "{error}"
+    );
+    let undone = world.app.undo_operation("last", true).unwrap();
+    assert_eq!((undone.files, undone.skipped.len()), (0, 1));
+}
+
+#[test]
+fn without_a_state_folder_nothing_is_applied() {
+    let world = World::new();
+    let path = world.home.session("loom", "u1 user \"hi\"");
+    let before = std::fs::read(&path).unwrap();
+    let app = App::new(AppConfig { homes: vec![world.home.root().to_owned()], ..AppConfig::default() });
+    let error = world.open("loom").set_tag("wip").apply(&app, &options()).unwrap_err();
+    assert!(matches!(error, threadline_app::edit::EditError::App(AppError::NoStateDir)), "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+}

@@ -1,0 +1,135 @@
+//! Restoring files.
+
+use std::fs;
+use std::path::Path;
+
+use threadline_app::load_unpriced;
+use threadline_app::restore::{
+    ContentSource, RestoreAction, RestoreError, RestoreOptions, RestorePlan, RestorePoint, turns_with_changes,
+};
+use threadline_session::FileHistory;
+use threadline_testkit::session_uuid;
+
+use crate::world::World;
+
+/// A session that worked in `dir`: it changed one file, and created another.
+fn session(world: &World, dir: &Path) {
+    let cwd = dir.to_str().unwrap();
+    let notation = r#"
+        snapshot u1 {"a.txt":{"backupFileName":"aa@v1","version":1}}
+        u1        user   "change a"
+        a1 <- u1  reply  m1 tool t1 Edit {"file_path":"[dir]/a.txt"}
+        r1 <- a1  result t1 "ok" {"filePath":"[dir]/a.txt","oldString":"one","newString":"two","originalFile":"one\n"}
+        snapshot u2 {"a.txt":{"backupFileName":"aa@v2","version":2}}
+        u2 <- r1  user   "make b"
+        a2 <- u2  reply  m2 tool t2 Write {"file_path":"[dir]/sub/b.txt","content":"new\n"}
+        r2 <- a2  result t2 "ok" {"type":"create","filePath":"[dir]/sub/b.txt","content":"new\n","originalFile":null}
+        "#;
+    world.home.session_in(cwd, "s", &notation.replace("[dir]", cwd));
+    world.home.file(format!("file-history/{}/aa@v1", session_uuid("s")), "one\r\n");
+}
+
+fn plan(world: &World, point: RestorePoint, options: &RestoreOptions) -> Result<RestorePlan, RestoreError> {
+    let file = world.app.find(&session_uuid("s")).unwrap();
+    let family = load_unpriced(&file).unwrap().family;
+    let (at, _) = point.resolve(&family)?;
+    world.app.plan_restore(&file, &FileHistory::of(&family), at, options)
+}
+
+#[test]
+fn points_are_parsed() {
+    let point = |text: &str| text.parse::<RestorePoint>();
+    assert_eq!(point("3"), Ok(RestorePoint::Turn(3)));
+    assert_eq!(point("-1"), Ok(RestorePoint::Turn(-1)));
+    assert_eq!(point("m42"), Ok(RestorePoint::Line(42)));
+    assert_eq!(point("#m42"), Ok(RestorePoint::Line(42)));
+    assert_eq!(point("end"), Ok(RestorePoint::End));
+    assert!(point("0").is_err());
+    assert!(point("x").is_err());
+}
+
+#[test]
+fn points_are_resolved_to_turns() {
+    let (world, dir) = (World::new(), tempfile::tempdir().unwrap());
+    session(&world, dir.path());
+    let family = load_unpriced(&world.app.find(&session_uuid("s")).unwrap()).unwrap().family;
+    let turn = |point: RestorePoint| point.resolve(&family).map(|(_, turn)| turn).ok();
+    assert_eq!(turn(RestorePoint::Turn(2)), Some(Some(2)));
+    assert_eq!(turn(RestorePoint::Turn(-2)), Some(Some(1)));
+    assert_eq!(turn(RestorePoint::Line(3)), Some(Some(1)));
+    assert_eq!(turn(RestorePoint::Line(99)), Some(Some(2)));
+    assert_eq!(turn(RestorePoint::End), Some(None));
+    let missing = RestorePoint::Turn(9).resolve(&family).unwrap_err();
+    assert!(matches!(missing, RestoreError::NoTurn { number: 9, count: 2 }), "{missing}");
+    let changed: Vec<_> = turns_with_changes(&family, &FileHistory::of(&family))
+        .into_iter()
+        .map(|turn| (turn.turn, turn.files.len()))
+        .collect();
+    assert_eq!(changed, [(1, 1), (2, 1)]);
+}
+
+#[test]
+fn files_are_restored_in_their_project_and_that_is_undone() {
+    let (world, dir) = (World::new(), tempfile::tempdir().unwrap());
+    session(&world, dir.path());
+    let (a, b) = (dir.path().join("a.txt"), dir.path().join("sub/b.txt"));
+    fs::create_dir(dir.path().join("sub")).unwrap();
+    fs::write(&a, "today\n").unwrap();
+    fs::write(&b, "there\n").unwrap();
+    let plan = plan(&world, RestorePoint::Turn(1), &RestoreOptions::default()).unwrap();
+    assert_eq!(plan.root.as_ref().unwrap().path(), fs::canonicalize(dir.path()).unwrap());
+    let actions: Vec<_> = plan.files.iter().map(|file| (&*file.label, file.action, file.source)).collect();
+    assert_eq!(
+        actions,
+        [
+            ("a.txt", RestoreAction::Change, ContentSource::Backup),
+            ("sub/b.txt", RestoreAction::Delete, ContentSource::Backup),
+        ]
+    );
+    assert_eq!(plan.files[0].changed_lines(), Some((1, 1)));
+    assert_eq!(plan.files[1].patch(), "--- a/sub/b.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-there\n");
+    let receipt = plan.apply(&world.app, false, &[]).unwrap().unwrap();
+    assert_eq!(fs::read_to_string(&a).unwrap(), "one\r\n");
+    assert!(!b.exists());
+    world.app.undo_operation(&receipt.id, false).unwrap();
+    assert_eq!(fs::read_to_string(&a).unwrap(), "today\n");
+    assert_eq!(fs::read_to_string(&b).unwrap(), "there\n");
+}
+
+#[test]
+fn a_folder_to_restore_to_is_never_overwritten() {
+    let (world, dir) = (World::new(), tempfile::tempdir().unwrap());
+    session(&world, dir.path());
+    let to = dir.path().join("to");
+    let options = RestoreOptions { to: Some(to.clone()), names: vec!["a.txt".to_owned()] };
+    assert!(plan(&world, RestorePoint::Turn(1), &options).unwrap().apply(&world.app, false, &[]).is_ok());
+    assert_eq!(fs::read_to_string(to.join("a.txt")).unwrap(), "one\r\n");
+    fs::write(to.join("a.txt"), "mine\n").unwrap();
+    let again = plan(&world, RestorePoint::Turn(1), &options).unwrap();
+    let error = again.apply(&world.app, false, &[]).unwrap_err();
+    assert!(matches!(&error, RestoreError::TargetDiffers { path } if *path == to.join("a.txt")), "{error}");
+    assert_eq!(fs::read_to_string(to.join("a.txt")).unwrap(), "mine\n");
+    let none = RestoreOptions { names: vec!["none.txt".to_owned()], ..options };
+    assert!(matches!(plan(&world, RestorePoint::Turn(1), &none), Err(RestoreError::NoSuchFile)));
+}
+
+#[test]
+fn files_outside_of_the_project_need_permission() {
+    let (world, dir, other) = (World::new(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (cwd, outside) = (dir.path().to_str().unwrap(), other.path().join("out.txt"));
+    let path = outside.to_str().unwrap();
+    let notation = format!(
+        r#"
+        u1        user   "write"
+        a1 <- u1  reply  m1 tool t1 Write {{"file_path":"{path}","content":"out\n"}}
+        r1 <- a1  result t1 "ok" {{"type":"create","filePath":"{path}","content":"out\n","originalFile":null}}
+        "#
+    );
+    world.home.session_in(cwd, "s", &notation);
+    let plan = plan(&world, RestorePoint::End, &RestoreOptions::default()).unwrap();
+    assert!(plan.files[0].outside);
+    assert_eq!(plan.apply(&world.app, false, &[]).unwrap(), None);
+    assert!(!outside.exists() && world.receipts() == 0);
+    assert!(plan.apply(&world.app, true, &[]).unwrap().is_some());
+    assert_eq!(fs::read_to_string(&outside).unwrap(), "out\n");
+}

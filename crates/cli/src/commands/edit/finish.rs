@@ -1,0 +1,71 @@
+//! Shows a planned edit, and applies it if that was asked for.
+
+use threadline_app::edit::{EditError, EditSession, PlannedEdit};
+use threadline_term::visible;
+
+use super::args::WriteArgs;
+use super::report;
+use crate::context::Context;
+use crate::error::{CommandError, Outcome};
+
+/// Opens the session that `needle` names.
+pub(super) fn open(cx: &Context, needle: &str) -> Result<EditSession, CommandError> {
+    Ok(cx.app.open_for_edit(cx.app.find(needle)?)?)
+}
+
+/// Shows or applies an edit. One that would change nothing is no error: the answer is no.
+pub(super) fn finish(
+    cx: &Context,
+    write: &WriteArgs,
+    planned: Result<PlannedEdit<'_>, EditError>,
+) -> Result<Outcome, CommandError> {
+    match planned.map(|edit| finish_plan(cx, write, &edit)) {
+        Ok(finished) => finished,
+        Err(EditError::NothingToDo(nothing)) => {
+            cx.ui.note(&nothing.to_string());
+            Ok(Outcome::No)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn finish_plan(cx: &Context, write: &WriteArgs, edit: &PlannedEdit<'_>) -> Result<Outcome, CommandError> {
+    let show = |receipt: Option<&str>| report::show(cx, edit, receipt, write.diff);
+    match edit.check() {
+        Ok(()) => {}
+        Err(EditError::NothingToDo(nothing)) => {
+            show(None)?;
+            cx.ui.note(&nothing.to_string());
+            return Ok(Outcome::No);
+        }
+        Err(error) => {
+            if matches!(error, EditError::Unsound { .. }) {
+                show(None)?;
+            }
+            return Err(error.into());
+        }
+    }
+    if !write.apply {
+        show(None)?;
+        cx.ui.note("planned; nothing was written. Add --apply to write it");
+        return Ok(Outcome::Done);
+    }
+    let receipt = edit.apply(&cx.app, &write.apply_options())?;
+    show(Some(&receipt.id))?;
+    let undo = format!("undo: `threadline op undo {}`", receipt.id);
+    cx.ui.note(&match edit.new_session() {
+        Some(id) => format!("done; resume: `claude --resume {id}`, {undo}"),
+        None => format!("done; {undo}"),
+    });
+    Ok(Outcome::Done)
+}
+
+/// Warns if another program has created the log again after it was removed.
+pub(super) fn warn_if_recreated(cx: &Context, session: &EditSession) {
+    if session.log_exists() {
+        cx.ui.warn(&format!(
+            "another program is still writing to this session: it created {} again, which was not changed",
+            visible(&session.file().path.to_string_lossy())
+        ));
+    }
+}
