@@ -61,7 +61,7 @@ impl RestoreAction {
             Self::Change => "change",
             Self::Create => "create",
             Self::Delete => "delete",
-            Self::Cannot => "cannot",
+            Self::Cannot => "unknown",
         }
     }
 
@@ -88,7 +88,7 @@ impl ContentSource {
         match self {
             Self::Backup => "backup",
             Self::Edits => "edits",
-            Self::Nothing => "nothing",
+            Self::Nothing => "none",
         }
     }
 }

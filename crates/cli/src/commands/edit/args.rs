@@ -5,19 +5,19 @@ use threadline_app::edit::{ApplyOptions, EditTarget};
 /// Whether to write, and what to show.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct WriteArgs {
-    /// Write it; without this the plan is shown and nothing else happens
+    /// Write the result; without this, only the plan is shown
     #[arg(long)]
     pub(crate) apply: bool,
 
-    /// Show the plan and write nothing, which is what happens without --apply
+    /// Show the plan and write nothing (the default)
     #[arg(long = "dry-run", conflicts_with = "apply")]
     _dry_run: bool,
 
-    /// Change a session that is in use too
+    /// Change the session even if it is in use
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Show every line that goes, changes or comes
+    /// Show every removed, changed and added line
     #[arg(long)]
     pub(crate) diff: bool,
 }
@@ -31,7 +31,7 @@ impl WriteArgs {
 /// Where the result goes.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct TargetArgs {
-    /// Change the session itself instead of making a new one
+    /// Change the session itself instead of creating a new one
     #[arg(long)]
     pub(crate) in_place: bool,
 }

@@ -59,7 +59,7 @@ fn json(cx: &Context, edit: &PlannedEdit<'_>, receipt: Option<&str>) -> Result<(
         lines_added,
         tokens_before: plan.tokens_before(),
         tokens_after: plan.tokens_after(),
-        claude_code: edit.claude_code_versions().iter().map(ToString::to_string).collect(),
+        compatible_versions: edit.claude_code_versions().iter().map(ToString::to_string).collect(),
         receipt,
         findings: plan.findings().iter().map(|finding| FindingObject::new(finding, &log)).collect(),
     })?;
