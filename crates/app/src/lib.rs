@@ -1,7 +1,37 @@
 //! What threadline can do, for any front end.
 //!
-//! An [`App`] is the person's sessions, prices and state. A front end resolves flags and environment variables into
-//! an [`AppConfig`], calls the app, and renders what it returns. Nothing here prints, reads the environment or exits.
+//! An [`App`] is the person's sessions, prices and state. A front end resolves flags and environment variables into an
+//! [`AppConfig`], calls the app, and renders what it returns:
+//!
+//! | to | use |
+//! |---|---|
+//! | find a session by what a person typed | [`App::find`], [`AppError::hints`] |
+//! | list sessions | [`App::list`]; [`CardList`] with figures, for a list that is shown again and again |
+//! | load a session with sub-agents and costs | [`App::load`], [`LoadedSession`] |
+//! | follow a session while it is written | [`LiveSession`] |
+//! | search | [`App::search_scope`], [`search`] |
+//! | count tokens and costs | [`App::usage_logs`], [`UsageLogs::read`]; [`SessionCounter`] in the background |
+//! | check the health of sessions | [`App::check_targets`], [`CheckTargets::check`] |
+//!
+//! Nothing here prints, reads the environment or exits. All of it blocks; long work takes a callback for progress.
+//!
+//! Printing the turns of the last session:
+//!
+//! ```
+//! use threadline_app::{App, AppConfig};
+//!
+//! # let home = threadline_testkit::TestHome::new();
+//! # home.session("slow", "u1 user \"why is it slow?\"\na1 <- u1 reply m1 text \"A sleep.\"");
+//! # let home = home.root().to_owned();
+//! let app = App::new(AppConfig { homes: vec![home], ..AppConfig::default() });
+//! let file = app.find("last")?;
+//! let session = app.load(&file)?;
+//! for turn in session.transcript().turns {
+//!     println!("{}. {} items, {}", turn.number, turn.items.len(), turn.spent.cost.short());
+//! #   assert_eq!((turn.number, turn.items.len()), (1, 2));
+//! }
+//! # Ok::<(), threadline_app::AppError>(())
+//! ```
 
 #![warn(missing_docs)]
 
@@ -12,6 +42,8 @@ pub mod edit;
 mod error;
 mod find;
 mod list;
+mod live;
+mod live_log;
 mod load;
 mod operations;
 mod prices;
@@ -26,6 +58,8 @@ pub use config::{App, AppConfig};
 pub use counter::{SessionCounter, SessionFigures};
 pub use error::AppError;
 pub use list::{CardList, ListFilter, ListedCards, SessionSummary};
+pub use live::{LiveChange, LiveError, LiveSession, ReadSpans, SessionSelector, TurnSpan};
+pub use live_log::{LiveLimits, LiveLog};
 pub use load::{
     LineObserver, LoadedSession, MAX_KEPT_OUTPUT, agent, cwd, kept_output, load_unpriced, logs_below,
     read_agents, read_session,

@@ -216,7 +216,14 @@ impl Scan {
         }
     }
 
-    /// Returns the calls of the log.
+    /// Returns a copy of the result so far, for a log that grows.
+    pub fn snapshot(&self) -> Scanned {
+        let mut out = self.out.clone();
+        out.source.session = out.source.session.or_else(|| self.head.session.clone());
+        out
+    }
+
+    /// What the log holds.
     pub fn finish(self) -> Scanned {
         self.finish_with_ways().0
     }

@@ -46,13 +46,14 @@ pub use printed::{Printed, printed, uncoloured};
 pub use selection::{Choices, Chosen, PAGE, Selection, SortBy, When};
 pub use session_card::{Figures, SessionCard, Tally};
 pub use shell::{resume_command, shell_word};
-pub use spending::Spending;
+pub use spending::{Spending, SpendingCounter};
 pub use telling::{Kept, Telling, Told, findings, transcript};
 pub use threadline_entry::{Finding, Severity};
 pub use threadline_session::{Input, Outcome, Round};
 pub use threadline_usage::{Explained, Money, Totals, Verdict, Window};
 pub use transcript::{
     AgentView, Attached, Body, BranchView, CallView, Item, Timing, Tokens, Transcript, TurnView, anchor,
+    anchor_line,
 };
 pub use unmarked::unmarked;
 pub use usage_board::{DayUse, UsageBoard};

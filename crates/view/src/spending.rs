@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use threadline_session::{Agent, Family, Session};
-use threadline_usage::{Book, Ledger, Scan, Source, Totals, Wants};
+use threadline_usage::{Book, Ledger, Scan, Scanned, Source, Totals, Wants};
 
 /// The cost of the calls of a session and its sub-agents, each call counted once.
 ///
@@ -23,17 +23,14 @@ impl Spending {
 
     /// Adds up the calls of a session and of its sub-agents with logs, before they are joined to a family.
     pub fn of_logs(main: &Session, agents: &[Agent], book: &Book) -> Self {
-        let id = main.id().unwrap_or_default();
-        let source = Source::session("", &id);
+        let mut counter = SpendingCounter::default();
+        counter.scan(main, agents);
+        Self::new(counter.logs.into_iter().map(|log| log.scan.finish()), book)
+    }
+
+    fn new(logs: impl Iterator<Item = Scanned>, book: &Book) -> Self {
         let mut ledger = Ledger::default();
-        let logs = agents.iter().map(|agent| (source.clone().agent(&agent.id, agent.kind), &agent.session));
-        for (source, session) in std::iter::once((source.clone(), main)).chain(logs) {
-            let mut scan = Scan::new(source, Wants { records: true, ..Wants::default() });
-            for entry in session.entries() {
-                scan.entry(entry);
-            }
-            ledger.absorb(scan.finish());
-        }
+        logs.for_each(|log| ledger.absorb(log));
         let calls = ledger.settle();
         let mut spending = Self::default();
         for (log, line_no, totals) in calls.placed(book) {
@@ -61,5 +58,48 @@ impl Spending {
     /// Returns the cost of the calls that begin on a line of a log.
     pub(crate) fn at(&self, log: usize, line_no: u64) -> Option<&Totals> {
         self.lines.get(&(log, line_no))
+    }
+}
+
+/// Adds up the costs of a session that grows. Each entry is read once; a new total takes time in proportion to the
+/// number of model calls.
+#[derive(Default)]
+pub struct SpendingCounter {
+    /// The session's own log first, then those of sub-agents.
+    logs: Vec<CountedLog>,
+}
+
+struct CountedLog {
+    scan: Scan,
+    /// Number of entries that were read.
+    n_entries: usize,
+}
+
+impl SpendingCounter {
+    /// Returns the costs of a session and the sub-agents that have logs.
+    ///
+    /// These must be those of the call before, with entries or sub-agents added at the end.
+    pub fn count(&mut self, main: &Session, agents: &[Agent], book: &Book) -> Spending {
+        self.scan(main, agents);
+        Spending::new(self.logs.iter().map(|log| log.scan.snapshot()), book)
+    }
+
+    fn scan(&mut self, main: &Session, agents: &[Agent]) {
+        let id = main.id().unwrap_or_default();
+        let source = Source::session("", &id);
+        let logs = agents.iter().map(|agent| (Some(agent), &agent.session));
+        for (i, (agent, session)) in std::iter::once((None, main)).chain(logs).enumerate() {
+            if i == self.logs.len() {
+                let source = match agent {
+                    Some(agent) => source.clone().agent(&agent.id, agent.kind),
+                    None => source.clone(),
+                };
+                let scan = Scan::new(source, Wants { records: true, ..Wants::default() });
+                self.logs.push(CountedLog { scan, n_entries: 0 });
+            }
+            let log = &mut self.logs[i];
+            session.entries()[log.n_entries..].iter().for_each(|entry| log.scan.entry(entry));
+            log.n_entries = session.entries().len();
+        }
     }
 }

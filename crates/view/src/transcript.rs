@@ -377,3 +377,8 @@ impl Tokens {
 pub fn anchor(line_no: u64, block_idx: usize) -> String {
     if block_idx == 0 { format!("m{line_no}") } else { format!("m{line_no}.{}", block_idx + 1) }
 }
+
+/// Returns the line number of an [`anchor`] such as `m42` or `m42.2`.
+pub fn anchor_line(name: &str) -> Option<u64> {
+    name.strip_prefix('m')?.split('.').next()?.parse().ok()
+}

@@ -11,7 +11,6 @@ mod ask;
 mod connection;
 mod guard;
 mod held;
-mod log;
 mod news;
 mod pages;
 mod plan;

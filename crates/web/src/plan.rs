@@ -3,14 +3,12 @@
 //! Where a part ends depends on what stands before its end and on nothing else, so that a session that grows keeps the
 //! parts it had, but for the last ones.
 
-use std::ops::Range;
-
+use threadline_app::{LiveLog, TurnSpan};
 use threadline_html::{Part, RailPart};
 use threadline_session::Session;
 use threadline_view::{Layout, TurnView};
 
 use crate::held::stamp;
-use crate::log::Log;
 
 /// A part ends once its lines have about so many bytes,
 const PART: u64 = 64 << 10;
@@ -32,7 +30,7 @@ pub(crate) struct Plan {
     /// Where everything stands.
     pub(crate) layout: Layout,
     /// The parts, in order, each with the stretches of turns in it.
-    pub(crate) parts: Vec<(Part, Vec<Span>)>,
+    pub(crate) parts: Vec<(Part, Vec<TurnSpan>)>,
     /// The outline, in stretches.
     pub(crate) rail: Vec<RailPart>,
     /// How long the log is, in lines and in bytes.
@@ -45,21 +43,12 @@ pub(crate) struct Plan {
     pub(crate) stamp: String,
 }
 
-/// A stretch of one turn.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Span {
-    /// The turn, by its place in the layout.
-    pub(crate) turn: usize,
-    /// The entries of it.
-    pub(crate) entries: Range<usize>,
-}
-
 impl Plan {
-    pub(crate) fn new(layout: Layout, session: &Session, log: &Log) -> Self {
+    pub(crate) fn new(layout: Layout, session: &Session, log: &LiveLog) -> Self {
         let mut plan = Self {
             parts: Vec::new(),
             rail: Vec::new(),
-            lines: log.len(),
+            lines: log.n_lines(),
             skipped: log.skipped,
             torn: log.torn > 0,
             stamp: String::new(),
@@ -67,7 +56,7 @@ impl Plan {
         };
         let line = |idx: usize| session.entries()[idx].at().line_no;
         let size = |idx: usize| log.size(line(idx));
-        let mut spans: Vec<Span> = Vec::new();
+        let mut spans: Vec<TurnSpan> = Vec::new();
         let mut bytes = 0;
         let mut rows = 0;
         for (number, turn) in plan.layout.turns.iter().enumerate() {
@@ -81,7 +70,7 @@ impl Plan {
                 if !cut && !last {
                     continue;
                 }
-                spans.push(Span { turn: number, entries: from..i + 1 });
+                spans.push(TurnSpan { turn: number, entries: from..i + 1 });
                 from = i + 1;
                 // A part that ends in the middle of a turn ends there; turns that fit are kept together.
                 if cut || bytes >= PART || rows >= ENTRIES || spans.len() >= TURNS {
@@ -122,9 +111,9 @@ impl Plan {
         plan
     }
 
-    fn part(&self, spans: &[Span], session: &Session, line: &dyn Fn(usize) -> u64) -> Part {
+    fn part(&self, spans: &[TurnSpan], session: &Session, line: &dyn Fn(usize) -> u64) -> Part {
         let mut entries: Vec<usize> =
-            spans.iter().flat_map(|span| self.entries(span).iter().copied()).collect();
+            spans.iter().flat_map(|span| span.entries(&self.layout).iter().copied()).collect();
         let first = entries.first().map_or(0, |&idx| line(idx));
         entries.sort_unstable();
         let heads: Vec<String> = spans
@@ -142,14 +131,9 @@ impl Plan {
         }
     }
 
-    /// The entries of a stretch.
-    pub(crate) fn entries(&self, span: &Span) -> &[usize] {
-        &self.layout.turns[span.turn].entries[span.entries.clone()]
-    }
-
     /// The part that a line stands in, or the last one before it.
     pub(crate) fn part_at(&self, line: u64) -> usize {
-        let holds = |(part, _): &(Part, Vec<Span>)| part.lines.0 <= line && line <= part.lines.1;
+        let holds = |(part, _): &(Part, Vec<TurnSpan>)| part.lines.0 <= line && line <= part.lines.1;
         let before = || self.parts.iter().rposition(|(part, _)| part.lines.0 <= line);
         self.parts.iter().position(holds).or_else(before).unwrap_or(0)
     }

@@ -58,7 +58,7 @@ impl Shelf {
         match &mut *guard {
             Some(held) => {
                 self.run(|| held.refresh())?;
-                if held.gone {
+                if held.live.is_gone() {
                     *guard = None;
                     drop(guard);
                     self.forget(id);

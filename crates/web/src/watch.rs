@@ -67,9 +67,9 @@ async fn look(state: State, id: String, tell: watch::Sender<u64>, alive: Weak<()
         let seen = tokio::task::spawn_blocking(move || {
             state.shelf.with(&state.app, &id, |held| {
                 if quiet {
-                    held.settle();
+                    held.live.settle();
                 }
-                Ok((held.version, held.file.path.clone()))
+                Ok((held.live.version(), held.live.file().path.clone()))
             })
         });
         match seen.await {

@@ -8,6 +8,7 @@ use threadline_testkit::TestHome;
 mod check;
 mod edit;
 mod list;
+mod live;
 mod load;
 mod operations;
 mod restore;

@@ -10,7 +10,7 @@ use threadline_session::{Family, ToolCall};
 use threadline_term::{Style, Telegraph, TermText, render_outline, render_transcript};
 use threadline_view::figure::plural;
 use threadline_view::{
-    Filter, Level, Telling, Transcript, TurnView, changes, findings, outline, patch, wire,
+    Filter, Level, Telling, Transcript, TurnView, anchor_line, changes, findings, outline, patch, wire,
 };
 
 use crate::context::Context;
@@ -228,7 +228,7 @@ fn transcript(args: &ShowArgs, telling: Telling<'_>, wanted: &dyn Fn(usize, usiz
 
 /// The turn that holds the item of this name.
 fn transcript_of(args: &ShowArgs, telling: Telling<'_>, anchor: &str) -> Result<Transcript, CommandError> {
-    let line = anchor.trim_start_matches('m').split('.').next().and_then(|line| line.parse::<u64>().ok());
+    let line = anchor_line(anchor);
     // Mostly it stands in the conversation, and no other turn need be told.
     if let Some(number) = line.and_then(|line| telling.turn_on(line)) {
         let mut turns = Vec::new();

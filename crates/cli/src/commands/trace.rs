@@ -23,7 +23,7 @@ pub(crate) enum TraceCommand {
 pub(crate) fn run(cx: &Context, command: &TraceCommand) -> Result<Outcome, CommandError> {
     match command {
         TraceCommand::Push(args) => push::run(cx, args),
-        TraceCommand::Hook(args) => hook::run(args),
+        TraceCommand::Hook(args) => hook::run(cx, args),
         TraceCommand::Status(args) => status::run(cx, args),
         TraceCommand::Install(args) => install::run(cx, args),
         TraceCommand::Uninstall(args) => install::run_back(cx, args),

@@ -319,3 +319,30 @@ fn only_our_lines_come_and_go_in_the_settings() {
     run(&["trace", "uninstall", "--apply"]);
     assert!(!path.exists());
 }
+
+/// Traces have the prices that `usage` and `show` have.
+#[test]
+fn costs_are_by_the_price_list_of_the_person() {
+    let home = TestHome::new();
+    home.session(
+        "s",
+        "u1 user \"hi\"\na1 <- u1 reply m1 text \"yes\" model=loom-1 usage={\"input_tokens\":1000000} stop=end_turn",
+    );
+    home.file(
+        "config/threadline/prices.json",
+        r#"{"prices":[{"model":"loom-1","input":3,"output":2,"write_5m":1,"write_1h":1,"read":1}]}"#,
+    );
+    let root = home.root().to_str().unwrap();
+    let run =
+        crate::run::command(["--home", root, "trace", "push", "last", "--dry-run", "--unfinished", "--json"])
+            .env("XDG_CONFIG_HOME", home.root().join("config"))
+            .output()
+            .unwrap();
+    let lines = String::from_utf8(run.stdout).unwrap();
+    let costs: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["cost"].clone())
+        .filter(|cost| !cost.is_null())
+        .collect();
+    assert_eq!(costs, ["3"], "{lines}");
+}

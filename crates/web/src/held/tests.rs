@@ -4,52 +4,30 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use threadline_entry::{Lines, parse_line};
+use threadline_app::{App, AppConfig};
 use threadline_testkit::TestHome;
 use threadline_view::{Body, Item, Transcript, TurnView, outline};
 
 use super::*;
 
-fn whole(path: &Path) -> Session {
-    let id = path.file_stem().unwrap().to_string_lossy().into_owned();
-    let mut session = Session::with_id(id);
-    let mut lines = Lines::new(File::open(path).unwrap());
-    while let Some(line) = lines.next().unwrap() {
-        parse_line(&line, |entry, findings| session.push(entry, findings));
-    }
-    session
+/// Opens a session with limits that small logs exceed.
+fn open(file: SessionFile, prices: Arc<Book>) -> io::Result<Held> {
+    Held::within(file, prices, LiveLimits { max_log: 24 << 20, kept_end: 2 << 20, max_prompt: 64 << 10 })
 }
 
 /// A session with its sub-agents, read whole.
-fn told(file: &SessionFile, book: &Book) -> Transcript {
-    let files = file.agents().found;
-    let agents = files.iter().map(|agent| {
-        let meta = agent.read_meta().unwrap();
-        let spawn = meta.as_ref().and_then(|meta| meta.tool_use_id());
-        Agent {
-            id: agent.id.clone(),
-            kind: agent.kind,
-            agent_type: meta.as_ref().and_then(|meta| meta.agent_type()),
-            description: meta.as_ref().and_then(|meta| meta.description()),
-            workflow_run: agent.run.clone(),
-            session: whole(&agent.path),
-            spawn: spawn.map(|tool_use_id| Spawn { agent: None, tool_use_id }),
-        }
-    });
-    let family = Family::new(whole(&file.path), agents.collect());
-    let kept = |path: &str| kept_output(file, path);
-    Telling { kept: &kept, spending: Some(&Spending::of(&family, book)), ..Telling::new(&family) }
-        .transcript()
+fn told(file: &SessionFile) -> Transcript {
+    App::new(AppConfig::default()).load(file).unwrap().transcript()
 }
 
 /// The turns as the parts tell them.
-fn by_parts(held: &mut Held, look: &Look) -> Vec<TurnView> {
+fn by_parts(held: &mut Held, look: &SessionSelector) -> Vec<TurnView> {
     let plan = held.plan(look).unwrap();
     let mut turns: Vec<TurnView> = Vec::new();
     for (_, spans) in &plan.parts {
         let told = held.read(look, &plan, spans).unwrap();
         for (i, span) in spans.iter().enumerate() {
-            let items = told.items(&plan, i);
+            let items = told.items(&plan.layout, i);
             if span.entries.start > 0 {
                 turns.last_mut().unwrap().items.extend(items);
             } else {
@@ -78,9 +56,9 @@ fn without_agents(turns: &[TurnView]) -> Vec<TurnView> {
 fn assert_same(path: &Path) {
     let book = Arc::new(Book::embedded());
     let file = SessionFile::at(path);
-    let expected = told(&file, &book);
-    let mut held = Held::open(file, book).unwrap();
-    let plan = held.plan(&Look::default()).unwrap();
+    let expected = told(&file);
+    let mut held = open(file, book).unwrap();
+    let plan = held.plan(&SessionSelector::default()).unwrap();
     let lines: Vec<_> = plan.layout.turns.iter().map(|turn| turn.line.clone()).collect();
     for (line, expected) in lines.iter().zip(outline(&expected.turns)) {
         // A long title is cut; the rest of the line is what it is.
@@ -91,14 +69,15 @@ fn assert_same(path: &Path) {
         );
         // Edits of agents that are known from progress lines alone have no results, and of what was asked for only
         // the beginning is held.
-        let lines = if held.family.agents.len() > held.agents.len() { expected.lines } else { line.lines };
+        let family = held.live.family();
+        let lines = if family.agents.len() > family.logged().len() { expected.lines } else { line.lines };
         assert_eq!(
             threadline_view::OutlineLine { title: expected.title.clone(), lines, ..line.clone() },
             expected,
             "{path:?}"
         );
     }
-    let turns = by_parts(&mut held, &Look::default());
+    let turns = by_parts(&mut held, &SessionSelector::default());
     for (turn, expected) in turns.iter().zip(without_agents(&expected.turns)) {
         for (item, expected) in turn.items.iter().zip(&expected.items) {
             assert_eq!(item, expected, "{path:?}");
@@ -109,8 +88,8 @@ fn assert_same(path: &Path) {
     assert_eq!(plan.layout.told.spent, expected.spent, "{path:?}");
     assert_eq!(plan.layout.told.title, expected.title, "{path:?}");
     assert_eq!(plan.layout.told.agents.len(), expected.agents.len(), "{path:?}");
-    held.settle();
-    let plan = held.plan(&Look::default()).unwrap();
+    held.live.settle();
+    let plan = held.plan(&SessionSelector::default()).unwrap();
     let sound = |finding: &&threadline_view::Finding| finding.code != threadline_entry::Code::HugeLine;
     let codes = |findings: &[threadline_view::Finding]| {
         findings.iter().filter(sound).map(|f| (f.code, f.at)).collect::<Vec<_>>()
@@ -149,7 +128,7 @@ fn odd_and_sample_sessions_are_told_by_parts_as_they_are_told_whole() {
 
 /// Names and stamps of what a page would show.
 fn shown(held: &mut Held) -> Vec<(String, String)> {
-    let plan = held.plan(&Look::default()).unwrap();
+    let plan = held.plan(&SessionSelector::default()).unwrap();
     plan.parts.iter().map(|(part, _)| (part.name.clone(), part.stamp.clone())).collect()
 }
 
@@ -159,7 +138,7 @@ fn a_session_that_grows_line_by_line_ends_as_one_that_was_read_whole() {
     let source = std::fs::read(demo_log()).unwrap();
     let path = home.file("projects/-p/live.jsonl", "");
     let book = Arc::new(Book::embedded());
-    let mut held = Held::open(SessionFile::at(&path), Arc::clone(&book)).unwrap();
+    let mut held = open(SessionFile::at(&path), Arc::clone(&book)).unwrap();
     let mut file = File::options().append(true).open(&path).unwrap();
     for (i, line) in source.split_inclusive(|byte| *byte == b'\n').enumerate() {
         // Pauses inside of lines, before the newline among other places.
@@ -167,11 +146,14 @@ fn a_session_that_grows_line_by_line_ends_as_one_that_was_read_whole() {
         for piece in [&line[..cut], &line[cut..]] {
             file.write_all(piece).unwrap();
             held.refresh().unwrap();
-            held.settle();
-            let mut fresh = Held::open(SessionFile::at(&path), Arc::clone(&book)).unwrap();
-            fresh.settle();
+            held.live.settle();
+            let mut fresh = open(SessionFile::at(&path), Arc::clone(&book)).unwrap();
+            fresh.live.settle();
             assert_eq!(shown(&mut held), shown(&mut fresh), "line {}", i + 1);
-            let (plan, other) = (held.plan(&Look::default()).unwrap(), fresh.plan(&Look::default()).unwrap());
+            let (plan, other) = (
+                held.plan(&SessionSelector::default()).unwrap(),
+                fresh.plan(&SessionSelector::default()).unwrap(),
+            );
             assert_eq!(
                 (&plan.stamp, plan.torn, plan.lines),
                 (&other.stamp, other.torn, other.lines),
@@ -181,8 +163,8 @@ fn a_session_that_grows_line_by_line_ends_as_one_that_was_read_whole() {
         }
     }
     assert_eq!(
-        by_parts(&mut held, &Look::default()),
-        without_agents(&told(&SessionFile::at(&path), &book).turns)
+        by_parts(&mut held, &SessionSelector::default()),
+        without_agents(&told(&SessionFile::at(&path)).turns)
     );
 }
 
@@ -198,19 +180,22 @@ fn of_a_log_that_is_too_long_the_end_is_held() {
         ));
     }
     let path = home.session("huge", &notation);
-    let mut held = Held::open(SessionFile::at(&path), Arc::new(Book::embedded())).unwrap();
-    let plan = held.plan(&Look::default()).unwrap();
+    let mut held = open(SessionFile::at(&path), Arc::new(Book::embedded())).unwrap();
+    let plan = held.plan(&SessionSelector::default()).unwrap();
     assert_eq!(plan.lines, 999);
     assert!(plan.skipped > 900, "{}", plan.skipped);
-    let turns = by_parts(&mut held, &Look::default());
+    let turns = by_parts(&mut held, &SessionSelector::default());
     let Body::Input { text, .. } = &turns.last().unwrap().items[0].body else { panic!("{turns:?}") };
     assert_eq!((text.as_str(), turns.last().unwrap().anchor.as_str()), ("prompt 499", "m999"));
     let line = threadline_testkit::log_of("huge", "n1 <- ?u499 user \"one more\"");
     File::options().append(true).open(&path).unwrap().write_all(&line).unwrap();
     held.refresh().unwrap();
-    assert_eq!(held.plan(&Look::default()).unwrap().layout.turns.last().unwrap().turn.anchor, "m1000");
-    assert!(held.log_of(&Look::default()).unwrap().raw(1000, 100).unwrap().is_some());
-    assert!(held.log_of(&Look::default()).unwrap().raw(1, 100).unwrap().is_none());
+    assert_eq!(
+        held.plan(&SessionSelector::default()).unwrap().layout.turns.last().unwrap().turn.anchor,
+        "m1000"
+    );
+    assert!(held.live.log(&SessionSelector::default()).unwrap().0.raw(1000, 100).unwrap().is_some());
+    assert!(held.live.log(&SessionSelector::default()).unwrap().0.raw(1, 100).unwrap().is_none());
 }
 
 #[test]
@@ -226,29 +211,29 @@ fn nobody_waits_for_what_takes_long_in_a_large_log_and_it_is_made_up_for() {
         "large",
         &format!("u1 user \"begin\"\n{}raw {{torn\nu2 <- a1 user \"on\"\n{}", call(1), call(2)),
     );
-    let mut held = Held::open(SessionFile::at(&path), Arc::new(Book::embedded())).unwrap();
+    let mut held = open(SessionFile::at(&path), Arc::new(Book::embedded())).unwrap();
     let told = |held: &mut Held| {
-        let told = &held.plan(&Look::default()).unwrap().layout.told;
+        let told = &held.plan(&SessionSelector::default()).unwrap().layout.told;
         (told.findings.len(), told.spent.clone())
     };
     let (found, first) = told(&mut held);
     assert_eq!(found, 0);
-    let version = held.version;
-    held.settle();
+    let version = held.live.version();
+    held.live.settle();
     let (found, same) = told(&mut held);
-    assert!(found > 0 && same == first && held.version > version, "{found} {same:?}");
+    assert!(found > 0 && same == first && held.live.version() > version, "{found} {same:?}");
     // What is appended is there at once; what it cost is counted later.
     let more = threadline_testkit::log_of("large", &format!("u3 <- ?a2 user \"more\"\n{}", call(3)));
     File::options().append(true).open(&path).unwrap().write_all(&more).unwrap();
     held.refresh().unwrap();
-    assert_eq!(held.plan(&Look::default()).unwrap().layout.turns.len(), 3);
+    assert_eq!(held.plan(&SessionSelector::default()).unwrap().layout.turns.len(), 3);
     assert_eq!(told(&mut held), (found, first.clone()));
-    let version = held.version;
-    held.settle();
-    assert!(held.version > version);
+    let version = held.live.version();
+    held.live.settle();
+    assert!(held.live.version() > version);
     let now = told(&mut held);
-    let mut fresh = Held::open(SessionFile::at(&path), Arc::new(Book::embedded())).unwrap();
-    fresh.settle();
+    let mut fresh = open(SessionFile::at(&path), Arc::new(Book::embedded())).unwrap();
+    fresh.live.settle();
     assert!(now == told(&mut fresh) && now.1 != first, "{now:?}");
 }
 
@@ -256,18 +241,19 @@ fn nobody_waits_for_what_takes_long_in_a_large_log_and_it_is_made_up_for() {
 fn a_file_that_is_replaced_is_read_anew() {
     let home = TestHome::new();
     let path = home.session("one", "u1 user \"first\"\na1 <- u1 reply m1 text \"a\"");
-    let mut held = Held::open(SessionFile::at(&path), Arc::new(Book::embedded())).unwrap();
-    let title = |held: &mut Held| held.plan(&Look::default()).unwrap().layout.turns[0].line.title.clone();
+    let mut held = open(SessionFile::at(&path), Arc::new(Book::embedded())).unwrap();
+    let title =
+        |held: &mut Held| held.plan(&SessionSelector::default()).unwrap().layout.turns[0].line.title.clone();
     assert_eq!(title(&mut held), "first");
     let other = home.session("two", "u1 user \"second\"");
     std::fs::rename(other, &path).unwrap();
-    let version = held.version;
+    let version = held.live.version();
     held.refresh().unwrap();
     assert_eq!(title(&mut held), "second");
-    assert!(held.version > version);
+    assert!(held.live.version() > version);
     std::fs::remove_file(&path).unwrap();
     held.refresh().unwrap();
-    assert!(held.gone);
+    assert!(held.live.is_gone());
 }
 
 fn demo_log() -> PathBuf {

@@ -7,11 +7,11 @@ use axum::extract::{OriginalUri, Path, Query};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
+use threadline_app::SessionSelector;
 
 use super::session::look;
 use crate::answer::Problem;
 use crate::ask::{Ask, Form};
-use crate::held::Look;
 use crate::plan::Plan;
 use crate::server::ended;
 use crate::state::State;
@@ -59,7 +59,7 @@ struct Following {
     state: State,
     watch: Arc<Watch>,
     id: String,
-    look: Look,
+    look: SessionSelector,
     sent: Sent,
     told: bool,
 }

@@ -1,13 +1,14 @@
 //! The page of a session, and the parts of it that are loaded later.
 
+use threadline_app::{LiveError, ReadSpans, SessionSelector, TurnSpan};
 use threadline_html::{Markup, Options, PartTurn, Served, served_page};
 use threadline_store::SessionFile;
-use threadline_view::TurnView;
+use threadline_view::{TurnView, anchor_line};
 
 use crate::answer::{Answer, Problem};
 use crate::ask::{Ask, Form};
-use crate::held::{Held, Look, Missing, Told};
-use crate::plan::{Plan, Span};
+use crate::held::Held;
+use crate::plan::Plan;
 use crate::shelf::no_such_session;
 use crate::state::State;
 
@@ -27,19 +28,16 @@ pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     }
 }
 
-/// Parses which sub-agent and which branch are requested.
-pub(crate) fn look(ask: &Ask) -> Result<Look, Problem> {
-    let leaf = ask.get("branch").map(|name| line_of(name).ok_or_else(|| Problem::bad("Invalid branch name")));
-    Ok(Look { agent: ask.get("agent").map(str::to_owned), leaf: leaf.transpose()? })
+/// What of the session is asked for.
+pub(crate) fn look(ask: &Ask) -> Result<SessionSelector, Problem> {
+    let leaf = ask
+        .get("branch")
+        .map(|name| anchor_line(name).ok_or_else(|| Problem::bad("That is no name of a branch")));
+    Ok(SessionSelector { agent: ask.get("agent").map(str::to_owned), leaf: leaf.transpose()? })
 }
 
-/// Returns the line number of an anchor such as `m42` or `m42.2`.
-pub(crate) fn line_of(name: &str) -> Option<u64> {
-    name.strip_prefix('m')?.split('.').next()?.parse().ok()
-}
-
-/// Returns the query string of a page, which all its subresources share.
-fn query(look: &Look) -> String {
+/// What stands behind the address of a page, and of everything that it asks for.
+fn query(look: &SessionSelector) -> String {
     let mut parts = Vec::new();
     if let Some(agent) = &look.agent {
         parts.push(format!("agent={}", threadline_html::url(agent)));
@@ -58,15 +56,15 @@ pub(crate) fn options(state: &State, id: &str) -> Options {
     }
 }
 
-fn html(state: &State, ask: &Ask, look: &Look) -> Result<Answer, Problem> {
+fn html(state: &State, ask: &Ask, look: &SessionSelector) -> Result<Answer, Problem> {
     let id = ask.part(0);
-    let at = ask.get("at").and_then(line_of);
+    let at = ask.get("at").and_then(anchor_line);
     let (plan, told, drawn, facts) = state.shelf.with(&state.app, id, |held| {
-        held.count();
+        held.live.count();
         let plan = held.plan(look)?;
         let from = at.map_or(0, |line| plan.part_at(line));
         let drawn = first_parts(held, look, &plan, from)?;
-        let spans: Vec<Span> =
+        let spans: Vec<TurnSpan> =
             plan.parts[drawn.clone()].iter().flat_map(|(_, spans)| spans.clone()).collect();
         let told = held.read(look, &plan, &spans)?;
         Ok((plan, told, drawn, Facts::of(held, look)?))
@@ -91,14 +89,14 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    pub(crate) fn of(held: &Held, look: &Look) -> Result<Self, Problem> {
-        let agent = held.family().agents.iter().find(|agent| Some(&agent.id) == look.agent.as_ref());
+    pub(crate) fn of(held: &Held, look: &SessionSelector) -> Result<Self, Problem> {
+        let agent = held.live.family().agents.iter().find(|agent| Some(&agent.id) == look.agent.as_ref());
         Ok(Self {
-            file: held.file.clone(),
-            size: held.log_of(look)?.bytes(),
+            file: held.live.file().clone(),
+            size: held.live.log(look)?.0.bytes(),
             agent: agent.map(|agent| agent.description.clone().unwrap_or_else(|| agent.id.clone())),
             branch: look.leaf.is_some(),
-            cwd: held.cwd(),
+            cwd: held.live.cwd(),
         })
     }
 
@@ -148,11 +146,11 @@ impl Facts {
 /// Returns the range of parts that are sent with the page.
 fn first_parts(
     held: &Held,
-    look: &Look,
+    look: &SessionSelector,
     plan: &Plan,
     from: usize,
 ) -> Result<std::ops::Range<usize>, Problem> {
-    let log = held.log_of(look)?;
+    let log = held.live.log(look)?.0;
     let size =
         |part: &threadline_html::Part| (part.lines.0..=part.lines.1).map(|line| log.size(line)).sum::<u64>();
     if from == 0 && log.bytes() <= WHOLE {
@@ -169,9 +167,9 @@ fn first_parts(
 
 /// Renders parts from their lines.
 fn draw(
-    told: &Told,
+    told: &ReadSpans,
     plan: &Plan,
-    parts: &[(threadline_html::Part, Vec<Span>)],
+    parts: &[(threadline_html::Part, Vec<TurnSpan>)],
     options: &Options,
 ) -> Vec<Markup> {
     let mut at = 0;
@@ -182,7 +180,7 @@ fn draw(
             .map(|span| {
                 at += 1;
                 let turn = &plan.layout.turns[span.turn].turn;
-                let turn = TurnView { items: told.items(plan, at - 1), ..turn.clone() };
+                let turn = TurnView { items: told.items(&plan.layout, at - 1), ..turn.clone() };
                 PartTurn { turn, goes_on: span.entries.start > 0 }
             })
             .collect();
@@ -239,8 +237,8 @@ pub(crate) fn inside(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let agent = look.agent.clone().ok_or_else(|| Problem::bad("No sub-agent is named"))?;
     let read = state.shelf.with(&state.app, id, |held| {
         let plan = held.plan(&look)?;
-        let spans: Vec<Span> = plan.parts.iter().flat_map(|(_, spans)| spans.clone()).collect();
-        if held.log_of(&look)?.bytes() > INSIDE && plan.parts.len() > 8 {
+        let spans: Vec<TurnSpan> = plan.parts.iter().flat_map(|(_, spans)| spans.clone()).collect();
+        if held.live.log(&look)?.0.bytes() > INSIDE && plan.parts.len() > 8 {
             return Ok(None);
         }
         let told = held.read(&look, &plan, &spans)?;
@@ -256,11 +254,11 @@ pub(crate) fn inside(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     Ok(Answer::Html(threadline_html::inside(&turns, &agent, cwd, &options(state, id))))
 }
 
-/// Joins spans to whole turns.
-pub(crate) fn turns_of(plan: &Plan, told: &Told, spans: &[Span]) -> Vec<TurnView> {
+/// Whole turns out of stretches.
+pub(crate) fn turns_of(plan: &Plan, told: &ReadSpans, spans: &[TurnSpan]) -> Vec<TurnView> {
     let mut turns: Vec<TurnView> = Vec::new();
     for (i, span) in spans.iter().enumerate() {
-        let items = told.items(plan, i);
+        let items = told.items(&plan.layout, i);
         match turns.last_mut() {
             Some(turn) if span.entries.start > 0 => turn.items.extend(items),
             _ => turns.push(TurnView { items, ..plan.layout.turns[span.turn].turn.clone() }),
@@ -280,7 +278,7 @@ pub(crate) fn raw(state: &State, ask: &Ask) -> Result<Answer, Problem> {
         .and_then(|line| line.parse().ok())
         .ok_or_else(|| Problem::bad("Missing or invalid parameter: line"))?;
     let most = if ask.get("whole").is_some() { u64::MAX / 2 } else { RAW };
-    let found = state.shelf.with(&state.app, id, |held| Ok(held.log_of(&look)?.raw(line, most)?))?;
+    let found = state.shelf.with(&state.app, id, |held| Ok(held.live.log(&look)?.0.raw(line, most)?))?;
     let (bytes, length) = found.ok_or_else(|| Problem::not_found("There is no such line"))?;
     let mut text = String::from_utf8_lossy(&bytes).into_owned();
     if length > most {
@@ -293,8 +291,8 @@ pub(crate) fn raw(state: &State, ask: &Ask) -> Result<Answer, Problem> {
 pub(crate) fn changes(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let id = ask.part(0);
     let (edits, title, cwd) = state.shelf.with(&state.app, id, |held| {
-        let plan = held.plan(&Look::default())?;
-        Ok((held.edits()?, plan.layout.told.title.clone(), held.cwd()))
+        let plan = held.plan(&SessionSelector::default())?;
+        Ok((held.live.edits()?, plan.layout.told.title.clone(), held.live.cwd()))
     })?;
     let edits = edits.ok_or_else(|| {
         Problem::new(axum::http::StatusCode::PAYLOAD_TOO_LARGE, "Too many changes to show here")
@@ -324,8 +322,9 @@ pub(crate) fn changes(state: &State, ask: &Ask) -> Result<Answer, Problem> {
 /// Returns the anchors of the blocks in this conversation that match a query.
 pub(crate) fn find(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let (id, look) = (ask.part(0), look(ask)?);
-    let (path, plan) =
-        state.shelf.with(&state.app, id, |held| Ok((held.log_of(&look)?.path.clone(), held.plan(&look)?)))?;
+    let (path, plan) = state
+        .shelf
+        .with(&state.app, id, |held| Ok((held.live.log(&look)?.0.path.clone(), held.plan(&look)?)))?;
     let query = ask.get("q").unwrap_or_default();
     let query = threadline_search::Query::parse(query, &state.now_here())
         .map_err(|error| Problem::bad(error.to_string()))?;
@@ -341,24 +340,24 @@ pub(crate) fn find(state: &State, ask: &Ask) -> Result<Answer, Problem> {
             }
         },
     );
-    searched.map_err(|error| Problem::failed("Cannot search the log").hint(error.to_string()))?;
-    // Matches in abandoned branches are found by the search over all sessions.
-    names.retain(|name| line_of(name).is_some_and(|line| plan.holds(line)));
+    searched.map_err(|error| Problem::failed("The log could not be searched").hint(error.to_string()))?;
+    // What the conversation left behind is found by the search over all sessions.
+    names.retain(|name| anchor_line(name).is_some_and(|line| plan.holds(line)));
     names.dedup();
     Ok(Answer::Data(serde_json::json!({"hits": names})))
 }
 
 const MOST_HITS: usize = 20_000;
 
-impl From<Missing> for Problem {
-    fn from(missing: Missing) -> Self {
+impl From<LiveError> for Problem {
+    fn from(missing: LiveError) -> Self {
         match missing {
-            Missing::Agent => Self::not_found("Sub-agent not found"),
-            Missing::Line => Self::not_found("Line not found"),
-            Missing::Io(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-                no_such_session().hint("The log was truncated while it was read. Reload the page.")
+            LiveError::NoAgent => Self::not_found("The session has no such sub-agent"),
+            LiveError::NoLine => Self::not_found("The session has no such line"),
+            LiveError::Io(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+                no_such_session().hint("Its log was cut short while this page was made. Ask again.")
             }
-            Missing::Io(error) => error.into(),
+            LiveError::Io(error) => error.into(),
         }
     }
 }

@@ -1,23 +1,17 @@
 //! A session as JSON lines or Markdown, generated turn by turn while it is sent.
 
-use std::sync::Arc;
+use threadline_app::SessionSelector;
+use threadline_view::{Level, Transcript, TurnView, markdown, markdown_turns, wire};
 
-use threadline_view::{AgentView, Body, Level, Transcript, TurnView, markdown, markdown_turns, wire};
-
-use super::session::turns_of;
 use crate::answer::{Answer, Pieces, Problem};
 use crate::ask::{Ask, Form};
-use crate::held::{Held, Look};
-use crate::plan::{Plan, Span};
+use crate::plan::Plan;
 use crate::state::State;
 
-/// Maximum nesting depth of sub-agents.
-const DEPTH: usize = 32;
-
-pub(crate) fn page(state: &State, ask: &Ask, look: &Look) -> Result<Answer, Problem> {
+pub(crate) fn page(state: &State, ask: &Ask, look: &SessionSelector) -> Result<Answer, Problem> {
     let (id, look, form) = (ask.part(0).to_owned(), look.clone(), ask.form);
     let plan = state.shelf.with(&state.app, &id, |held| {
-        held.settle();
+        held.live.settle();
         Ok(held.plan(&look)?)
     })?;
     let state = state.clone();
@@ -32,7 +26,8 @@ pub(crate) fn page(state: &State, ask: &Ask, look: &Look) -> Result<Answer, Prob
         if at > turns {
             return None;
         }
-        let told = state.shelf.with(&state.app, &id, |held| turn(held, &look, &plan, at - 1, DEPTH));
+        let told =
+            state.shelf.with(&state.app, &id, |held| Ok(held.live.turn(&look, &plan.layout, at - 1)?));
         // The head was sent, so what is left is to say where it ends.
         Some(told.map_or_else(|problem| trouble(&problem, form), |told| piece(&told, &plan, form)))
     };
@@ -75,36 +70,4 @@ fn trouble(problem: &Problem, form: Form) -> Vec<u8> {
         }
         _ => format!("\n{}\n", problem.what).into_bytes(),
     }
-}
-
-/// Returns a whole turn, with the turns of its sub-agents.
-fn turn(
-    held: &mut Held,
-    look: &Look,
-    plan: &Arc<Plan>,
-    at: usize,
-    depth: usize,
-) -> Result<TurnView, Problem> {
-    let spans = [Span { turn: at, entries: 0..plan.layout.turns[at].entries.len() }];
-    let told = held.read(look, plan, &spans)?;
-    let mut turns = turns_of(plan, &told, &spans);
-    let mut turn = turns.pop().ok_or_else(|| Problem::not_found("Turn not found"))?;
-    for item in &mut turn.items {
-        if let Body::Call(call) = &mut item.body {
-            call.agents.iter_mut().try_for_each(|agent| fill(held, agent, depth))?;
-        }
-    }
-    Ok(turn)
-}
-
-fn fill(held: &mut Held, agent: &mut AgentView, depth: usize) -> Result<(), Problem> {
-    if depth == 0 {
-        return Ok(());
-    }
-    let look = Look { agent: Some(agent.id.clone()), leaf: None };
-    let plan = held.plan(&look)?;
-    for at in 0..plan.layout.turns.len() {
-        agent.turns.push(turn(held, &look, &plan, at, depth - 1)?);
-    }
-    Ok(())
 }

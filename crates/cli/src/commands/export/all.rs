@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use threadline_app::sync::{into_inner, lock};
+use threadline_app::time::millis;
+use threadline_app::{ListFilter, SessionSummary};
 use threadline_html::Listed;
-use threadline_store::{Glance, SessionFile};
+use threadline_store::SessionFile;
 use threadline_usage::{Money, Totals};
 use threadline_view::Transcript;
 
@@ -49,7 +51,7 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<Outcome, CommandError
     let folder = args.output.as_deref().unwrap_or(".".as_ref());
     fs::create_dir_all(folder)
         .map_err(|error| CommandError::new(format!("cannot write {}: {error}", folder.display())))?;
-    let listing = cx.store().list();
+    let listing = cx.app.list(&ListFilter::default());
     let made =
         format!("{} {:?} {:?} {:?}", env!("CARGO_PKG_VERSION"), args.level(), args.images, args.max_output);
     let before: Manifest = fs::read(folder.join(MANIFEST))
@@ -64,7 +66,7 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<Outcome, CommandError
     let failed: Vec<CommandError> = listing
         .found
         .par_iter()
-        .filter_map(|(file, _)| {
+        .filter_map(|SessionSummary { file, .. }| {
             let state = state(file);
             let page = folder.join(format!("{}.html", file.id));
             let same = before.sessions.get(&*file.id).filter(|made| made.state == state && page.is_file());
@@ -98,7 +100,7 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<Outcome, CommandError
     let listed: Vec<Listed> = listing
         .found
         .iter()
-        .filter_map(|(file, glance)| Some(after.sessions.get(&*file.id)?.listed(file, glance)))
+        .filter_map(|session| Some(after.sessions.get(&*session.file.id)?.listed(session)))
         .collect();
     let index = threadline_html::index(&listed, &crate::env::zone());
     put(&folder.join("index.html"), &|out| Ok(out.write_all(index.as_str().as_bytes())?))?;
@@ -150,17 +152,17 @@ impl Made {
         }
     }
 
-    fn listed(&self, file: &SessionFile, glance: &Glance) -> Listed {
-        let millis = |time: SystemTime| Some(time.duration_since(UNIX_EPOCH).ok()?.as_millis() as i64);
+    fn listed(&self, session: &SessionSummary) -> Listed {
+        let SessionSummary { file, glance } = session;
         let modified = millis(glance.modified);
         let title = self.title.as_ref().or(self.first_prompt.as_ref());
         Listed {
             href: format!("{}.html", file.id),
-            project: glance.cwd.clone().or_else(|| file.folder.clone()).unwrap_or_default(),
+            project: session.project().unwrap_or_default().to_owned(),
             title: title.map_or_else(|| file.id.to_string(), Clone::clone),
             first_prompt: self.first_prompt.clone(),
             git_branch: glance.git_branch.clone(),
-            span: self.span.or(modified.map(|modified| (modified, modified))),
+            span: self.span.or(Some((modified, modified))),
             turns: self.turns,
             spent: Totals {
                 calls: self.calls,

@@ -1,144 +1,240 @@
-//! A session shown while it is written.
+//! `show --follow`: a session while it is written.
 
 use std::collections::HashSet;
 use std::io;
 use std::time::{Duration, Instant};
 
-use threadline_session::{Family, Outcome as CallOutcome, Session};
-use threadline_store::{Change, Follower, SessionFile};
+use threadline_app::{AppError, LiveChange, LiveError, LiveLimits, LiveSession, SessionSelector, TurnSpan};
+use threadline_session::Outcome as CallOutcome;
+use threadline_store::SessionFile;
 use threadline_term::{render_end, render_items, render_running};
-use threadline_view::{Body, Item, Spending, Telling, TurnView};
+use threadline_view::{Body, Filter, Item, Layout, TurnView};
 
-use super::{ShowArgs, style, transcript};
+use super::{ShowArgs, filter, style};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 use crate::ui::Answer;
 
-/// How often a followed log is looked at.
-const LOOK: Duration = Duration::from_millis(200);
+/// Interval between two polls of a followed log.
+const INTERVAL: Duration = Duration::from_millis(200);
 
-/// When nothing was written for so long, a call is said to be running and a turn to have ended.
+/// After this time without a change, calls without a result are shown as running, and a turn as ended.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// Shows what a session holds, and then what is written to it.
+/// Shows a session, and then what is added to it.
 pub(super) fn run(cx: &Context, args: &ShowArgs, file: &SessionFile) -> Result<Outcome, CommandError> {
-    let mut family = Family::default();
-    let mut follower = Follower::open(&file.path);
-    let mut following = Following::default();
-    let mut quiet_since = Instant::now();
+    // Findings are not shown, and costs are counted when they are.
+    let limits = LiveLimits { max_prompt: 0, ..LiveLimits::default() };
+    let mut session = LiveSession::open(file.clone(), cx.app.prices()?, limits)
+        .map_err(|source| AppError::Read { path: file.path.clone(), source })?;
+    let mut shown = Shown::default();
+    let mut changed_at = Instant::now();
+    let mut change = LiveChange::Changed;
+    // Whether the last change could not be shown.
+    let mut is_behind = false;
     loop {
-        let mut fresh = Vec::new();
-        let change = follower.poll(|entry, findings| fresh.push((entry, findings)))?;
+        if change == LiveChange::Replaced && is_reopened(&mut session)? {
+            shown = Shown::default();
+            change = LiveChange::Changed;
+            cx.ui.note("the log was replaced; showing it from its start");
+        }
         let mut answer = cx.ui.answer();
-        if matches!(change, Change::Appended | Change::Replaced) {
-            quiet_since = Instant::now();
-            let mut main = std::mem::take(&mut family.main);
-            if change == Change::Replaced {
-                main = Session::with_id(&*file.id);
-                following = Following::default();
-                cx.ui.note("the log was replaced; showing it from its start");
-            }
-            for (entry, findings) in fresh {
-                main.push(entry, findings);
-            }
-            family = Family::new(main, threadline_app::read_agents(file)?);
-            let spending = Spending::of(&family, &*cx.app.prices()?);
-            let kept = |path: &str| threadline_app::kept_output(file, path);
-            let telling = Telling { family: &family, kept: &kept, spending: Some(&spending) };
-            following.take(transcript(args, telling, &|_, _| true).turns, cx, args, &mut answer)?;
-        } else if quiet_since.elapsed() >= QUIET {
-            following.rest(cx, args, &mut answer)?;
+        if change == LiveChange::Changed {
+            changed_at = Instant::now();
+            is_behind = match shown.update(&mut session, cx, args, &mut answer) {
+                // The file was replaced or deleted after the refresh; the next one will notice.
+                Err(LiveError::Io(error)) if is_vanished(&error) => true,
+                done => done.map(|()| false).map_err(live_error)?,
+            };
+        } else if changed_at.elapsed() >= QUIET {
+            shown.rest(&mut session, cx, args, &mut answer).map_err(live_error)?;
         }
         match answer.finish() {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Outcome::Done),
             done => done?,
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(INTERVAL);
+        change = session.refresh()?;
+        if is_behind && change == LiveChange::Same {
+            change = LiveChange::Changed;
+        }
     }
 }
 
-/// What was shown, and what waits to be.
-#[derive(Default)]
-struct Following {
-    /// The names of what was shown, or is not wanted.
-    shown: HashSet<String>,
-    /// The turns that were there when it began are behind us.
-    begun: bool,
-    /// The last turn that has a head.
-    headed: usize,
-    /// The last turn whose end was told, and how many calls it had then.
-    ended: (usize, u64),
-    /// The turn under way, with the calls in it that nothing came of yet.
-    last: Option<TurnView>,
-    /// The calls that were said to be running.
-    running: HashSet<String>,
-    /// Whether what was shown last ends without an empty line.
-    tight: bool,
+/// Opens a session again whose log was replaced; `false` if there is no log for the moment.
+fn is_reopened(session: &mut LiveSession) -> Result<bool, CommandError> {
+    match session.reopen() {
+        Ok(()) => Ok(true),
+        Err(error) if is_vanished(&error) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
-impl Following {
-    /// Takes in the turns as they are now.
-    fn take(
+fn is_vanished(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof)
+}
+
+/// The parts of a conversation that have been shown, and those that are pending.
+#[derive(Default)]
+struct Shown {
+    /// First entry and number of entries of each turn, by number.
+    turns: Vec<(usize, usize)>,
+    /// Entries that have been read, by index.
+    entries: HashSet<usize>,
+    /// Anchors of items that have been shown or are not wanted.
+    items: HashSet<String>,
+    /// Lines of calls without a result.
+    pending_lines: HashSet<u64>,
+    /// Whether the turns that existed at the start have been shown.
+    has_begun: bool,
+    /// Number of the last turn whose heading was shown.
+    headed: usize,
+    /// Number and model calls of the last turn whose end was shown.
+    ended: (usize, u64),
+    /// The last turn, with its calls without a result.
+    last: Option<TurnView>,
+    /// Anchors of calls that were shown as running.
+    running: HashSet<String>,
+    /// Whether the last output did not end with an empty line.
+    is_tight: bool,
+}
+
+impl Shown {
+    /// Shows what was added. Reads the lines of new entries and of pending calls, no others.
+    fn update(
         &mut self,
-        turns: Vec<TurnView>,
+        session: &mut LiveSession,
+        cx: &Context,
+        args: &ShowArgs,
+        answer: &mut Answer,
+    ) -> Result<(), LiveError> {
+        let (selector, filter) = (SessionSelector::default(), filter(args));
+        let mut layout = session.layout(&selector)?;
+        let n_turns = layout.turns.len();
+        // Costs are shown at the end of a turn, so they are added up no sooner.
+        if n_turns > self.turns.len() {
+            session.count();
+            layout = session.layout(&selector)?;
+        }
+        let before_last = self.turns.len().saturating_sub(1);
+        for (i, turn) in layout.turns.iter().enumerate() {
+            let extent = (turn.entries.first().copied().unwrap_or(0), turn.entries.len());
+            // The turn that was the last one has its end to be shown.
+            if i != before_last && self.turns.get(i) == Some(&extent) {
+                continue;
+            }
+            if !self.has_begun && args.turns.is_some_and(|range| !range.contains(i + 1, n_turns)) {
+                self.entries.extend(&turn.entries);
+                self.ended = (turn.turn.number, turn.turn.spent.calls);
+                continue;
+            }
+            let items = self.read(session, &selector, &layout, i)?;
+            self.show(TurnView { items, ..turn.turn.clone() }, i + 1 == n_turns, &filter, cx, args, answer)?;
+        }
+        let extent = |entries: &[usize]| (entries.first().copied().unwrap_or(0), entries.len());
+        self.turns = layout.turns.iter().map(|turn| extent(&turn.entries)).collect();
+        self.has_begun = true;
+        Ok(())
+    }
+
+    /// Reads the new entries of a turn, and those of pending calls.
+    fn read(
+        &mut self,
+        session: &mut LiveSession,
+        selector: &SessionSelector,
+        layout: &Layout,
+        turn: usize,
+    ) -> Result<Vec<Item>, LiveError> {
+        let entries = &layout.turns[turn].entries;
+        let log = session.log(selector)?.1;
+        let is_pending = |idx: usize| self.pending_lines.contains(&log.entries()[idx].at().line_no);
+        let mut spans: Vec<TurnSpan> = Vec::new();
+        for (at, &idx) in entries.iter().enumerate() {
+            if self.entries.contains(&idx) && !is_pending(idx) {
+                continue;
+            }
+            match spans.last_mut() {
+                Some(span) if span.entries.end == at => span.entries.end += 1,
+                _ => spans.push(TurnSpan { turn, entries: at..at + 1 }),
+            }
+        }
+        let read = session.read(selector, layout, &spans)?;
+        let items = (0..spans.len()).flat_map(|span| read.items(layout, span));
+        let mut items: Vec<Item> = items.filter(|item| !self.items.contains(&item.anchor)).collect();
+        session.read_agents(&mut items)?;
+        self.entries.extend(entries);
+        Ok(items)
+    }
+
+    /// Shows new items of a turn.
+    fn show(
+        &mut self,
+        mut turn: TurnView,
+        is_last: bool,
+        filter: &Filter,
         cx: &Context,
         args: &ShowArgs,
         answer: &mut Answer,
     ) -> io::Result<()> {
-        let count = turns.last().map_or(0, |turn| turn.number);
-        for mut turn in turns {
-            let is_last = turn.number == count;
-            if !self.begun && args.turns.is_some_and(|range| !range.contains(turn.number, count)) {
-                self.shown.extend(turn.items.drain(..).map(|item| item.anchor));
-                self.ended = (turn.number, turn.spent.calls);
-                continue;
-            }
-            // What waits for its result is shown with it.
-            let waits = |item: &Item| is_last && turn.open && is_waiting(item);
-            let (waiting, fresh): (Vec<Item>, Vec<Item>) = std::mem::take(&mut turn.items)
-                .into_iter()
-                .filter(|item| !self.shown.contains(&item.anchor))
-                .partition(waits);
-            self.shown.extend(fresh.iter().map(|item| item.anchor.clone()));
-            if !fresh.is_empty() && turn.number > self.headed {
-                self.headed = turn.number;
-                writeln!(answer, "\n── {} · {}", turn.number, turn.anchor)?;
-                self.tight = false;
-            }
-            let told = render_items(&fresh, cx.ui.page(), &style(args));
-            // What is said stands apart from what was done.
-            let speaks =
-                fresh.first().is_some_and(|item| matches!(item.body, Body::Text(_) | Body::Input { .. }));
-            if self.tight && speaks && !told.is_empty() {
-                writeln!(answer)?;
-            }
-            if !told.is_empty() {
-                self.tight = !told.as_str().ends_with("\n\n");
-            }
-            answer.text(&told)?;
-            if is_last {
-                self.last = Some(TurnView { items: waiting, ..turn });
-            } else {
-                self.end(&turn, cx, answer)?;
-            }
+        // A call of the last turn is shown together with its result.
+        let is_pending = |item: &Item| is_last && turn.open && is_without_result(item);
+        let (pending, fresh): (Vec<Item>, Vec<Item>) =
+            std::mem::take(&mut turn.items).into_iter().partition(is_pending);
+        self.items.extend(fresh.iter().map(|item| item.anchor.clone()));
+        if is_last {
+            self.pending_lines = pending.iter().map(|item| item.line_no).collect();
         }
-        self.begun = true;
-        Ok(())
-    }
-
-    /// Nothing was written for a while.
-    fn rest(&mut self, cx: &Context, args: &ShowArgs, answer: &mut Answer) -> io::Result<()> {
-        let Some(mut turn) = self.last.take() else { return Ok(()) };
-        for item in turn.items.drain(..).filter(|item| self.running.insert(item.anchor.clone())) {
-            answer.text(&render_running(&item, cx.ui.page(), &style(args)))?;
+        let filtered = |items: Vec<Item>| {
+            let mut turn = TurnView { items, ..turn.clone() };
+            if filter.keep_of(&mut turn) { turn.items } else { Vec::new() }
+        };
+        let (pending, fresh) = (filtered(pending), filtered(fresh));
+        if !fresh.is_empty() && turn.number > self.headed {
+            self.headed = turn.number;
+            writeln!(answer, "\n── {} · {}", turn.number, turn.anchor)?;
+            self.is_tight = false;
         }
-        if !turn.open {
+        let text = render_items(&fresh, cx.ui.page(), &style(args));
+        // Prose is set apart from tool calls.
+        let is_prose =
+            fresh.first().is_some_and(|item| matches!(item.body, Body::Text(_) | Body::Input { .. }));
+        if self.is_tight && is_prose && !text.is_empty() {
+            writeln!(answer)?;
+        }
+        if !text.is_empty() {
+            self.is_tight = !text.as_str().ends_with("\n\n");
+        }
+        answer.text(&text)?;
+        if is_last {
+            self.last = Some(TurnView { items: pending, ..turn });
+        } else if turn.number <= self.headed {
             self.end(&turn, cx, answer)?;
         }
         Ok(())
     }
 
-    /// Tells what a turn took, once.
+    /// Shows running calls and the end of a turn, after a while without a change.
+    fn rest(
+        &mut self,
+        session: &mut LiveSession,
+        cx: &Context,
+        args: &ShowArgs,
+        answer: &mut Answer,
+    ) -> Result<(), LiveError> {
+        let Some(mut turn) = self.last.take() else { return Ok(()) };
+        for item in turn.items.drain(..).filter(|item| self.running.insert(item.anchor.clone())) {
+            answer.text(&render_running(&item, cx.ui.page(), &style(args)))?;
+        }
+        if !turn.open && turn.number <= self.headed {
+            session.count();
+            let layout = session.layout(&SessionSelector::default())?;
+            let counted = layout.turns.get(turn.number - 1).map(|found| &found.turn);
+            self.end(counted.filter(|found| found.anchor == turn.anchor).unwrap_or(&turn), cx, answer)?;
+        }
+        Ok(())
+    }
+
+    /// Shows time and costs of a turn, once.
     fn end(&mut self, turn: &TurnView, cx: &Context, answer: &mut Answer) -> io::Result<()> {
         if turn.spent.calls > 0 && (turn.number, turn.spent.calls) > self.ended {
             self.ended = (turn.number, turn.spent.calls);
@@ -148,6 +244,13 @@ impl Following {
     }
 }
 
-fn is_waiting(item: &Item) -> bool {
+fn is_without_result(item: &Item) -> bool {
     matches!(&item.body, Body::Call(call) if call.outcome == CallOutcome::Missing)
+}
+
+fn live_error(error: LiveError) -> CommandError {
+    match error {
+        LiveError::Io(error) => error.into(),
+        error => CommandError::new(error.to_string()),
+    }
 }

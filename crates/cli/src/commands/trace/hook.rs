@@ -1,12 +1,15 @@
 //! `trace hook`: run by Claude Code when a turn ends.
 
 use std::io::{self, IsTerminal, Read};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use threadline_trace::{Diary, Exporter, HookInput, HookRun, Sender, States, run_hook};
+use threadline_usage::Book;
 
 use super::setup::{ShapeArgs, TargetArgs, Variables, Wardrobe, state_root};
+use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
 /// Send new turns; runs as a hook of Claude Code
@@ -30,18 +33,18 @@ pub(crate) struct HookArgs {
 /// Maximum number of bytes read from stdin.
 const MOST_INPUT: u64 = 16 << 20;
 
-pub(crate) fn run(args: &HookArgs) -> Result<Outcome, CommandError> {
+pub(crate) fn run(cx: &Context, args: &HookArgs) -> Result<Outcome, CommandError> {
     if io::stdin().is_terminal() {
         return Err(CommandError::new("this is a hook: Claude Code runs it, with JSON on standard input")
             .hint("`threadline trace install` puts it into Claude Code's settings")
             .hint("`threadline trace push last` sends a session by hand"));
     }
-    let root = state_root()?;
+    let root = state_root(cx)?;
     let diary = Diary::open(&root);
     let started = Instant::now();
     let timeout = Duration::try_from_secs_f64(args.timeout).unwrap_or(Duration::from_secs(10));
     watch(timeout + Duration::from_secs(1), diary.clone());
-    let result = work(args, &diary, started + timeout);
+    let result = work(cx, args, &diary, started + timeout);
     let took = started.elapsed();
     if let Err(error) = &result {
         note(&diary, "ERROR", error);
@@ -68,14 +71,19 @@ fn note(diary: &Diary, level: &str, text: &str) {
     let _ = diary.write(Timestamp::now().as_millisecond(), level, text);
 }
 
-fn work(args: &HookArgs, diary: &Diary, until: Instant) -> Result<(), String> {
+fn work(cx: &Context, args: &HookArgs, diary: &Diary, until: Instant) -> Result<(), String> {
     let mut bytes = Vec::new();
     io::stdin().lock().take(MOST_INPUT).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     let input = HookInput::parse(&bytes).ok_or("standard input is no JSON of a hook")?;
     let variables = Variables::read().map_err(|error| error.to_string())?;
     let target = variables.target(&args.target).map_err(|error| error.to_string())?;
-    let wardrobe = Wardrobe::new(&args.shape, &variables);
-    let states = States::open(&state_root().map_err(|error| error.to_string())?, &target);
+    // A mistake in the person's price list is no reason to send nothing.
+    let prices = cx.app.prices().unwrap_or_else(|error| {
+        note(diary, "WARN", &format!("{error}; using the built-in prices"));
+        Arc::new(Book::embedded())
+    });
+    let wardrobe = Wardrobe::new(&args.shape, &variables, prices);
+    let states = States::open(&state_root(cx).map_err(|error| error.to_string())?, &target);
     states.prepare(&target).map_err(|error| error.to_string())?;
     let sender = Sender::new(target);
     let exporter = Exporter {

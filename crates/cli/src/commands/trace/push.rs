@@ -66,7 +66,7 @@ pub(crate) fn run(cx: &Context, args: &PushArgs) -> Result<Outcome, CommandError
         cx.ui.warn(problem);
     }
     let variables = Variables::read()?;
-    let wardrobe = Wardrobe::new(&args.shape, &variables);
+    let wardrobe = Wardrobe::new(&args.shape, &variables, cx.app.prices()?);
     let outcome = if args.dry_run {
         show(cx, args, &files, &variables, &wardrobe, now)?
     } else {
@@ -173,7 +173,7 @@ fn send(
     now: Timestamp,
 ) -> Result<Outcome, CommandError> {
     let target = variables.target(&args.target)?;
-    let states = States::open(&state_root()?, &target);
+    let states = States::open(&state_root(cx)?, &target);
     states.prepare(&target)?;
     let sender = Sender::new(target);
     let exporter = Exporter {

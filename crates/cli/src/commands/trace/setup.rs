@@ -1,12 +1,14 @@
 //! Configuration of traces, from flags, environment variables and a key file.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use etcetera::BaseStrategy;
 use threadline_secret::Rules;
 use threadline_trace::{Asked, Content, Dialect, Preset, Protocol, Shape, Target, TargetError};
 use threadline_usage::Book;
 
+use crate::context::Context;
 use crate::env;
 use crate::error::CommandError;
 
@@ -196,29 +198,26 @@ pub(crate) fn key_file() -> Option<PathBuf> {
     Some(etcetera::choose_base_strategy().ok()?.config_dir().join("threadline").join("trace.env"))
 }
 
-/// Returns the folder with the saved state of sessions.
-pub(crate) fn state_root() -> Result<PathBuf, CommandError> {
-    let base = etcetera::choose_base_strategy()
-        .map_err(|_| CommandError::new("cannot tell where your home folder is").hint("set HOME"))?;
-    let state = base.state_dir().unwrap_or_else(|| base.data_dir());
-    Ok(state.join("threadline").join("trace"))
+/// The folder with the export states of sessions.
+pub(crate) fn state_root(cx: &Context) -> Result<PathBuf, CommandError> {
+    Ok(cx.app.state_dir()?.join("trace"))
 }
 
 /// The values that a [`Shape`] borrows.
 pub(crate) struct Wardrobe {
     rules: Option<Rules>,
-    book: Book,
+    prices: Arc<Book>,
     args: ShapeArgs,
 }
 
 impl Wardrobe {
-    pub(crate) fn new(args: &ShapeArgs, variables: &Variables) -> Self {
+    pub(crate) fn new(args: &ShapeArgs, variables: &Variables, prices: Arc<Book>) -> Self {
         let mut args = args.clone();
         args.user = args.user.or_else(|| variables.get(env::LANGFUSE_USER_ID));
         args.environment = args.environment.or_else(|| variables.get(env::LANGFUSE_TRACING_ENVIRONMENT));
         args.release = args.release.or_else(|| variables.get(env::LANGFUSE_RELEASE));
         let redacts = !args.no_redact && args.content.content() > Content::None;
-        Self { rules: redacts.then(Rules::new), book: Book::embedded(), args }
+        Self { rules: redacts.then(Rules::new), prices, args }
     }
 
     pub(crate) fn shape(&self, dialect: Dialect) -> Shape<'_> {
@@ -231,7 +230,7 @@ impl Wardrobe {
             tags: &self.args.tag,
             environment: self.args.environment.as_deref(),
             release: self.args.release.as_deref(),
-            book: &self.book,
+            book: &self.prices,
         }
     }
 }

@@ -70,7 +70,7 @@ impl Line {
 }
 
 pub(crate) fn run(cx: &Context, args: &StatusArgs) -> Result<Outcome, CommandError> {
-    let root = state_root()?;
+    let root = state_root(cx)?;
     let mut answer = if cx.json { cx.ui.answer() } else { cx.ui.long_answer() };
     let mut has_errors = false;
     for states in States::all(&root) {

@@ -1,7 +1,7 @@
-//! One log: what its lines mean together, with their long texts cut, and where each stands in the file.
+//! A log that is followed: its lines with long texts truncated, and the offset of each line in the file.
 //!
-//! A log is read once from its start to its end, abridged on the way, and from there on followed. Nothing else of it is
-//! kept, so a log of a hundred megabytes takes a fraction of that; when a part of it is shown, its lines are read again.
+//! A log is read once from start to end, abridged on the way, and followed from there. Nothing else is kept, so a log of
+//! a hundred megabytes takes a fraction of that; to show a part of it, its lines are read again.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,55 +13,72 @@ use threadline_entry::{
 use threadline_session::Session;
 use threadline_store::{Change, Follower, Mark, open_regular, read_stretches};
 
-/// How much of a long text is kept.
+/// Number of bytes that are kept of a long text.
 const KEEP: usize = 192;
 
-/// What an entry takes in memory besides its text: itself, its place in the tree, its uuid, its index.
+/// Memory of an entry besides its text: itself, its place in the tree, its uuid, its index.
 pub(crate) const ENTRY: usize = 600;
 
-/// One log, abridged, and followed.
-pub(crate) struct Log {
-    /// Where it is.
-    pub(crate) path: PathBuf,
+/// A log that is followed, abridged.
+pub struct LiveLog {
+    /// The file.
+    pub path: PathBuf,
+    /// Number of lines at the start that were skipped, in a log over [`LiveLimits::max_log`].
+    pub skipped: u64,
+    /// Number of bytes at the end that are no complete line.
+    pub torn: u64,
     id: String,
-    /// Where each line begins, and where the last one ends.
+    /// The offset of each line, and of the end of the last one.
     starts: Vec<u64>,
-    /// How many lines stand before those, in a log that is too long to be held whole.
-    pub(crate) skipped: u64,
     follower: Follower,
-    /// Where a last line begins that has no newline yet and is whole all the same.
+    /// The offset of a last line that is complete without its newline.
     tail: Option<u64>,
-    /// How many bytes at the end are no whole line.
-    pub(crate) torn: u64,
-    /// About how much memory its entries take.
+    /// Approximate memory of the entries, in bytes.
     pub(crate) weight: usize,
 }
 
-/// What became of a log since it was last looked at.
+/// Limits on what a live session keeps and computes at once, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct LiveLimits {
+    /// Of a larger log, only the end is kept.
+    pub max_log: u64,
+    /// The size of that end.
+    pub kept_end: u64,
+    /// In a larger log, findings and added costs are left to [`LiveSession::settle`](crate::LiveSession::settle).
+    pub max_prompt: u64,
+}
+
+impl Default for LiveLimits {
+    fn default() -> Self {
+        Self { max_log: 400 << 20, kept_end: 200 << 20, max_prompt: 8 << 20 }
+    }
+}
+
+/// A change of a log since the last poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
-    /// Nothing.
+pub(crate) enum LogChange {
+    /// None.
     Same,
     /// Lines were added.
     Grown,
-    /// It is another file now, and what is known of it is void.
-    Other,
-    /// It is gone, for now or for good.
+    /// The file was replaced, and what was read of it is void.
+    Replaced,
+    /// The file does not exist, for now or for good.
     Gone,
 }
 
-/// A stretch of lines, abridged.
-struct Short {
+/// A chunk of abridged lines.
+struct AbridgedChunk {
     entries: Vec<(Entry, Vec<Finding>)>,
     starts: Vec<u64>,
     weight: usize,
-    /// Where its whole lines end.
+    /// The end of its complete lines.
     end: Position,
 }
 
-impl Log {
-    /// Reads a log from its start. The entries go into a session of its own.
-    pub(crate) fn open(path: &Path, id: &str) -> io::Result<(Self, Session)> {
+impl LiveLog {
+    /// Reads a log into a session.
+    pub(crate) fn open(path: &Path, id: &str, limits: &LiveLimits) -> io::Result<(Self, Session)> {
         let mut session = Session::with_id(id);
         let mut log = Self {
             path: path.to_owned(),
@@ -75,7 +92,11 @@ impl Log {
         };
         let length = std::fs::metadata(path)?.len();
         let mut file = open_regular(path)?;
-        let from = if length > HUGE { end_of(&mut file, length - HUGE_END)? } else { Position::START };
+        let from = if length > limits.max_log {
+            line_after(&mut file, length - limits.kept_end)?
+        } else {
+            Position::START
+        };
         log.skipped = from.line_no - 1;
         log.starts = vec![from.byte_offset];
         file.seek(SeekFrom::Start(from.byte_offset))?;
@@ -84,7 +105,7 @@ impl Log {
         read_stretches(
             stretches,
             length,
-            |stretch| Short::of(&stretch),
+            |stretch| AbridgedChunk::of(&stretch),
             |short| {
                 log.weight += short.weight;
                 end = short.end;
@@ -102,22 +123,22 @@ impl Log {
         Ok((log, session))
     }
 
-    /// Reads what was added, and tells what became of the file.
-    pub(crate) fn follow(&mut self, session: &mut Session) -> io::Result<Seen> {
+    /// Reads the lines that were added into `session`.
+    pub(crate) fn follow(&mut self, session: &mut Session) -> io::Result<LogChange> {
         let mut fresh: Vec<(Entry, Vec<Finding>)> = Vec::new();
         let change = self.follower.poll(|entry, findings| fresh.push((entry, findings)))?;
         match change {
-            Change::Missing => return Ok(Seen::Gone),
-            Change::Replaced => return Ok(Seen::Other),
+            Change::Missing => return Ok(LogChange::Gone),
+            Change::Replaced => return Ok(LogChange::Replaced),
             Change::Unchanged | Change::Appended => {}
         }
         let (had_tail, was_torn) = (self.tail.is_some(), self.torn > 0);
         for (entry, findings) in fresh {
             if Some(entry.at().byte_offset) == self.tail.take() {
-                // It was taken in before its newline came. What was added to it since would be another line.
+                // It was read before its newline. If it has grown since, it is another line.
                 let last = session.entries().last().map(|last| last.as_bytes().to_vec());
                 if last != Some(abridged(entry.as_bytes())) {
-                    return Ok(Seen::Other);
+                    return Ok(LogChange::Replaced);
                 }
                 continue;
             }
@@ -129,19 +150,23 @@ impl Log {
             _ => {}
         }
         if had_tail && self.tail.is_some() {
-            // Still without its newline: it may have grown, and then it is no longer what it was.
+            // Still without its newline. If it has grown since, it is another line.
             let length = std::fs::metadata(&self.path)?.len();
-            return Ok(if self.starts.last() == Some(&length) { Seen::Same } else { Seen::Other });
+            return Ok(if self.starts.last() == Some(&length) {
+                LogChange::Same
+            } else {
+                LogChange::Replaced
+            });
         }
         let grown = self.take_tail(session)?;
         let torn = was_torn != (self.torn > 0);
-        Ok(if change == Change::Appended || grown || torn { Seen::Grown } else { Seen::Same })
+        Ok(if change == Change::Appended || grown || torn { LogChange::Grown } else { LogChange::Same })
     }
 
     fn push(&mut self, session: &mut Session, entry: &Entry, findings: Vec<Finding>) {
         let at = entry.at();
         let known = self.skipped + self.starts.len() as u64;
-        // Several entries may stand on one line.
+        // A line may contain several entries.
         if at.line_no >= known {
             if let Some(last) = self.starts.last_mut() {
                 *last = at.byte_offset;
@@ -153,7 +178,7 @@ impl Log {
         session.push(short, findings);
     }
 
-    /// Takes in a last line that has no newline, if it is whole: some writers never end theirs.
+    /// Reads a last line without a newline, if it is complete: some writers never end theirs.
     fn take_tail(&mut self, session: &mut Session) -> io::Result<bool> {
         let at = self.follower.mark().at;
         let length = std::fs::metadata(&self.path)?.len();
@@ -174,15 +199,19 @@ impl Log {
         Ok(true)
     }
 
-    /// The lines with these numbers, whole, in order, in a session of their own.
+    /// Reads lines again, by number and in order, into a session of their own.
     ///
-    /// A line that is longer than `longest` comes with its long texts cut.
-    pub(crate) fn session_of(&self, lines: &[u64], longest: usize) -> io::Result<Session> {
+    /// Long texts are truncated in lines over `longest` bytes.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read, or has become shorter.
+    pub fn session_of(&self, lines: &[u64], longest: usize) -> io::Result<Session> {
         let mut session = Session::with_id(&self.id);
         let mut file = open_regular(&self.path)?;
         let mut at = 0;
         while at < lines.len() {
-            // Lines that stand side by side are read at once.
+            // Adjacent lines are read at once.
             let mut end = at + 1;
             while end < lines.len()
                 && lines[end] == lines[end - 1] + 1
@@ -208,8 +237,12 @@ impl Log {
         Ok(session)
     }
 
-    /// One line as it stands in the file, up to so many bytes, and how long it is.
-    pub(crate) fn raw(&self, line_no: u64, most: u64) -> io::Result<Option<(Vec<u8>, u64)>> {
+    /// The first bytes of a line as written, at most `most`, and the length of the line; `None` if there is no such line.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read, or has become shorter.
+    pub fn raw(&self, line_no: u64, most: u64) -> io::Result<Option<(Vec<u8>, u64)>> {
         let Some((start, stop)) = self.range(line_no, line_no) else { return Ok(None) };
         let mut bytes = read(&mut open_regular(&self.path)?, start, stop.min(start + most))?;
         while bytes.last().is_some_and(|byte| *byte == b'\n') {
@@ -218,18 +251,18 @@ impl Log {
         Ok(Some((bytes, stop - start)))
     }
 
-    /// How many lines there are.
-    pub(crate) fn len(&self) -> u64 {
+    /// Number of lines, with those that were skipped.
+    pub fn n_lines(&self) -> u64 {
         self.skipped + self.starts.len() as u64 - 1
     }
 
-    /// How many bytes it has.
-    pub(crate) fn bytes(&self) -> u64 {
+    /// Size of the log in bytes.
+    pub fn bytes(&self) -> u64 {
         self.starts.last().copied().unwrap_or(0) + self.torn
     }
 
-    /// How many bytes a line has.
-    pub(crate) fn size(&self, line_no: u64) -> u64 {
+    /// Size of a line in bytes, with its newline.
+    pub fn size(&self, line_no: u64) -> u64 {
         self.span(line_no, line_no)
     }
 
@@ -243,19 +276,8 @@ impl Log {
     }
 }
 
-/// Of a log that is longer than this,
-#[cfg(not(test))]
-const HUGE: u64 = 400 << 20;
-/// only so much is held: its end.
-#[cfg(not(test))]
-const HUGE_END: u64 = 200 << 20;
-#[cfg(test)]
-const HUGE: u64 = 24 << 20;
-#[cfg(test)]
-const HUGE_END: u64 = 2 << 20;
-
-/// The first line that begins behind a place in the file, with its number.
-fn end_of(file: &mut File, behind: u64) -> io::Result<Position> {
+/// The position of the first line that begins after an offset.
+fn line_after(file: &mut File, offset: u64) -> io::Result<Position> {
     let mut buffer = vec![0; 1 << 20];
     let mut at = Position::START;
     loop {
@@ -264,7 +286,7 @@ fn end_of(file: &mut File, behind: u64) -> io::Result<Position> {
             return Ok(at);
         }
         let start = at.byte_offset;
-        let before = usize::try_from(behind.saturating_sub(start)).unwrap_or(usize::MAX).min(read);
+        let before = usize::try_from(offset.saturating_sub(start)).unwrap_or(usize::MAX).min(read);
         at.line_no += memchr::memchr_iter(b'\n', &buffer[..before]).count() as u64;
         at.byte_offset = start + read as u64;
         if let Some(newline) = memchr::memchr(b'\n', &buffer[before..read]) {
@@ -274,13 +296,13 @@ fn end_of(file: &mut File, behind: u64) -> io::Result<Position> {
     }
 }
 
-/// How much is read at once.
+/// Maximum number of bytes that are read at once.
 const READ: u64 = 4 << 20;
 
-/// A line without a newline that is longer than this is not looked at.
+/// Maximum length of a last line without a newline that is parsed.
 const LONGEST_TAIL: u64 = 64 << 20;
 
-impl Short {
+impl AbridgedChunk {
     fn of(stretch: &Stretch) -> Self {
         let mut short = Self { entries: Vec::new(), starts: Vec::new(), weight: 0, end: Position::START };
         let mut open = None;

@@ -1,0 +1,469 @@
+//! A session that is followed while it is written: abridged in memory, with parts of it read again on demand.
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use threadline_session::{Agent, Family, Inside, Session, Spawn};
+use threadline_store::{AgentFile, SessionFile};
+use threadline_usage::Book;
+use threadline_view::{
+    Body, Finding, Item, Layout, Notes, Spending, SpendingCounter, Telling, TurnView, findings, items, layout,
+};
+
+use crate::live_log::{ENTRY, LiveLimits, LiveLog, LogChange};
+use crate::load::{agent, cwd, kept_output};
+
+/// Long texts are truncated in lines over this many bytes, also when they are read again.
+const MAX_SHOWN_LINE: usize = 16 << 20;
+
+/// Maximum number of bytes of the lines that are joined into one diff.
+const MAX_EDITS: u64 = 64 << 20;
+
+/// Maximum depth of sub-agents that start sub-agents.
+const MAX_DEPTH: usize = 32;
+
+/// A conversation of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SessionSelector {
+    /// That of a sub-agent, by id; that of the session itself if `None`.
+    pub agent: Option<String>,
+    /// The conversation that ends on this line; the active one if `None`.
+    pub leaf: Option<u64>,
+}
+
+/// Why a part of a session cannot be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum LiveError {
+    /// The session has no such sub-agent.
+    #[error("the session has no such sub-agent")]
+    NoAgent,
+    /// The session has no such line.
+    #[error("the session has no such line")]
+    NoLine,
+    /// A file could not be read.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// A range of the entries of one turn.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TurnSpan {
+    /// The turn, by its index in the layout.
+    pub turn: usize,
+    /// Indices into the entries of the turn.
+    pub entries: Range<usize>,
+}
+
+impl TurnSpan {
+    /// The entries of the span, by their index in the session.
+    pub fn entries<'l>(&self, layout: &'l Layout) -> &'l [usize] {
+        &layout.turns[self.turn].entries[self.entries.clone()]
+    }
+}
+
+/// A change of a session since the last refresh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LiveChange {
+    /// None.
+    Same,
+    /// Lines were added, or the session's own log was deleted or has reappeared.
+    Changed,
+    /// A log was replaced. The session stays as it was until [`LiveSession::reopen`].
+    Replaced,
+}
+
+/// A session that is followed while it is written.
+///
+/// Its logs are in memory with long texts truncated. [`LiveSession::refresh`] reads what was added;
+/// [`LiveSession::layout`] returns the structure of a conversation, and [`LiveSession::read`] its lines.
+pub struct LiveSession {
+    file: SessionFile,
+    limits: LiveLimits,
+    main: LiveLog,
+    agents: Vec<LiveAgent>,
+    family: Family,
+    notes: Notes,
+    prices: Arc<Book>,
+    counter: SpendingCounter,
+    spending: Arc<Spending>,
+    /// Whether `spending` includes all entries.
+    is_counted: bool,
+    findings: Vec<Finding>,
+    /// Whether `findings` are those of all entries.
+    is_checked: bool,
+    version: u64,
+    is_gone: bool,
+    /// Whether a log was replaced since the session was opened.
+    is_void: bool,
+}
+
+/// A sub-agent with a log of its own.
+struct LiveAgent {
+    file: AgentFile,
+    log: LiveLog,
+    /// The call that started it, according to its metadata.
+    spawn: Option<Spawn>,
+}
+
+impl LiveSession {
+    /// Reads a session and its sub-agents.
+    ///
+    /// # Errors
+    ///
+    /// If the session's own log cannot be read. Sub-agents that cannot be read are left out.
+    pub fn open(file: SessionFile, prices: Arc<Book>, limits: LiveLimits) -> io::Result<Self> {
+        let (main, session) = LiveLog::open(&file.path, &file.id, &limits)?;
+        let mut live = Self {
+            file,
+            limits,
+            main,
+            agents: Vec::new(),
+            family: Family::default(),
+            notes: Notes::default(),
+            prices,
+            counter: SpendingCounter::default(),
+            spending: Arc::default(),
+            is_counted: false,
+            findings: Vec::new(),
+            is_checked: false,
+            version: 1,
+            is_gone: false,
+            is_void: false,
+        };
+        let mut agents = Vec::new();
+        live.read_new_agents(&mut agents);
+        live.join(session, agents);
+        live.settle_if_small();
+        Ok(live)
+    }
+
+    /// Reads what was added to the logs.
+    ///
+    /// # Errors
+    ///
+    /// If the session's own log cannot be read. The session stays as it was.
+    pub fn refresh(&mut self) -> io::Result<LiveChange> {
+        if self.is_void {
+            return Ok(LiveChange::Replaced);
+        }
+        let mut change = self.main.follow(&mut self.family.main)?;
+        for (logged, agent) in self.agents.iter_mut().zip(&mut self.family.agents) {
+            match logged.log.follow(&mut agent.session) {
+                Ok(LogChange::Grown) if change == LogChange::Same => change = LogChange::Grown,
+                Ok(LogChange::Replaced) => change = LogChange::Replaced,
+                _ => {}
+            }
+        }
+        if change == LogChange::Replaced {
+            self.is_void = true;
+            return Ok(LiveChange::Replaced);
+        }
+        let was_gone = std::mem::replace(&mut self.is_gone, change == LogChange::Gone);
+        if change != LogChange::Grown && was_gone == self.is_gone {
+            return Ok(LiveChange::Same);
+        }
+        let n_known = self.agents.len();
+        let mut fresh = Vec::new();
+        // The start of a sub-agent is noted in a log that is known.
+        if change == LogChange::Grown {
+            self.read_new_agents(&mut fresh);
+        }
+        self.version += 1;
+        self.is_counted = false;
+        if !fresh.is_empty() || !self.family.follow() {
+            let Family { main, mut agents, .. } = std::mem::take(&mut self.family);
+            agents.truncate(n_known);
+            agents.append(&mut fresh);
+            self.join(main, agents);
+        }
+        self.settle_if_small();
+        Ok(LiveChange::Changed)
+    }
+
+    /// Opens the session again, after a log was replaced.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LiveSession::open`]. The session stays as it was.
+    pub fn reopen(&mut self) -> io::Result<()> {
+        let version = self.version + 1;
+        let fresh = Self::open(self.file.clone(), Arc::clone(&self.prices), self.limits)?;
+        *self = Self { version, ..fresh };
+        Ok(())
+    }
+
+    /// Reads the logs of sub-agents that are not known yet.
+    fn read_new_agents(&mut self, agents: &mut Vec<Agent>) {
+        for file in self.file.agents().found {
+            if self.agents.iter().any(|known| known.file.path == file.path) {
+                continue;
+            }
+            let Ok((log, session)) = LiveLog::open(&file.path, &file.id, &self.limits) else { continue };
+            let meta = file.read_meta().ok().flatten();
+            let agent = agent(&file, meta.as_ref(), session);
+            self.agents.push(LiveAgent { file, log, spawn: agent.spawn.clone() });
+            agents.push(agent);
+        }
+    }
+
+    /// Joins the session with its sub-agents, and counts costs.
+    fn join(&mut self, main: Session, mut agents: Vec<Agent>) {
+        for (agent, logged) in agents.iter_mut().zip(&self.agents) {
+            agent.spawn.clone_from(&logged.spawn);
+        }
+        // These three are independent: sub-agents inside the session's log, costs, and notes on its lines.
+        let alone = Family::with(main, Vec::new(), Inside::default());
+        let main = &alone.main;
+        let (notes, counter, prices) = (&mut self.notes, &mut self.counter, &self.prices);
+        let count = || {
+            // Every caller asks for the conversation next.
+            main.thread();
+            counter.count(main, &agents, prices)
+        };
+        let (_, (inside, spending)) =
+            rayon::join(|| notes.follow_main(&alone), || rayon::join(|| Inside::of(main, &agents), count));
+        self.family = Family::with(alone.main, agents, inside);
+        (self.spending, self.is_counted) = (Arc::new(spending), true);
+        self.notes.forget_agents();
+    }
+
+    fn settle_if_small(&mut self) {
+        self.is_checked = false;
+        if self.main.bytes() <= self.limits.max_prompt {
+            self.settle();
+        }
+    }
+
+    /// Adds the costs of entries that were added.
+    pub fn count(&mut self) {
+        if !std::mem::replace(&mut self.is_counted, true) {
+            let (main, agents) = (&self.family.main, self.family.logged());
+            self.spending = Arc::new(self.counter.count(main, agents, &self.prices));
+            self.version += 1;
+        }
+    }
+
+    /// Computes what was left for later in a large session: costs and findings.
+    pub fn settle(&mut self) {
+        self.count();
+        if !std::mem::replace(&mut self.is_checked, true) {
+            let found = findings(&self.family.main);
+            if std::mem::replace(&mut self.findings, found) != self.findings {
+                self.version += 1;
+            }
+        }
+    }
+
+    /// Where the session is.
+    pub fn file(&self) -> &SessionFile {
+        &self.file
+    }
+
+    /// A number that rises with each change, also of costs and findings.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Whether the session's own log was deleted.
+    pub fn is_gone(&self) -> bool {
+        self.is_gone
+    }
+
+    /// The session and its sub-agents, abridged.
+    pub fn family(&self) -> &Family {
+        &self.family
+    }
+
+    /// The working directory that the session started in.
+    pub fn cwd(&self) -> Option<String> {
+        cwd(&self.family.main)
+    }
+
+    /// Approximate memory in bytes.
+    pub fn weight(&self) -> usize {
+        // Sub-agents without a log share the texts of the session's own.
+        let inside = &self.family.agents[self.family.logged().len()..];
+        self.main.weight
+            + self.agents.iter().map(|agent| agent.log.weight).sum::<usize>()
+            + inside.iter().map(|agent| agent.session.entries().len() * ENTRY).sum::<usize>()
+            + self.notes.weight()
+    }
+
+    /// The log and the abridged session of a conversation.
+    ///
+    /// # Errors
+    ///
+    /// [`LiveError::NoAgent`].
+    pub fn log(&self, selector: &SessionSelector) -> Result<(&LiveLog, &Session), LiveError> {
+        let agent = self.agent(selector)?;
+        Ok((self.log_of(agent), self.family.session(agent)))
+    }
+
+    fn agent(&self, selector: &SessionSelector) -> Result<Option<usize>, LiveError> {
+        let Some(id) = &selector.agent else { return Ok(None) };
+        let found = self.family.agents.iter().position(|agent| agent.id == *id);
+        found.map(Some).ok_or(LiveError::NoAgent)
+    }
+
+    /// The log that contains the lines of a sub-agent: its own, or that of the session.
+    fn log_of(&self, agent: Option<usize>) -> &LiveLog {
+        agent.and_then(|agent| self.agents.get(agent)).map_or(&self.main, |agent| &agent.log)
+    }
+
+    /// The structure of a conversation: its turns with their entries, costs and findings, without texts.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such conversation.
+    pub fn layout(&mut self, selector: &SessionSelector) -> Result<Layout, LiveError> {
+        self.notes.follow(&self.family);
+        let agent = self.agent(selector)?;
+        let session = self.family.session(agent);
+        let on_line = |line: u64| session.entries().iter().rposition(|entry| entry.at().line_no == line);
+        let leaf = selector.leaf.map(|line| on_line(line).ok_or(LiveError::NoLine)).transpose()?;
+        let telling = Telling { spending: Some(&self.spending), ..Telling::new(&self.family) };
+        let mut layout = layout(telling, &self.notes, agent, leaf);
+        layout.told.findings = if agent.is_none() { self.findings.clone() } else { findings(session) };
+        Ok(layout)
+    }
+
+    /// Reads the lines of some spans of a conversation again, whole.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such conversation, or a file cannot be read.
+    pub fn read(
+        &self,
+        selector: &SessionSelector,
+        layout: &Layout,
+        spans: &[TurnSpan],
+    ) -> Result<ReadSpans, LiveError> {
+        let agent = self.agent(selector)?;
+        let session = self.family.session(agent);
+        let line = |idx: usize| session.entries()[idx].at().line_no;
+        let mut all: Vec<usize> =
+            spans.iter().flat_map(|span| span.entries(layout).iter().copied()).collect();
+        all.sort_unstable();
+        let mut needed: Vec<u64> = Layout::needed(session, &all).into_iter().map(line).collect();
+        needed.dedup();
+        let mut family = Family::default();
+        family.main = self.log_of(agent).session_of(&needed, MAX_SHOWN_LINE)?;
+        // A sub-agent without a log is inside the progress lines of the session.
+        if agent.is_some_and(|agent| agent >= self.agents.len()) {
+            let id = selector.agent.as_deref();
+            let mut inner = Family::new(family.main, Vec::new());
+            let found = inner.agents.iter().position(|agent| Some(&*agent.id) == id);
+            family.main = found.map(|found| inner.agents.swap_remove(found).session).unwrap_or(inner.main);
+        }
+        let lines =
+            spans.iter().map(|span| span.entries(layout).iter().map(|&idx| line(idx)).collect()).collect();
+        let log = Spending::log(&self.family, agent);
+        Ok(ReadSpans { family, lines, spending: Arc::clone(&self.spending), log, file: self.file.clone() })
+    }
+
+    /// Reads a whole turn, with the work of the sub-agents that it started.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such conversation, or a file cannot be read.
+    pub fn turn(
+        &mut self,
+        selector: &SessionSelector,
+        layout: &Layout,
+        turn: usize,
+    ) -> Result<TurnView, LiveError> {
+        self.turn_within(selector, layout, turn, MAX_DEPTH)
+    }
+
+    fn turn_within(
+        &mut self,
+        selector: &SessionSelector,
+        layout: &Layout,
+        turn: usize,
+        depth: usize,
+    ) -> Result<TurnView, LiveError> {
+        let span = TurnSpan { turn, entries: 0..layout.turns[turn].entries.len() };
+        let mut items = self.read(selector, layout, &[span])?.items(layout, 0);
+        self.read_agents_of(&mut items, depth)?;
+        Ok(TurnView { items, ..layout.turns[turn].turn.clone() })
+    }
+
+    /// Reads the work of the sub-agents that were started by some items, into these items.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be read.
+    pub fn read_agents(&mut self, items: &mut [Item]) -> Result<(), LiveError> {
+        self.read_agents_of(items, MAX_DEPTH)
+    }
+
+    fn read_agents_of(&mut self, items: &mut [Item], depth: usize) -> Result<(), LiveError> {
+        let calls = items.iter_mut().filter_map(|item| match &mut item.body {
+            Body::Call(call) => Some(call),
+            _ => None,
+        });
+        for agent in calls.flat_map(|call| &mut call.agents).filter(|_| depth > 0) {
+            let selector = SessionSelector { agent: Some(agent.id.clone()), leaf: None };
+            let layout = self.layout(&selector)?;
+            for turn in 0..layout.turns.len() {
+                agent.turns.push(self.turn_within(&selector, &layout, turn, depth - 1)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the lines of the calls that changed files, with their results; `None` if they are too large.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be read.
+    pub fn edits(&self) -> Result<Option<Family>, LiveError> {
+        let mut size = 0;
+        let mut whole = Vec::new();
+        for (agent, calls) in self.family.calls_with_edits() {
+            let (session, log) = (self.family.session(agent), self.log_of(agent));
+            let calls = calls.into_iter().map(|call| &session.tool_calls()[call]);
+            let entries: Vec<usize> = calls
+                .flat_map(|call| call.lines().chain(call.results.iter().map(|at| at.entry_idx)))
+                .collect();
+            let mut lines: Vec<u64> =
+                entries.into_iter().map(|idx| session.entries()[idx].at().line_no).collect();
+            lines.sort_unstable();
+            lines.dedup();
+            size += lines.iter().map(|line| log.size(*line)).sum::<u64>();
+            if size > MAX_EDITS {
+                return Ok(None);
+            }
+            whole.push(log.session_of(&lines, usize::MAX)?);
+        }
+        let mut whole = whole.into_iter();
+        let main = whole.next().unwrap_or_default();
+        let agents = whole.map(|session| Agent { session, ..Agent::bare(String::new()) }).collect();
+        let mut family = Family::default();
+        (family.main, family.agents) = (main, agents);
+        Ok(Some(family))
+    }
+}
+
+/// The lines of some spans of a conversation, whole.
+pub struct ReadSpans {
+    family: Family,
+    /// The lines of each span, in the order of the conversation.
+    lines: Vec<Vec<u64>>,
+    spending: Arc<Spending>,
+    /// The index of the log in `spending`.
+    log: usize,
+    file: SessionFile,
+}
+
+impl ReadSpans {
+    /// The items of a span, by its index. `layout` is the one that the spans are of.
+    pub fn items(&self, layout: &Layout, span: usize) -> Vec<Item> {
+        let kept = |path: &str| kept_output(&self.file, path);
+        let telling = Telling { family: &self.family, kept: &kept, spending: Some(&self.spending) };
+        let mut found = items(telling, &self.lines[span], self.log);
+        layout.complete(&mut found);
+        found
+    }
+}

@@ -1,0 +1,104 @@
+//! Sessions that are followed while they are written.
+
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use threadline_app::{LiveChange, LiveLimits, LiveSession, SessionSelector, TurnSpan};
+use threadline_store::SessionFile;
+use threadline_testkit::{TestHome, log_of};
+use threadline_usage::Book;
+use threadline_view::{Body, Spending};
+
+use crate::app;
+
+const TALK: &str = r#"
+u1        user   "why is it slow?"
+a1 <- u1  reply  m1 tool t1 Grep {"pattern":"sleep"} usage={"input_tokens":10,"output_tokens":5}
+r1 <- a1  result t1 "src/main.rs:9"
+a2 <- r1  reply  m2 text "A sleep." usage={"input_tokens":20,"output_tokens":7}
+u2 <- a2  user   "take it out"
+a3 <- u2  reply  m3 tool t2 Bash {"command":"sed"} usage={"input_tokens":30,"output_tokens":9}
+r2 <- a3  result t2 "done"
+"#;
+
+fn open(path: &Path) -> LiveSession {
+    let prices = Arc::new(Book::embedded());
+    LiveSession::open(SessionFile::at(path), prices, LiveLimits::default()).unwrap()
+}
+
+fn append(path: &Path, bytes: &[u8]) {
+    File::options().append(true).open(path).unwrap().write_all(bytes).unwrap();
+}
+
+#[test]
+fn a_session_that_grows_is_the_session_that_is_loaded() {
+    let home = TestHome::new();
+    let bytes = log_of("live", TALK);
+    let path = home.file("projects/-p/live.jsonl", "");
+    let mut live = open(&path);
+    assert_eq!(live.refresh().unwrap(), LiveChange::Same);
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        append(&path, line);
+        assert_eq!(live.refresh().unwrap(), LiveChange::Changed);
+        live.count();
+        let loaded = app(&home).load(live.file()).unwrap();
+        let selector = SessionSelector::default();
+        let layout = live.layout(&selector).unwrap();
+        let turns: Vec<_> =
+            (0..layout.turns.len()).map(|turn| live.turn(&selector, &layout, turn).unwrap()).collect();
+        assert_eq!(turns, loaded.transcript().turns);
+        assert_eq!(layout.told.spent, *loaded.spending.as_ref().map(Spending::total).unwrap());
+    }
+}
+
+#[test]
+fn lines_that_were_read_are_not_read_again() {
+    let home = TestHome::new();
+    let mut talk = "u0 user \"start\"\n".to_owned();
+    for i in 1..200 {
+        talk.push_str(&format!("u{i} <- u{} user \"prompt {i:03}\"\n", i - 1));
+    }
+    let path = home.session("long", &talk);
+    let mut live = open(&path);
+    // A change in the middle goes unnoticed unless the line is read again.
+    let bytes = std::fs::read(&path).unwrap();
+    let at = memchr::memmem::find(&bytes, b"prompt 100").unwrap();
+    let mut file = File::options().write(true).open(&path).unwrap();
+    file.seek(SeekFrom::Start(at as u64)).unwrap();
+    file.write_all(b"PROMPT 100").unwrap();
+    append(&path, &log_of("long", "n1 <- ?u199 user \"one more\""));
+    assert_eq!(live.refresh().unwrap(), LiveChange::Changed);
+    assert!(live.family().main.entries()[100].text().contains("prompt 100"));
+    // Only the spans that are asked for are read.
+    let selector = SessionSelector::default();
+    let layout = live.layout(&selector).unwrap();
+    let mut text = |turn: usize| {
+        let entries = 0..layout.turns[turn].entries.len();
+        let read = live.read(&selector, &layout, &[TurnSpan { turn, entries }]).unwrap();
+        let [item] = &read.items(&layout, 0)[..] else { panic!("one item") };
+        let Body::Input { text, .. } = &item.body else { panic!("{item:?}") };
+        text.clone()
+    };
+    assert_eq!(text(layout.turns.len() - 1), "one more");
+    assert_eq!(text(100), "PROMPT 100");
+}
+
+#[test]
+fn a_replaced_log_is_reported_until_it_is_opened_again() {
+    let home = TestHome::new();
+    let path = home.session("one", TALK);
+    let mut live = open(&path);
+    let version = live.version();
+    std::fs::rename(home.session("two", "u1 user \"second\""), &path).unwrap();
+    assert_eq!(live.refresh().unwrap(), LiveChange::Replaced);
+    assert_eq!(live.refresh().unwrap(), LiveChange::Replaced);
+    live.reopen().unwrap();
+    assert_eq!(live.refresh().unwrap(), LiveChange::Same);
+    assert_eq!(live.layout(&SessionSelector::default()).unwrap().turns.len(), 1);
+    assert!(live.version() > version);
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(live.refresh().unwrap(), LiveChange::Changed);
+    assert!(live.is_gone());
+}
