@@ -4,6 +4,7 @@
 //! eight bytes each, so that lenses need not scan the line again.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use memchr::memrchr;
 use serde_json::value::RawValue;
@@ -97,6 +98,11 @@ impl Index {
     /// Returns a key that occurs more than once at the top level of the line.
     pub(crate) fn doubled_key<'a>(&'a self, text: &'a str) -> Option<Cow<'a, str>> {
         let top = self.top(text);
+        if top.fields.len() > MANY_FIELDS {
+            let mut names = HashSet::with_capacity(top.fields.len());
+            let keys = top.fields.iter().filter_map(|field| top.key(field));
+            return keys.map(|key| key.name()).find(|name| !names.insert(name.clone()));
+        }
         let mut seen = [0u64; 16];
         for (i, field) in top.fields.iter().enumerate() {
             // Few keys share a hash: only those are compared.
@@ -116,7 +122,10 @@ impl Index {
     }
 }
 
-/// A hash of a key, below 1024.
+/// Of more keys than this, each is looked up in a set.
+const MANY_FIELDS: usize = 128;
+
+/// A number below 1024 that is the same for equal keys, and mostly another for others.
 fn mark(key: &[u8]) -> usize {
     let [Some(first), Some(last), Some(middle)] = [key.first(), key.last(), key.get(key.len() / 2)] else {
         return 0;

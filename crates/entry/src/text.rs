@@ -91,10 +91,11 @@ const SEALED: &[&str] = &["signature", "data", "base64", "encrypted_content"];
 /// The minimum length of a base64 string under such a key to be opaque data.
 const SEALED_LENGTH: usize = 40;
 
-struct Frame<'a> {
-    start: usize,
-    is_object: bool,
-    /// The key of the current member; for an array, the key that the array is stored under.
+/// An object that the scan is in.
+struct Object<'a> {
+    /// Its place among the open objects and arrays.
+    frame: usize,
+    /// The key of the member that the scan is in. An array has the key that it stands under.
     key: &'a str,
     wants_key: bool,
 }
@@ -104,43 +105,53 @@ struct Frame<'a> {
 /// The text must be valid JSON. For other text the visited strings are unspecified, but nothing panics.
 pub fn texts<'a>(line: &'a str, mut visit: impl FnMut(Text<'a>)) {
     let bytes = line.as_bytes();
-    let mut frames: Vec<Frame<'a>> = Vec::new();
+    // Where the open objects and arrays begin. There may be as many as there are bytes, so no more is kept of arrays.
+    let mut frames: Vec<usize> = Vec::new();
+    let mut objects: Vec<Object<'a>> = Vec::new();
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
         match byte {
             b'{' | b'[' => {
-                let is_object = byte == b'{';
-                let key = frames.last().map_or("", |frame| frame.key);
-                frames.push(Frame { start: at, is_object, key, wants_key: is_object });
+                if byte == b'{' {
+                    let key = objects.last().map_or("", |object| object.key);
+                    objects.push(Object { frame: frames.len(), key, wants_key: true });
+                }
+                frames.push(at);
             }
             b'}' | b']' => {
                 frames.pop();
+                objects.pop_if(|object| object.frame >= frames.len());
             }
             b',' => {
-                if let Some(frame) = frames.last_mut() {
-                    frame.wants_key = frame.is_object;
+                if let Some(object) = innermost(&mut objects, &frames) {
+                    object.wants_key = true;
                 }
             }
             b'"' => {
                 let start = at + 1;
                 let end = string_end(bytes, start);
                 let inner = &line[start..end];
-                let is_key = frames.last().is_some_and(|frame| frame.wants_key);
-                let key = frames.last().map_or("", |frame| frame.key);
-                let role = if is_key { TextRole::Key } else { role(key, inner, is_frame(&frames)) };
-                let object = frames.iter().rposition(|frame| frame.is_object);
-                let array = object.and_then(|at| at.checked_sub(1)).filter(|above| !frames[*above].is_object);
+                let is_key = innermost(&mut objects, &frames).is_some_and(|object| object.wants_key);
+                let object = objects.last();
+                let key = object.map_or("", |object| object.key);
+                let role =
+                    if is_key { TextRole::Key } else { role(key, inner, is_frame(&objects, frames.len())) };
+                let above = object.and_then(|object| object.frame.checked_sub(1));
+                let is_array = |above: &usize| {
+                    let around = objects.len().checked_sub(2).map(|at| objects[at].frame);
+                    around != Some(*above)
+                };
                 visit(Text {
                     inner,
                     range: start..end,
                     role,
                     key: if is_key { "" } else { key },
-                    object: object.map(|at| frames[at].start),
-                    array: array.map(|at| frames[at].start),
+                    object: object.map(|object| frames[object.frame]),
+                    array: above.filter(is_array).map(|at| frames[at]),
                 });
-                if let Some(frame) = frames.last_mut().filter(|_| is_key) {
-                    frame.key = inner;
-                    frame.wants_key = false;
+                if let Some(object) = objects.last_mut().filter(|_| is_key) {
+                    object.key = inner;
+                    object.wants_key = false;
                 }
                 at = end;
             }
@@ -150,8 +161,12 @@ pub fn texts<'a>(line: &'a str, mut visit: impl FnMut(Text<'a>)) {
     }
 }
 
-/// Returns the offset of the closing quote of the string whose text begins at `start`, or the end of the
-/// line.
+/// Returns the object whose members the scan is among; `None` if it is in an array.
+fn innermost<'o, 'a>(objects: &'o mut [Object<'a>], frames: &[usize]) -> Option<&'o mut Object<'a>> {
+    objects.last_mut().filter(|object| object.frame + 1 == frames.len())
+}
+
+/// Where the string ends whose text begins at `start`: at its closing quote, or with the line.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     while let Some(hit) = find_special(bytes, at) {
@@ -163,12 +178,16 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// Returns whether the innermost container is defined by the format: the line, its message, or a block of it.
-fn is_frame(frames: &[Frame<'_>]) -> bool {
-    match frames {
-        [_] => true,
-        [line, _] => line.key == "message",
-        [line, message, _, _] => line.key == "message" && message.key == "content",
+/// Whether the innermost of `depth` objects and arrays is one of the format's own: the line, its message, or a block of
+/// that.
+fn is_frame(objects: &[Object<'_>], depth: usize) -> bool {
+    let has = |frame: usize, key: &str| {
+        objects.get(frame).is_some_and(|object| object.frame == frame && object.key == key)
+    };
+    match depth {
+        1 => true,
+        2 => has(0, "message"),
+        4 => has(0, "message") && has(1, "content"),
         _ => false,
     }
 }
@@ -233,6 +252,20 @@ mod tests {
             "id type=user {{\nid uuid=u1 {{\nb\\\"c=x {{\nb\\\"c=y\\n {{\nd= {{[\nsealed signature={sealed} {{[\nthinking=hm {{["
         );
         assert_eq!(seen(&line), expected);
+    }
+
+    #[test]
+    fn strings_in_very_deep_arrays_are_seen() {
+        // Each string would go up all arrays around it if the object were looked for anew.
+        let (deep, wide) = (200_000, 200_000);
+        let line =
+            format!(r#"{{"k":{}{}"last"{}}}"#, "[".repeat(deep), r#""x","#.repeat(wide), "]".repeat(deep));
+        let mut count = 0;
+        texts(&line, |text| {
+            count += usize::from(text.role != TextRole::Key);
+            assert!(text.role == TextRole::Key || (text.key, text.object) == ("k", Some(0)));
+        });
+        assert_eq!(count, wide + 1);
     }
 
     #[test]

@@ -30,7 +30,21 @@ fn written(entries: &[(Entry, Vec<Finding>)]) -> Vec<u8> {
     bytes
 }
 
-/// A line that was once surprising: its name, bytes, kind, and the codes of its findings.
+#[test]
+fn a_repeated_key_is_found_among_very_many() {
+    let line = |last: &str| {
+        let keys: String = (0..1000).map(|n| format!("\"k{n}\":{n},")).collect();
+        format!("{{\"type\":\"user\",{keys}\"{last}\":0}}")
+    };
+    let codes = |line: &str| -> Vec<Code> {
+        Entry::parse(line.as_bytes()).1.into_iter().map(|finding| finding.code).collect()
+    };
+    assert_eq!(codes(&line("last")), []);
+    assert_eq!(codes(&line("k7")), [Code::DuplicateKey]);
+    assert_eq!(codes(&line("\\u006b999")), [Code::DuplicateKey]);
+}
+
+/// When a line surprises us, it joins the table: its name, its bytes, its kind, the codes it gets.
 type Row = (&'static str, &'static [u8], Kind, &'static [Code]);
 const LINES: &[Row] = &[
     ("unknown kind", br#"{"type":"hologram","x":1}"#, Kind::Unknown, &[]),
