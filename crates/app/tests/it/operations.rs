@@ -37,6 +37,25 @@ fn an_undo_that_fails_names_the_operation() {
 }
 
 #[test]
+fn an_operation_of_a_newer_version_is_named_and_not_skipped() {
+    let world = World::new();
+    world.home.session("loom", "u1 user \"hi\"");
+    let tagged = world.open("loom").set_tag("wip").apply(&world.app, &options()).unwrap();
+    let folder = world.app.operations().unwrap().folder(&tagged.id);
+    let newer = folder.with_file_name("99991231T235959-ffffff");
+    std::fs::create_dir(&newer).unwrap();
+    let receipt = std::fs::read_to_string(folder.join("receipt.json")).unwrap();
+    let receipt = receipt.replace(&tagged.id, "99991231T235959-ffffff").replace("\"tag\"", "\"merge\"");
+    std::fs::write(newer.join("receipt.json"), receipt).unwrap();
+    for id in ["last", "9999"] {
+        let error = world.app.undo_operation(id, false).unwrap_err();
+        assert!(error.to_string().contains("unknown operation `merge`"), "{error}");
+    }
+    assert_eq!(world.app.list_operations().unwrap().unread.len(), 1);
+    assert_eq!(world.app.undo_operation(&tagged.id, false).unwrap().files, 1);
+}
+
+#[test]
 fn without_a_state_folder_nothing_is_applied() {
     let world = World::new();
     let path = world.home.session("loom", "u1 user \"hi\"");
