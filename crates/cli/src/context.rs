@@ -69,12 +69,12 @@ impl Context {
         Ok(Self { app: Arc::new(App::new(config)), ui, json: args.json })
     }
 
-    /// The sessions on disk.
+    /// Returns the sessions on disk.
     pub(crate) fn store(&self) -> &Store {
         self.app.store()
     }
 
-    /// Warns of what could not be read; then the outcome is not complete.
+    /// Prints a warning for each error. Returns [`Outcome::Partly`] if there are any, else `outcome`.
     pub(crate) fn warn_unread(&self, unread: &[AppError], outcome: Outcome) -> Outcome {
         for error in unread {
             self.ui.warn(&error.to_string());
@@ -83,7 +83,7 @@ impl Context {
     }
 }
 
-/// Where sessions are: what was asked for, else what Claude Code itself would use.
+/// Returns the folders with sessions: those given with `--home`, else those that Claude Code uses.
 fn roots(asked: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
     if let Some(missing) = asked.iter().find(|home| !home.is_dir()) {
         return Err(CommandError::new(format!("no folder `{}`", missing.display()))
@@ -93,7 +93,7 @@ fn roots(asked: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
         return Ok(asked.to_vec());
     }
     if let Some(list) = env::get(env::CLAUDE_CONFIG_DIR) {
-        // A folder's name may hold a comma; a list of folders is what it is if it is no folder itself.
+        // A folder name may contain a comma, so the value is a list only if it is not a folder itself.
         if Path::new(&list).is_dir() {
             return Ok(vec![list.into()]);
         }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use threadline_app::AppError;
 
-/// How a command ended, if it could be done at all.
+/// The result of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Succeeded.

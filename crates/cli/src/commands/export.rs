@@ -124,7 +124,7 @@ pub(crate) fn run(cx: &Context, command: &ExportCommand) -> Result<Outcome, Comm
     }
 }
 
-/// The conversation, and whether all of it could be read.
+/// Returns the conversation, and whether all of it could be read.
 fn told(cx: &Context, file: &SessionFile) -> Result<(Transcript, Outcome), CommandError> {
     let loaded = cx.app.load(file)?;
     let outcome = cx.warn_unread(&loaded.unread, Outcome::Done);
@@ -189,13 +189,13 @@ fn html(
     filter.apply(&mut told);
     drawing.finish().finish(&told, out)?;
     if !args.all {
-        // It takes longer to take a large session apart than to end.
+        // Freeing a large session takes longer than exiting.
         std::mem::forget(loaded);
     }
     Ok((told, outcome))
 }
 
-/// Packs the lines of the log into the page while they are read.
+/// Adds the lines of the log to the page while they are read.
 struct Packer<'a>(&'a mut RawLines);
 
 impl LineObserver for Packer<'_> {

@@ -1,4 +1,4 @@
-//! The commands, one file each: its arguments, its help, its work.
+//! The commands, one file each: arguments, help and implementation.
 
 mod check;
 mod edit;

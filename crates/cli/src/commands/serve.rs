@@ -45,7 +45,7 @@ pub(crate) fn run(cx: &Context, args: &ServeArgs) -> Result<Outcome, CommandErro
         limits: Limits::default(),
         zone: crate::env::zone(),
     };
-    // A mistake in the price list is reported as such.
+    // Reports an error in the price list before the server starts.
     cx.app.prices()?;
     let server = Server::bind(Arc::clone(&cx.app), options).map_err(|error| {
         let place = SocketAddr::new(args.host, args.port);

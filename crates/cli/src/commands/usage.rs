@@ -75,7 +75,7 @@ enum UsageCommand {
     Statusline(statusline::StatuslineArgs),
 }
 
-/// Where prices and days come from.
+/// The sources of prices and days.
 #[derive(Debug, clap::Args)]
 struct Pricing {
     /// File with prices that override the built-in ones

@@ -7,7 +7,7 @@ use threadline_app::sync::{into_inner, lock};
 use threadline_html::Page;
 use threadline_view::{Filter, Told};
 
-/// So many parts may wait to be drawn; then who tells them draws them.
+/// Maximum number of queued parts. If there are more, the producing thread renders them itself.
 const PARTS_AHEAD: usize = 8;
 
 /// A page that any idle thread renders while its transcript is being built.

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::env;
 use crate::error::CommandError;
 
-/// Where traces go.
+/// The receiver of traces.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct TargetArgs {
     /// Kind of receiver [default: from the environment]
@@ -28,7 +28,7 @@ pub(crate) struct TargetArgs {
     pub(crate) protocol: Option<ProtocolName>,
 }
 
-/// What of a session is sent.
+/// The content of traces.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ShapeArgs {
     /// Amount of content to send

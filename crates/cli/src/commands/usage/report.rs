@@ -230,7 +230,7 @@ impl Report<'_> {
         Ok(!sessions.is_empty())
     }
 
-    /// What a reader should know of the figures.
+    /// Writes notes on the figures, and warnings about logs that could not be read.
     pub(super) fn notes(&self, read: &UsageRead, total: &Totals) {
         let ui = &self.cx.ui;
         for note in usage_notes(&read.calls, total) {
@@ -248,7 +248,7 @@ impl Report<'_> {
     }
 }
 
-/// What the columns of a group's key are called.
+/// Returns the names of the columns of a group's key.
 fn names(by: By) -> &'static [&'static str] {
     match by {
         By::Day => &["day"],

@@ -36,7 +36,8 @@ struct Ask {
 }
 
 impl Hunt {
-    /// A hunter, and what it tells: each word with the number of the search that it belongs to.
+    /// Starts the thread. Returns its handle and the receiver of its messages, each with the number of its
+    /// search.
     pub(super) fn start(app: Arc<App>, project: Option<String>) -> (Self, Receiver<(usize, News)>) {
         let (asks, asked) = channel();
         let (tells, told) = channel();
