@@ -18,7 +18,7 @@ pub struct CheckReport {
     pub findings: Vec<(PathBuf, Finding)>,
     /// Number of logs that were checked.
     pub n_logs: usize,
-    /// What could not be read.
+    /// The errors of files that could not be read.
     pub unread: Vec<AppError>,
 }
 
@@ -32,9 +32,9 @@ impl CheckReport {
 /// The logs and sessions to check.
 #[derive(Debug, Default)]
 pub struct CheckTargets {
-    /// The logs whose lines are checked.
+    /// The logs to check line by line.
     pub logs: Vec<PathBuf>,
-    /// Sessions whose files in their home are checked, too.
+    /// Sessions of a home; their side files are checked, too.
     placed: Vec<SessionFile>,
     /// Findings about the homes themselves.
     findings: Vec<(PathBuf, Finding)>,
@@ -42,7 +42,8 @@ pub struct CheckTargets {
 }
 
 impl App {
-    /// The sessions, files and folders that a person named; with none named, all sessions and the homes around them.
+    /// Returns the sessions, files and folders to check, by name. If `named` is empty, returns all sessions
+    /// and includes findings about their homes.
     ///
     /// # Errors
     ///
@@ -75,12 +76,12 @@ impl App {
 }
 
 impl CheckTargets {
-    /// A session of a home with its sub-agents.
+    /// Selects a session of a home with its sub-agents.
     pub fn of_session(file: SessionFile) -> Self {
         Self { logs: with_agents(&file), placed: vec![file], ..Self::default() }
     }
 
-    /// Checks all of them, on all cores. `progress` is called once per log.
+    /// Checks all targets in parallel. `progress` is called once per log.
     pub fn check(self, progress: &(dyn Fn() + Sync)) -> CheckReport {
         let Self { logs, placed, mut findings, mut unread } = self;
         for file in &placed {
@@ -106,7 +107,7 @@ impl CheckTargets {
     }
 }
 
-/// The findings in the lines of one log.
+/// Returns the findings in the lines of one log.
 ///
 /// # Errors
 ///

@@ -8,61 +8,61 @@ use threadline_usage::Book;
 
 use crate::error::AppError;
 
-/// Everything that the application takes from its surroundings. Front ends resolve environment and flags into this.
+/// The configuration of the application, which front ends resolve from flags and environment variables.
 #[derive(Clone, Debug, Default)]
 pub struct AppConfig {
     /// Folders that contain sessions, such as `~/.claude`. They need not exist.
     pub homes: Vec<PathBuf>,
     /// The folder for threadline's own state, such as `~/.local/state/threadline`; `None` if there is none.
     pub state_dir: Option<PathBuf>,
-    /// A price list that is laid over the built-in one. It must exist.
+    /// A price list that overrides the built-in one. It must exist.
     pub prices_file: Option<PathBuf>,
-    /// The folder that relative paths start from, and whose project is the current one.
+    /// The working directory: the base of relative paths, and the current project.
     pub current_dir: Option<PathBuf>,
-    /// The person's home folder.
+    /// The user's home folder.
     pub home_dir: Option<PathBuf>,
 }
 
-/// The application: the person's sessions, prices and state.
+/// The application: the user's sessions, prices and state.
 #[derive(Debug)]
 pub struct App {
     config: AppConfig,
     store: Store,
-    /// The price list, once it was asked for.
+    /// The price list, loaded on first use.
     pub(crate) prices: OnceLock<Arc<Book>>,
 }
 
 impl App {
-    /// Opens the homes that `config` names. Nothing is read yet.
+    /// Creates an application for the homes in `config`. Reads nothing yet.
     pub fn new(config: AppConfig) -> Self {
         let store = Store::open(config.homes.iter().cloned());
         Self { config, store, prices: OnceLock::new() }
     }
 
-    /// The configuration that the application was opened with.
+    /// Returns the configuration.
     pub fn config(&self) -> &AppConfig {
         &self.config
     }
 
-    /// The sessions on disk.
+    /// Returns the sessions on disk.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// The folder for threadline's own state.
+    /// Returns the folder for threadline's own state.
     ///
     /// # Errors
     ///
-    /// [`AppError::NoStateDir`] if the configuration names none.
+    /// [`AppError::NoStateDir`] if the configuration has none.
     pub fn state_dir(&self) -> Result<&Path, AppError> {
         self.config.state_dir.as_deref().ok_or(AppError::NoStateDir)
     }
 
-    /// The receipts of applied edits, below the state folder.
+    /// Returns the receipts of applied edits, below the state folder.
     ///
     /// # Errors
     ///
-    /// [`AppError::NoStateDir`] if the configuration names no state folder.
+    /// [`AppError::NoStateDir`] if the configuration has no state folder.
     pub fn operations(&self) -> Result<Operations, AppError> {
         Ok(Operations::at(self.state_dir()?.join("operations")))
     }

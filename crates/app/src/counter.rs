@@ -1,7 +1,7 @@
-//! A background thread that counts turns, errors, tokens and costs of all sessions, and remembers them per log.
+//! A background thread that counts turns, errors, tokens and costs of all sessions, and caches them per log.
 //!
-//! A log is identified by path, size and modification time, and read again only when one of them changes. The cache can
-//! be dropped at any time: it changes when an answer is complete, and no answer.
+//! A log is identified by path, size and modification time, and read again only when one of them changes. The
+//! cache can be dropped at any time: without it, figures are available later, but they are the same.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -32,11 +32,11 @@ pub struct SessionFigures {
     pub calls: Calls,
     /// Figures by session id.
     pub by_session: HashMap<String, Figures>,
-    /// Messages about what could not be read.
+    /// Messages about logs and lines that could not be read.
     pub unread: Vec<String>,
-    /// Number of logs that were still to be read.
+    /// Number of logs that are not read yet.
     n_pending: usize,
-    /// The logs that the figures are of.
+    /// The versions of the logs that the figures include.
     logs: LogVersions,
 }
 
@@ -54,7 +54,7 @@ impl SessionFigures {
         }
     }
 
-    /// Number of logs of these sessions that the figures do not include as they are now.
+    /// Returns the number of logs of these sessions that the figures do not include in their current version.
     pub fn n_missing(&self, sessions: &[SessionLogs]) -> usize {
         let logs = sessions.iter().flat_map(SessionLogs::logs);
         logs.filter(|log| self.logs.get(&log.path) != Some(&(log.size, log.modified))).count()
@@ -90,12 +90,12 @@ impl SessionCounter {
             published: Arc::clone(&published),
             known: HashMap::new(),
         };
-        // If no thread can be started, the figures stay empty, and `n_missing` says so.
+        // If no thread can be started, the figures stay empty, and `n_missing` counts all logs.
         let _ = std::thread::Builder::new().name("counter".to_owned()).spawn(move || worker.run(&requests));
         Self { work: Mutex::new(work), published }
     }
 
-    /// The figures of these sessions. Waits up to `timeout` for those that are not available yet.
+    /// Returns the figures of these sessions. Waits up to `timeout` for those that are not available yet.
     pub fn count(&self, sessions: &Arc<Vec<SessionLogs>>, timeout: Duration) -> Arc<SessionFigures> {
         let logs = sessions.iter().flat_map(SessionLogs::logs);
         let wanted: LogVersions = logs.map(|log| (log.path.clone(), (log.size, log.modified))).collect();
@@ -114,7 +114,7 @@ impl SessionCounter {
     }
 }
 
-/// What one log contains.
+/// The figures of one log.
 struct LogFigures {
     scanned: Scanned,
     tally: Tally,
@@ -144,7 +144,7 @@ struct Worker {
 
 /// Why counting a list of sessions ended.
 enum Interruption {
-    /// It did not: all was counted.
+    /// All sessions were counted.
     None,
     /// Another list is to be counted instead.
     Newer(Arc<Vec<SessionLogs>>),
@@ -168,7 +168,7 @@ impl Worker {
         }
     }
 
-    /// Reads the logs that changed, those of the newest sessions first, and publishes figures now and then.
+    /// Reads the logs that changed, in the order of `sessions`, and publishes figures periodically.
     fn count(
         &mut self,
         sessions: &[SessionLogs],
@@ -227,7 +227,7 @@ impl Worker {
         (self.on_change)();
     }
 
-    /// The figures of each session whose own log was read.
+    /// Returns the figures of each session with a readable log.
     fn figures(&self, sessions: &[SessionLogs], calls: &Calls) -> HashMap<String, Figures> {
         let tally = |log: &LogFile| Some(self.known.get(&log.path)?.result.as_ref().ok()?.tally);
         let mut all: HashMap<String, Figures> = HashMap::new();
@@ -264,7 +264,7 @@ fn name(key: GroupKey) -> Option<String> {
     }
 }
 
-/// Reads logs in threads of its own, which leave the other cores to the requests.
+/// Reads logs in `n_threads` separate threads, which leaves the other cores to requests.
 fn read_all(logs: &[&LogFile], n_threads: usize) -> Vec<io::Result<LogFigures>> {
     let share = logs.len().div_ceil(n_threads).max(1);
     std::thread::scope(|scope| {
@@ -276,7 +276,7 @@ fn read_all(logs: &[&LogFile], n_threads: usize) -> Vec<io::Result<LogFigures>> 
             });
             threads.push((logs.len(), thread));
         }
-        // Results are in the order of the logs, so a thread that panicked leaves one for each of its logs.
+        // Results are in the order of the logs, so a panicked thread yields one error per log.
         let panicked = || Err(io::Error::other("threadline panicked while reading it"));
         let join = |(n_logs, thread): (usize, std::thread::ScopedJoinHandle<'_, Vec<_>>)| {
             thread.join().unwrap_or_else(|_| std::iter::repeat_with(panicked).take(n_logs).collect())
@@ -285,7 +285,7 @@ fn read_all(logs: &[&LogFile], n_threads: usize) -> Vec<io::Result<LogFigures>> 
     })
 }
 
-/// Counts all that there is to count in a log.
+/// Reads the calls of a log and tallies its lines.
 fn read(log: &LogFile, scanner: &mut LogScanner) -> io::Result<LogFigures> {
     let (scanned, left_out) = scanner.scan(log, Wants { tools: true, limits: true, ..Wants::default() })?;
     let mut tally = Tally::default();

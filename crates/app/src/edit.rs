@@ -1,7 +1,8 @@
 //! Edits of sessions: open one, plan a change, apply the plan.
 //!
 //! An [`EditSession`] is a session that was read for an edit. Each operation is a method of it that returns a
-//! [`PlannedEdit`], which can be shown, counted and dropped; [`PlannedEdit::apply`] writes it and leaves a receipt.
+//! [`PlannedEdit`], which can be shown, counted and dropped; [`PlannedEdit::apply`] writes it and leaves a
+//! receipt.
 
 mod apply;
 mod clone;
@@ -55,7 +56,8 @@ impl EditTarget {
 
 /// A session that was read for an edit.
 ///
-/// The log is read up to the end that it had when the edit began. Lines that other programs append later are kept.
+/// The log is read up to the end that it had when the edit began. Lines that other programs append later are
+/// kept.
 #[derive(Debug)]
 pub struct EditSession {
     file: SessionFile,
@@ -101,8 +103,8 @@ impl EditSession {
         self.draft().tokens()
     }
 
-    /// Returns an error if the session is open in Claude Code: it reads a session once, at its start, and would not
-    /// see a change.
+    /// Returns an error if the session is open in Claude Code: it reads a session once, at its start, and
+    /// would not see a change.
     pub fn refuse_live(&self) -> Result<(), EditError> {
         match is_live(&self.file, jiff::Timestamp::now().into()) {
             None => Ok(()),
@@ -111,7 +113,8 @@ impl EditSession {
         }
     }
 
-    /// Whether the log exists. After it was removed or moved, that means that another program created it again.
+    /// Whether the log exists. After it was removed or moved, that means that another program created it
+    /// again.
     pub fn log_exists(&self) -> bool {
         self.file.path.exists()
     }
@@ -193,8 +196,8 @@ impl<'s> PlannedEdit<'s> {
         self.operation == Operation::Redact
     }
 
-    /// The versions of Claude Code that read the same conversation from the result: all known ones if it is one
-    /// straight chain.
+    /// The versions of Claude Code that read the same conversation from the result: all known ones if it is
+    /// one straight chain.
     pub fn claude_code_versions(&self) -> &'static [ClientVersion] {
         match self.plan.shape().target {
             Target::New(_) | Target::InPlace => &ClientVersion::KNOWN,

@@ -1,4 +1,4 @@
-//! Why the application could not do something, and what to try instead.
+//! Errors of the application, with hints.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,11 +7,11 @@ use threadline_store::{Candidate, FindError};
 use threadline_usage::BookError;
 use threadline_view::visible;
 
-/// Why the application could not do something. [`AppError::hints`] says what to try instead.
+/// An error of the application. [`AppError::hints`] returns suggestions for the user.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AppError {
-    /// No session, or more than one, matches what a person typed.
+    /// No session, or more than one, matches the name.
     #[error(transparent)]
     Find(#[from] FindError),
     /// No session has this id.
@@ -28,24 +28,24 @@ pub enum AppError {
         /// The reason.
         source: io::Error,
     },
-    /// A price list has a mistake in it.
+    /// A price list is invalid.
     #[error("cannot read {}: {source}", .path.display())]
     Prices {
         /// The file.
         path: PathBuf,
-        /// The mistake.
+        /// The reason.
         source: BookError,
     },
-    /// A text names no day and no time.
+    /// The text is not a date or a time.
     #[error("`{text}` is not a day or a time")]
     NotATime {
         /// The text.
         text: String,
     },
-    /// The configuration names no folder for state.
+    /// The configuration has no folder for state.
     #[error("no folder for threadline's state: the home folder is unknown")]
     NoStateDir,
-    /// Reading or writing failed; the error names the file.
+    /// Reading or writing failed; the message contains the path.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -60,7 +60,7 @@ impl AppError {
         move |source| Self::Read { path, source }
     }
 
-    /// What the person can do or type next, best first.
+    /// Returns suggestions for the user, best first.
     pub fn hints(&self) -> Vec<String> {
         match self {
             Self::Find(FindError::NoMatch { near, .. }) if near.is_empty() => vec![LIST_HINT.to_owned()],
@@ -82,7 +82,7 @@ const LIST_HINT: &str = "`threadline list` shows the sessions there are";
 
 const TIME_HINT: &str = "use 2026-11-01, 2026-11, today, yesterday, 7d, 2w or 12h";
 
-/// A candidate as a hint names it: its id, and its title in quotes.
+/// Formats a candidate for a hint: its id, and its title in quotes.
 fn describe(candidate: &Candidate) -> String {
     match &candidate.title {
         Some(title) => format!("{} \"{}\"", candidate.id, visible(title)),

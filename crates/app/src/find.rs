@@ -1,4 +1,4 @@
-//! Finding the session that a person, or an address, names.
+//! Lookup of sessions by name or id.
 
 use threadline_store::SessionFile;
 
@@ -6,16 +6,17 @@ use crate::config::App;
 use crate::error::AppError;
 
 impl App {
-    /// The session that a person means by `needle`: `last`, a path, an id, a unique prefix of one, or a title.
+    /// Finds a session by `last`, a path, an id, a unique prefix of an id, or a title.
     ///
     /// # Errors
     ///
-    /// If none matches or several do; [`AppError::hints`] names the nearest.
+    /// If none matches or several do; [`AppError::hints`] lists the nearest.
     pub fn find(&self, needle: &str) -> Result<SessionFile, AppError> {
         Ok(self.store().find(needle)?)
     }
 
-    /// The session with exactly this id; of several files, the newest. For ids that come from outside.
+    /// Finds the session with exactly this id; of several files, the newest. For untrusted ids, such as those
+    /// in URLs.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! Lists of sessions: from the heads and tails of their logs at once, with figures as soon as they are counted.
+//! Lists of sessions. Titles and directories come from the heads and tails of logs, which are read
+//! immediately; figures are added when they have been counted.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -20,7 +21,7 @@ const LIVE: Duration = Duration::from_secs(120);
 /// Which sessions to list.
 #[derive(Clone, Debug, Default)]
 pub struct ListFilter {
-    /// Only sessions whose working directory or project folder contains this.
+    /// Only sessions with this text in their working directory or project folder.
     pub project: Option<String>,
     /// Also logs without a title and a prompt.
     pub untitled: bool,
@@ -31,7 +32,7 @@ pub struct ListFilter {
 /// A session with the facts from the head and the tail of its log.
 #[derive(Clone, Debug)]
 pub struct SessionSummary {
-    /// Where the session is.
+    /// The files of the session.
     pub file: SessionFile,
     /// The facts.
     pub glance: Glance,
@@ -47,25 +48,26 @@ impl SessionSummary {
         Ok(Self { glance: glance(&file)?, file })
     }
 
-    /// The line that stands for the session in a list, in the order of Claude Code's own list; `None` if it has neither
-    /// a title nor a prompt.
+    /// Returns the heading of the session in a list, chosen as in Claude Code's own list; `None` if the
+    /// session has neither a title nor a prompt.
     pub fn heading(&self) -> Option<String> {
         heading(&self.glance)
     }
 
-    /// The working directory, or if the log names none, the folder of the project.
+    /// Returns the working directory, or the project folder if the log contains none.
     pub fn project(&self) -> Option<&str> {
         self.glance.cwd.as_deref().or(self.file.folder.as_deref())
     }
 }
 
-/// The heading on one line.
+/// Returns the heading on one line.
 fn heading(glance: &Glance) -> Option<String> {
     glance.heading().map(|heading| heading.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 impl App {
-    /// The sessions of all homes, the last modified first; of an id that several files have, the newest.
+    /// Returns the sessions of all homes, most recently modified first; of several files with one id, the
+    /// newest.
     ///
     /// Reads the head and the tail of each log.
     pub fn list(&self, filter: &ListFilter) -> Listing<SessionSummary> {
@@ -80,7 +82,7 @@ impl App {
         Listing { found, unread: listing.unread }
     }
 
-    /// The sessions with and without a title, in the order of [`App::list`].
+    /// Returns the sessions with and without a title, in the order of [`App::list`].
     fn list_untitled(&self) -> Listing<(SessionFile, Glance)> {
         let sessions = self.store().sessions();
         let glances = glance_all(&sessions.found);
@@ -99,7 +101,7 @@ impl App {
     }
 }
 
-/// The sessions as cards with figures, for a front end that lists them again and again.
+/// The sessions as cards with figures, for a front end that lists them repeatedly.
 ///
 /// Caches the heads and tails of logs by path, size and modification time.
 #[derive(Default)]
@@ -107,20 +109,20 @@ pub struct CardList {
     known: Mutex<HashMap<PathBuf, (u64, SystemTime, Glance)>>,
 }
 
-/// The sessions of a [`CardList`] at one moment.
+/// A snapshot of a [`CardList`].
 pub struct ListedCards {
-    /// The sessions, the last modified first.
+    /// The sessions, most recently modified first.
     pub cards: Vec<SessionCard>,
     /// The logs of all sessions, also of those without a card.
     pub logs: Arc<Vec<SessionLogs>>,
     /// The figures that were available.
     pub figures: Arc<SessionFigures>,
-    /// Messages about what could not be read.
+    /// Messages about logs that could not be read.
     pub unread: Vec<String>,
 }
 
 impl CardList {
-    /// The sessions of all homes. Waits up to `timeout` for figures that are not available yet.
+    /// Returns the sessions of all homes. Waits up to `timeout` for figures that are not available yet.
     pub fn list(
         &self,
         app: &App,
@@ -146,7 +148,7 @@ impl CardList {
         ListedCards { cards, logs, figures, unread }
     }
 
-    /// The heads and tails of the sessions' own logs.
+    /// Returns the heads and tails of the sessions' own logs.
     fn glances(&self, logs: &[SessionLogs], unread: &mut Vec<String>) -> HashMap<PathBuf, Glance> {
         let mut known = lock(&self.known);
         let own = || logs.iter().filter_map(|session| Some((&session.file, session.own.as_ref()?)));

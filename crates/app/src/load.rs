@@ -1,4 +1,4 @@
-//! Loading: from files to a session in memory, with its sub-agents, the output kept beside it, and its costs.
+//! Loads a session from its files, with its sub-agents, stored tool output and costs.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -15,18 +15,18 @@ use crate::error::AppError;
 /// A session in memory, with its sub-agents.
 #[derive(Debug)]
 pub struct LoadedSession {
-    /// Where the session is.
+    /// The files of the session.
     pub file: SessionFile,
     /// The session and its sub-agents.
     pub family: Family,
-    /// Costs of the model calls; `None` if they were not asked for.
+    /// Costs of the model calls; `None` if not requested.
     pub spending: Option<Spending>,
     /// Sub-agents that could not be read, or not completely. The session is complete without them.
     pub unread: Vec<AppError>,
 }
 
 impl LoadedSession {
-    /// The whole conversation as data to show.
+    /// Returns the whole conversation as data to show.
     pub fn transcript(&self) -> Transcript {
         let kept = |path: &str| kept_output(&self.file, path);
         Telling { family: &self.family, kept: &kept, spending: self.spending.as_ref() }.transcript()
@@ -44,7 +44,7 @@ impl LoadedSession {
         }
     }
 
-    /// The working directory that the session started in.
+    /// Returns the working directory that the session started in.
     pub fn cwd(&self) -> Option<String> {
         cwd(&self.family.main)
     }
@@ -52,15 +52,15 @@ impl LoadedSession {
 
 /// Receives the lines of a session while it is loaded: those of its own log, then those of each sub-agent.
 pub trait LineObserver: Send {
-    /// The lines of a sub-agent follow; of the session itself, if `agent` is `None`.
+    /// Starts the lines of a sub-agent, or those of the session itself if `agent` is `None`.
     fn begin(&mut self, agent: Option<&str>);
-    /// A line.
+    /// Receives a line.
     fn line(&mut self, entry: &Entry);
-    /// All log files have been read. Sub-agents inside the session's own log follow.
+    /// Called when all log files have been read. Sub-agents inside the session's own log follow.
     fn end_of_files(&mut self);
 }
 
-/// Passes the lines to nobody.
+/// Ignores the lines.
 struct Unobserved;
 
 impl LineObserver for Unobserved {
@@ -72,7 +72,7 @@ impl LineObserver for Unobserved {
 impl App {
     /// Loads a session with its sub-agents and costs.
     ///
-    /// A sub-agent that cannot be read is left out; [`LoadedSession::unread`] has the reason.
+    /// A sub-agent that cannot be read is skipped; [`LoadedSession::unread`] contains the error.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl App {
         Ok(read.priced(file, &prices))
     }
 
-    /// Loads a session like [`App::load`], and passes each line to `observer` on the way.
+    /// Loads a session like [`App::load`], and passes each line to `observer`.
     ///
     /// # Errors
     ///
@@ -107,16 +107,16 @@ impl App {
 ///
 /// # Errors
 ///
-/// If the session's own log cannot be read. A sub-agent that cannot be read is in [`LoadedSession::unread`].
+/// If the session's own log cannot be read. [`LoadedSession::unread`] contains the errors of sub-agents.
 pub fn load_unpriced(file: &SessionFile) -> Result<LoadedSession, AppError> {
     let ReadLogs { main, agents, unread } = ReadLogs::of(file, &mut Unobserved)?;
-    // Of a large session both take a while.
+    // Both take a while for a large session. `thread` fills a cache that the caller needs next.
     let (inside, _) = rayon::join(|| Inside::of(&main, &agents), || main.thread());
     let family = Family::with(main, agents, inside);
     Ok(LoadedSession { file: file.clone(), family, spending: None, unread })
 }
 
-/// The sessions in the files of one session, not joined yet.
+/// The logs of a session and its sub-agents, not joined yet.
 struct ReadLogs {
     main: Session,
     agents: Vec<Agent>,
@@ -143,11 +143,11 @@ impl ReadLogs {
         Ok(Self { main, agents, unread })
     }
 
-    /// Joins the session with its sub-agents, and adds up the costs of their calls.
+    /// Joins the session with its sub-agents, and sums the costs of their calls.
     fn priced(self, file: &SessionFile, prices: &Book) -> LoadedSession {
         let Self { main, agents, unread } = self;
         let spend = || {
-            // Every caller asks for the conversation next.
+            // Every caller needs the conversation next; this computes and caches it.
             main.thread();
             Spending::of_logs(&main, &agents, prices)
         };
@@ -161,12 +161,12 @@ impl ReadLogs {
 ///
 /// # Errors
 ///
-/// If the file cannot be read. Lines of any form can be.
+/// If the file cannot be read. Malformed lines are not errors.
 pub fn read_session(path: &Path, id: &str) -> Result<Session, AppError> {
     read_lines(path, id, None, &mut Unobserved)
 }
 
-/// Reads the sub-agents of a session, or none of them if one cannot be read.
+/// Reads the sub-agents of a session.
 ///
 /// # Errors
 ///
@@ -179,7 +179,7 @@ pub fn read_agents(file: &SessionFile) -> Result<Vec<Agent>, AppError> {
     file.agents().found.iter().map(read).collect()
 }
 
-/// A sub-agent from its file, its metadata, and the session in its log.
+/// Builds a sub-agent from its file, its metadata, and the session in its log.
 pub fn agent(file: &AgentFile, meta: Option<&AgentMeta>, session: Session) -> Agent {
     Agent {
         id: file.id.clone(),
@@ -192,7 +192,7 @@ pub fn agent(file: &AgentFile, meta: Option<&AgentMeta>, session: Session) -> Ag
     }
 }
 
-/// The paths of every log below a folder, in order.
+/// Returns the path of every log below a folder, in order.
 ///
 /// # Errors
 ///
@@ -221,13 +221,13 @@ fn read_lines(
     Ok(session)
 }
 
-/// Maximum size of a file of tool output; of a larger one, the part in the log is shown.
+/// Maximum size of a file of tool output. Of a larger one, only the part in the log is shown.
 pub const MAX_KEPT_OUTPUT: u64 = 4 << 20;
 
-/// Reads tool output that Claude Code stored in a file beside the log, given the path that the log names.
+/// Reads tool output that Claude Code stored in a separate file, given its path in the log.
 ///
-/// Returns `None` if there is no such file below the session's own folder, if it is a link, or if it has more than
-/// [`MAX_KEPT_OUTPUT`] bytes.
+/// Returns `None` if there is no such file below the session's own folder, if it is a link, or if it is
+/// larger than [`MAX_KEPT_OUTPUT`].
 pub fn kept_output(file: &SessionFile, path: &str) -> Option<String> {
     let mut bytes = Vec::new();
     file.kept_output(path)?.take(MAX_KEPT_OUTPUT + 1).read_to_end(&mut bytes).ok()?;
@@ -235,7 +235,7 @@ pub fn kept_output(file: &SessionFile, path: &str) -> Option<String> {
     is_small.then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The working directory that a session started in.
+/// Returns the working directory that a session started in.
 pub fn cwd(session: &Session) -> Option<String> {
     session.entries().iter().find_map(|entry| Some(entry.envelope()?.cwd()?.into_owned()))
 }

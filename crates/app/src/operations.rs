@@ -98,8 +98,8 @@ impl App {
         operations.undo(&receipt, partial).map_err(failed(&receipt))
     }
 
-    /// Redoes an operation that was undone, or finishes one that was interrupted; `last` is the one undone last.
-    /// With `partial`, files that have changed since are skipped.
+    /// Redoes an operation that was undone, or finishes one that was interrupted; `last` is the one undone
+    /// last. With `partial`, files that have changed since are skipped.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Prices: the built-in price list, with the person's own laid over it.
+//! Prices: the built-in price list, with the user's overrides.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,13 +9,14 @@ use crate::config::App;
 use crate::error::AppError;
 
 impl App {
-    /// The price list: the built-in one with [`AppConfig::prices_file`](crate::AppConfig::prices_file) laid over it.
+    /// Returns the built-in price list, overridden by
+    /// [`AppConfig::prices_file`](crate::AppConfig::prices_file).
     ///
     /// The file is read once.
     ///
     /// # Errors
     ///
-    /// If the file cannot be read, or has a mistake in it.
+    /// If the file cannot be read or is invalid.
     pub fn prices(&self) -> Result<Arc<Book>, AppError> {
         if let Some(known) = self.prices.get() {
             return Ok(Arc::clone(known));
@@ -25,11 +26,11 @@ impl App {
     }
 }
 
-/// The built-in price list, with the one in `file` laid over it.
+/// Returns the built-in price list, overridden by the one in `file`.
 ///
 /// # Errors
 ///
-/// If the file cannot be read, or has a mistake in it.
+/// If the file cannot be read or is invalid.
 pub fn price_list(file: Option<&Path>) -> Result<Book, AppError> {
     let Some(path) = file else { return Ok(Book::embedded()) };
     let json = std::fs::read_to_string(path).map_err(AppError::read(path))?;

@@ -103,7 +103,8 @@ impl App {
         Ok(RestorePlan { session: session.clone(), root, files, to_folder: to.is_some() })
     }
 
-    /// The folder that the files belong to: the one that the person named, or the session's own if it can be trusted.
+    /// The folder that the files belong to: the one that the person named, or the session's own if it can be
+    /// trusted.
     fn restore_root(
         &self,
         session: &SessionFile,
@@ -136,8 +137,8 @@ impl RestorePlan {
     ///
     /// # Errors
     ///
-    /// [`RestoreError::TargetDiffers`] if a folder to restore to has another file, [`RestoreError::ForeignPath`], and
-    /// errors of writing.
+    /// [`RestoreError::TargetDiffers`] if a folder to restore to has another file,
+    /// [`RestoreError::ForeignPath`], and errors of writing.
     pub fn apply(
         &self,
         app: &App,

@@ -15,7 +15,7 @@ use threadline_view::wire::{HitObject, moment};
 use crate::config::App;
 use crate::list::SessionSummary;
 
-/// The sessions that a search goes over, the last modified first.
+/// The sessions to search, most recently modified first.
 #[derive(Debug)]
 pub struct SearchScope {
     /// The sessions.
@@ -25,8 +25,8 @@ pub struct SearchScope {
 }
 
 impl App {
-    /// The sessions that a query asks for. With `project`, only those whose working directory or project folder
-    /// contains it.
+    /// Returns the sessions that match the session filters of a query. With `project`, only those with this
+    /// text in their working directory or project folder.
     pub fn search_scope(&self, query: Option<&Query>, project: Option<&str>) -> SearchScope {
         let listing = self.store().session_logs();
         let mut sessions: Vec<Searched> = listing.found.into_iter().map(searched).collect();
@@ -45,9 +45,10 @@ impl App {
 }
 
 impl SearchScope {
-    /// Searches the sessions in their order and calls `on_event` for each result, until it breaks or `cancelled` is set.
+    /// Searches the sessions in order and calls `on_event` for each result, until it breaks or `cancelled` is
+    /// set.
     ///
-    /// `context` is the number of lines around a hit; with `None`, hits are counted and carry no text.
+    /// `context` is the number of lines around a hit; with `None`, hits contain no text.
     ///
     /// # Errors
     ///
@@ -80,9 +81,10 @@ impl SearchScope {
         scan.run(order, &mut |event| on_event(event))
     }
 
-    /// The sessions by rank: those with a hit in a prompt first, then in a reply; then those with the most hits.
+    /// Returns the sessions by rank: those with a hit in a prompt first, then in a reply; then by number of
+    /// hits.
     ///
-    /// Searches everything once, and keeps counts only.
+    /// Searches everything once, and keeps only counts.
     pub fn ranked(&self, query: &Query) -> Vec<usize> {
         let mut found: HashMap<usize, (usize, usize)> = HashMap::new();
         let counted = self.search(query, None, &AtomicBool::new(false), &mut |event| {
@@ -95,7 +97,7 @@ impl SearchScope {
         });
         let Ok(()) = counted;
         let mut order: Vec<usize> = (0..self.sessions.len()).collect();
-        // Sessions without a hit stay, so that the search reports what it could not read in them.
+        // Sessions without a hit stay, so that the search reports their errors.
         order.sort_by_key(|session| {
             let (best, count) = found.get(session).copied().unwrap_or((usize::MAX, 0));
             (best, std::cmp::Reverse(count), *session)
@@ -114,12 +116,12 @@ fn open(log: &Path) -> io::Result<Box<dyn Read>> {
     Ok(Box::new(open_regular(log)?))
 }
 
-/// The head and the tail of a session that was searched; `None` if its own log cannot be read.
+/// Reads the head and the tail of a session; returns `None` if its own log cannot be read.
 pub fn summary(session: &Searched) -> Option<SessionSummary> {
     SessionSummary::of(SessionFile::at(&session.path)).ok()
 }
 
-/// A hit as public JSON; `None` if it carries no text.
+/// Returns a hit as public JSON; `None` if it contains no text.
 pub fn hit_object<'a>(session: &'a Searched, hit: &'a LogHit) -> Option<HitObject<'a>> {
     let path = &session.logs[hit.log];
     let found = hit.hit.as_ref()?;
@@ -140,12 +142,12 @@ pub fn hit_object<'a>(session: &'a Searched, hit: &'a LogHit) -> Option<HitObjec
     })
 }
 
-/// Whether a problem leaves the answer incomplete.
+/// Returns whether a problem makes the results incomplete.
 pub fn is_incomplete(trouble: &Trouble) -> bool {
     matches!(trouble, Trouble::Unread(..) | Trouble::LeftOut { .. })
 }
 
-/// The message about a problem of a search.
+/// Formats a problem of a search.
 pub fn trouble_message(trouble: &Trouble) -> String {
     match trouble {
         Trouble::Huge { path, line_no, length } => {

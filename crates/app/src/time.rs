@@ -1,4 +1,4 @@
-//! Times as people type them, and ranges of them.
+//! Parsing of times and time ranges.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -7,22 +7,22 @@ use threadline_entry::Millis;
 
 use crate::error::AppError;
 
-/// Milliseconds from 1970 to a time; 0 for earlier ones.
+/// Returns the milliseconds since 1970; 0 for earlier times.
 pub fn millis(time: SystemTime) -> Millis {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis)
 }
 
-/// A range of time. A bound that is `None` is open.
+/// A time range, open at each end that is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeRange {
-    /// The first moment in it.
+    /// The start, inclusive.
     pub from: Option<Millis>,
-    /// The first moment after it.
+    /// The end, exclusive.
     pub to: Option<Millis>,
 }
 
 impl TimeRange {
-    /// The range between two times as people type them; see [`start_of`] and [`end_of`].
+    /// Parses a range; see [`start_of`] and [`end_of`] for the format of both ends.
     ///
     /// # Errors
     ///
@@ -33,7 +33,8 @@ impl TimeRange {
         Ok(Self { from, to })
     }
 
-    /// Whether a moment is in the range. Without a date, it is in the range that is open on both sides only.
+    /// Returns whether a time is in the range. An unknown time is only in the range that is open at both
+    /// ends.
     pub fn contains(&self, at: Option<Millis>) -> bool {
         match at {
             Some(at) => self.from.is_none_or(|from| from <= at) && self.to.is_none_or(|to| at < to),
@@ -42,10 +43,10 @@ impl TimeRange {
     }
 }
 
-/// The moment that a day, a month, a year or a point in time begins at.
+/// Returns the start of a day, a month, a year or a point in time.
 ///
-/// Accepts `2026-11-01`, `2026-11`, `2026`, `today`, `yesterday`, timestamps, and distances from now: `12h`, or whole
-/// days such as `7d` and `2w`, which begin at midnight.
+/// Accepts `2026-11-01`, `2026-11`, `2026`, `today`, `yesterday`, timestamps, and durations before now:
+/// `12h`, or whole days such as `7d` and `2w`, which start at midnight.
 ///
 /// # Errors
 ///
@@ -54,7 +55,7 @@ pub fn start_of(text: &str, now: &Zoned) -> Result<Millis, AppError> {
     span_of(text, now).map(|(start, _)| start).ok_or_else(|| AppError::NotATime { text: text.to_owned() })
 }
 
-/// The moment that a day, a month, a year or a point in time ends at. Accepts the same as [`start_of`].
+/// Returns the end of a day, a month, a year or a point in time. Accepts the same formats as [`start_of`].
 ///
 /// # Errors
 ///
@@ -64,7 +65,7 @@ pub fn end_of(text: &str, now: &Zoned) -> Result<Millis, AppError> {
 }
 
 fn span_of(text: &str, now: &Zoned) -> Option<(Millis, Millis)> {
-    // Figures are added up by day, so days are counted whole.
+    // Figures are grouped by day, so days are whole days.
     if let Some(days) = days_ago(text.trim()) {
         let day = now.date().checked_sub(days.days()).ok()?;
         let start = |day: jiff::civil::Date| {
@@ -75,7 +76,7 @@ fn span_of(text: &str, now: &Zoned) -> Option<(Millis, Millis)> {
     threadline_search::moment(text, now)
 }
 
-/// The number of days in `7d` or `2w`.
+/// Parses the number of days in `7d` or `2w`.
 fn days_ago(text: &str) -> Option<i64> {
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     let number = number.parse::<u16>().ok().filter(|_| !number.starts_with('+'))?;

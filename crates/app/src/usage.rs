@@ -1,4 +1,4 @@
-//! Usage over many logs: which logs to read, reading them on all cores, and notes on the figures.
+//! Usage of many logs: selecting logs, reading them in parallel, and notes on the figures.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -19,10 +19,10 @@ use crate::sync::{into_inner, lock};
 
 /// Maximum length of a line that is counted, in bytes.
 ///
-/// A model's reply is far shorter, so a longer line is no call. Leaving it out bounds the memory that a scan takes.
+/// A model's reply is far shorter, so a longer line is not a call. Skipping it limits the memory of a scan.
 pub const MAX_LINE: usize = 32 << 20;
 
-/// Logs whose usage is to be counted.
+/// Logs to count.
 #[derive(Debug, Default)]
 pub struct UsageLogs {
     /// The logs.
@@ -37,7 +37,7 @@ impl From<Listing<LogFile>> for UsageLogs {
     }
 }
 
-/// The logs that a person named, and which sessions in them count.
+/// The selected logs, and the sessions in them to count.
 #[derive(Debug)]
 pub struct UsageSelection {
     /// The logs to read.
@@ -47,10 +47,10 @@ pub struct UsageSelection {
 }
 
 impl App {
-    /// The logs of the sessions, files and folders that a person named; of all sessions if none is named.
+    /// Selects the logs of sessions, files and folders by name; those of all sessions if `named` is empty.
     ///
-    /// For a session of a home, all logs of the homes are read: calls that it inherited from another session are
-    /// counted there.
+    /// For a session of a home, all logs of the homes are selected, because calls that it inherited from
+    /// another session count there.
     ///
     /// # Errors
     ///
@@ -75,7 +75,7 @@ impl App {
             sessions.insert(file.id.into());
         }
         if has_folder {
-            // A folder is counted whole, together with all other names.
+            // All sessions in a folder count, and so do all those in the other logs.
             return Ok(UsageSelection { logs: logs.unique(), sessions: None });
         }
         if in_store {
@@ -86,28 +86,28 @@ impl App {
 }
 
 impl UsageLogs {
-    /// The logs of a session and its sub-agents.
+    /// Returns the logs of a session and its sub-agents.
     pub fn of_session(file: &SessionFile) -> Self {
         file.logs().into()
     }
 
-    /// Adds logs to these.
+    /// Appends other logs.
     pub fn append(&mut self, other: impl Into<Self>) {
         let other = other.into();
         self.found.extend(other.found);
         self.unread.extend(other.unread);
     }
 
-    /// Removes paths that occur twice. A file with two names is read twice, and still counted once.
+    /// Removes duplicate paths. A file with two paths is read twice, but its calls count once.
     pub fn unique(mut self) -> Self {
         let mut seen = HashSet::new();
         self.found.retain(|log| seen.insert(log.path.clone()));
         self
     }
 
-    /// Reads all of them on all cores. `progress` is called once per log.
+    /// Reads all logs in parallel. `progress` is called once per log.
     pub fn read(mut self, wants: Wants, progress: &(dyn Fn() + Sync)) -> UsageRead {
-        // The largest first, so that no core is left with one at the end.
+        // Largest first, so that no thread starts a large log last.
         let mut order: Vec<_> =
             self.found.iter().zip(0..).map(|(log, place)| (Reverse(log.size), place)).collect();
         order.sort_unstable();
@@ -147,15 +147,15 @@ impl UsageLogs {
 
 /// The calls in many logs.
 pub struct UsageRead {
-    /// The calls, each once.
+    /// The calls, without duplicates.
     pub calls: Calls,
-    /// Messages about what could not be read.
+    /// Messages about logs and lines that could not be read.
     pub unread: Vec<String>,
     /// Logs that were deleted after they were listed.
     pub gone: Vec<PathBuf>,
 }
 
-/// Reads the usage of logs, one after the other, with one buffer and what earlier logs taught about their layout.
+/// Reads the usage of one log after another, and reuses a buffer and the cache of line layouts.
 #[derive(Default)]
 pub struct LogScanner {
     buffer: Vec<u8>,
@@ -163,7 +163,7 @@ pub struct LogScanner {
 }
 
 impl LogScanner {
-    /// Reads the calls of a log. Also returns the lines over [`MAX_LINE`], which were left out.
+    /// Reads the calls of a log. Also returns the lines longer than [`MAX_LINE`], which were skipped.
     ///
     /// # Errors
     ///
@@ -187,19 +187,20 @@ impl LogScanner {
         result.map(|left_out| (scanned, left_out))
     }
 
-    /// The lines of a log without those over [`MAX_LINE`]. Return the buffer with [`LogScanner::give_back`].
+    /// Opens the lines of a log, without those longer than [`MAX_LINE`]. [`LogScanner::give_back`] returns
+    /// the buffer.
     pub(crate) fn lines(&mut self, path: &Path) -> io::Result<Lines<std::fs::File>> {
         let lines = Lines::new(open_regular(path)?).leaving_out_longer_than(MAX_LINE);
         Ok(lines.with_buffer(std::mem::take(&mut self.buffer)))
     }
 
-    /// Takes back the buffer of [`LogScanner::lines`].
+    /// Returns the buffer of [`LogScanner::lines`] to the scanner.
     pub(crate) fn give_back(&mut self, buffer: Vec<u8>) {
         self.buffer = buffer;
     }
 }
 
-/// The owner of a log, as far as its path says.
+/// Returns the owner of a log, according to its path.
 fn source_of(log: &LogFile) -> Source {
     Source {
         path: log.path.to_string_lossy().into_owned(),
@@ -209,25 +210,26 @@ fn source_of(log: &LogFile) -> Source {
     }
 }
 
-/// The message about a log that could not be read; `None` if it was deleted meanwhile, which is no error.
+/// Formats the error of a log; returns `None` if the log was deleted meanwhile, which is not an error.
 pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Option<String> {
     let is_gone = error.kind() == io::ErrorKind::NotFound;
     (!is_gone).then(|| format!("cannot read {}: {error}", path.display()))
 }
 
-/// The message about a line that was left out.
+/// Formats the message about a skipped line.
 pub(crate) fn left_out_note(path: &Path, line: &LeftOut) -> String {
     let (at, length) = (line.at.byte_offset, figure::bytes(line.length));
     format!("{}: the line at byte {at} is {length} long, and was left out", path.display())
 }
 
-/// The ends of five-hour windows that the logs name.
+/// Returns the ends of five-hour windows that are in the logs.
 pub fn window_resets(calls: &Calls, zone: &TimeZone) -> Vec<Millis> {
     let zone_named = |name: &str| TimeZone::get(name).ok();
     calls.limits().iter().filter_map(|limit| reset_of(limit, zone, zone_named)).collect()
 }
 
-/// Notes on the figures: calls without a price, calls that report too little, and lines that could not be read.
+/// Returns notes on the figures: calls without a price, under-reported calls, and lines that could not be
+/// read.
 pub fn usage_notes(calls: &Calls, total: &Totals) -> Vec<String> {
     let plural =
         |n: u64, one: &str, many: &str| format!("{} {}", figure::count(n), if n == 1 { one } else { many });
@@ -254,7 +256,7 @@ pub fn usage_notes(calls: &Calls, total: &Totals) -> Vec<String> {
     notes
 }
 
-/// The note that says which prices were used.
+/// Returns the note about the date and version of the prices.
 pub fn prices_note(prices: &Book) -> String {
     format!("prices as of {}, book {}", prices.updated(), prices.digest())
 }

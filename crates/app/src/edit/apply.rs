@@ -27,8 +27,8 @@ impl PlannedEdit<'_> {
     ///
     /// # Errors
     ///
-    /// Those of [`PlannedEdit::check`]; [`EditError::Open`] and [`EditError::RecentlyWritten`] if an open session
-    /// would be changed without `force`; [`EditError::LogChanged`] and [`EditError::Operation`].
+    /// Those of [`PlannedEdit::check`]; [`EditError::Open`] and [`EditError::RecentlyWritten`] if an open
+    /// session would be changed without `force`; [`EditError::LogChanged`] and [`EditError::Operation`].
     pub fn apply(&self, app: &App, options: &ApplyOptions) -> Result<Receipt, EditError> {
         self.check()?;
         if self.new_session().is_none() && !options.force {

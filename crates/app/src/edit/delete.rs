@@ -24,7 +24,8 @@ impl EditSession {
     ///
     /// If a folder of the session cannot be read.
     pub fn delete(&self) -> Result<Deletion<'_>, EditError> {
-        // The log is removed first: side files without a session are better than a session without side files.
+        // The log is removed first: side files without a session are better than a session without side
+        // files.
         let mut files = vec![self.file.path.clone()];
         files.extend(own_files(&self.file)?);
         Ok(Deletion { source: self, files })

@@ -52,7 +52,8 @@ pub struct Redaction<'s> {
 }
 
 impl EditSession {
-    /// Plans the session with placeholders for its secrets. With `report_findings` the plan lists them as findings.
+    /// Plans the session with placeholders for its secrets. With `report_findings` the plan lists them as
+    /// findings.
     ///
     /// In place, the prompts that the home keeps of all sessions are cleaned, too.
     ///

@@ -20,7 +20,8 @@ pub struct MoveOptions {
 }
 
 impl EditSession {
-    /// Plans a move of the log and its side files to the folder of another project. The lines name the new directory.
+    /// Plans a move of the log and its side files to the folder of another project. The lines name the new
+    /// directory.
     ///
     /// # Errors
     ///

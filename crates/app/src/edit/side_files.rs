@@ -82,8 +82,8 @@ pub(super) struct AgentStart {
     time: Option<i64>,
 }
 
-/// Drops the copies of side files that belong only to removed lines: sub-agents that were started later, and output
-/// and backups that no remaining line names.
+/// Drops the copies of side files that belong only to removed lines: sub-agents that were started later, and
+/// output and backups that no remaining line names.
 pub(super) fn drop_unreferenced_copies(draft: &mut Draft<'_>, agents: &[AgentStart]) {
     let session = draft.session();
     let remaining: Vec<usize> = (0..session.entries().len()).filter(|&idx| !draft.goes(idx)).collect();

@@ -17,7 +17,8 @@ u1        user   "why is it slow?"
 a1 <- u1  reply  m1 text "Let me look." usage={"input_tokens":10,"output_tokens":5}
 "#;
 
-/// Appends a reply whose line is longer than lines may be. The reader checks the limit per chunk, hence some more.
+/// Appends a reply with a line longer than the limit. The reader checks the limit per chunk, hence the
+/// margin.
 fn append_long_call(log: &Path) {
     let text = "x".repeat(MAX_LINE + (8 << 20));
     let mut log = std::fs::File::options().append(true).open(log).unwrap();
