@@ -34,7 +34,7 @@ impl CheckReport {
 pub struct CheckTargets {
     /// The logs to check line by line.
     pub logs: Vec<PathBuf>,
-    /// Sessions of a home; their side files are checked, too.
+    /// Sessions of a home; their location in it and their backups are checked, too.
     placed: Vec<SessionFile>,
     /// Findings about the homes themselves.
     findings: Vec<(PathBuf, Finding)>,

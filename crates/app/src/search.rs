@@ -25,8 +25,8 @@ pub struct SearchScope {
 }
 
 impl App {
-    /// Returns the sessions that match the session filters of a query. With `project`, only those with this
-    /// text in their working directory or project folder.
+    /// Returns the sessions that the `session:` and `project:` fields of a query select. With `project`, only
+    /// those with this text in their working directory or project folder.
     pub fn search_scope(&self, query: Option<&Query>, project: Option<&str>) -> SearchScope {
         let listing = self.store().session_logs();
         let mut sessions: Vec<Searched> = listing.found.into_iter().map(searched).collect();

@@ -58,7 +58,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If the address is taken, or is none of this machine's; or if the price list cannot be read.
+    /// If the address is in use or does not belong to this machine, or if the price list cannot be read.
     pub fn bind(app: Arc<App>, options: Options) -> io::Result<Self> {
         let listener = TcpListener::bind(SocketAddr::new(options.host, options.port))?;
         listener.set_nonblocking(true)?;

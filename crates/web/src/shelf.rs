@@ -1,4 +1,4 @@
-//! The sessions that were looked at last: as many as fit, the others are read again when they are asked for.
+//! A cache of the sessions that were used last. Others are read again when they are requested.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -10,31 +10,32 @@ use threadline_usage::Book;
 use crate::answer::Problem;
 use crate::held::Held;
 
-/// How much memory sessions may take that nobody looks at right now.
+/// Maximum memory use of sessions that are not in use, in bytes.
 const BUDGET: usize = 96 << 20;
 
-/// Logs that are longer than this are read one at a time.
+/// Logs larger than this are read one at a time.
 const LARGE: u64 = 8 << 20;
 
-/// A session that may still be being read.
+/// A session, or `None` until it has been read.
 pub(crate) type Slot = Arc<Mutex<Option<Held>>>;
 
-/// The sessions that were looked at last.
+/// A cache of the sessions that were used last.
 pub(crate) struct Shelf {
     book: Arc<Book>,
-    /// By id, the last looked at last.
+    /// The sessions by id with their memory use, most recently used last.
     slots: Mutex<VecDeque<(String, Slot, usize)>>,
-    /// Who holds this reads a large log.
+    /// Locked while a large log is read.
     reading: Mutex<()>,
-    /// Where sessions are read and laid out. An allocator keeps much of what a thread freed for that thread, so these
-    /// are few. Nothing that runs here waits for a lock: a thread that waits for its other half takes up other work.
+    /// The threads that read and lay out sessions. They are few, because an allocator reserves much of the
+    /// memory that a thread freed for that thread. Their jobs must not wait for a lock: a thread that waits
+    /// in `join` may start another job.
     pool: Option<rayon::ThreadPool>,
 }
 
 impl Shelf {
     pub(crate) fn new(book: Arc<Book>) -> Self {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(2).thread_name(|_| "shelf".to_owned());
-        // Without threads of its own, it uses those of whoever asks.
+        // Without a pool, jobs run on the calling thread.
         let pool = pool.build().ok();
         Self { book, slots: Mutex::default(), reading: Mutex::default(), pool }
     }
@@ -46,7 +47,7 @@ impl Shelf {
         }
     }
 
-    /// Lets `look` see a session as it is now.
+    /// Calls `look` with the current state of a session.
     pub(crate) fn with<T: Send>(
         &self,
         app: &App,
@@ -86,12 +87,13 @@ impl Shelf {
         let file = app.session(id)?;
         let length = std::fs::metadata(&file.path)?.len();
         let _reading = (length > LARGE).then(|| lock(&self.reading));
-        // There is room for it before it is read.
+        // Evicts other sessions before this one is read.
         self.weigh(id, usize::try_from(length).map_or(BUDGET, |length| length.min(BUDGET)));
         Ok(self.run(|| Held::open(file, Arc::clone(&self.book)))?)
     }
 
-    /// The session's place, which is made if there is none, and is now the last looked at.
+    /// Returns the slot of a session, which becomes the most recently used one. Creates it if it does not
+    /// exist.
     pub(crate) fn slot(&self, id: &str) -> Slot {
         let mut slots = lock(&self.slots);
         let at = slots.iter().position(|(known, ..)| known == id);
@@ -105,7 +107,7 @@ impl Shelf {
         lock(&self.slots).retain(|(known, ..)| known != id);
     }
 
-    /// Notes how much a session takes, and lets go of those that were not looked at for the longest.
+    /// Records the memory use of a session, and evicts the least recently used ones.
     fn weigh(&self, id: &str, weight: usize) {
         let mut slots = lock(&self.slots);
         if let Some(slot) = slots.iter_mut().find(|(known, ..)| known == id) {
@@ -115,7 +117,7 @@ impl Shelf {
         let mut let_go = Vec::new();
         let mut at = 0;
         while total > BUDGET && at + 1 < slots.len() {
-            // One that somebody follows, or is looking at, stays.
+            // A session that is followed or in use is not evicted.
             if Arc::strong_count(&slots[at].1) > 1 {
                 at += 1;
             } else if let Some((_, slot, weight)) = slots.remove(at) {
@@ -128,7 +130,7 @@ impl Shelf {
     }
 }
 
-/// The session was there, and is not any more.
+/// Returns the error for a session that does not exist, or no longer.
 pub(crate) fn no_such_session() -> Problem {
     AppError::NoSession { id: String::new() }.into()
 }

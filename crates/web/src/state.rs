@@ -19,11 +19,11 @@ pub(crate) struct State(Arc<Inner>);
 pub(crate) struct Inner {
     /// The sessions and prices.
     pub(crate) app: Arc<App>,
-    /// The zone that times are shown in.
+    /// The time zone in which times are shown.
     pub(crate) zone: TimeZone,
-    /// The sessions that were opened last.
+    /// A cache of the sessions that were used last.
     pub(crate) shelf: Shelf,
-    /// The sessions that a client follows.
+    /// The followed sessions.
     pub(crate) watches: Watches,
     /// Whether shutdown has started.
     pub(crate) ending: tokio::sync::watch::Sender<bool>,
@@ -55,17 +55,17 @@ impl State {
         })))
     }
 
-    /// The sessions of all homes. Waits up to `timeout` for figures that are not available yet.
+    /// Returns the sessions of all homes. Waits up to `timeout` for figures that are not available yet.
     pub(crate) fn cards(&self, timeout: std::time::Duration) -> ListedCards {
         self.cards.list(&self.app, &self.counter, self.now(), timeout)
     }
 
-    /// The current time in the zone of the server.
+    /// Returns the current time in the time zone of the server.
     pub(crate) fn now_here(&self) -> Zoned {
         jiff::Timestamp::try_from(self.now()).unwrap_or_default().to_zoned(self.zone.clone())
     }
 
-    /// The current time.
+    /// Returns the current time.
     #[allow(clippy::disallowed_methods, reason = "a server that shows what is live has a clock")]
     pub(crate) fn now(&self) -> SystemTime {
         SystemTime::now()

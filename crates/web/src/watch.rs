@@ -1,8 +1,8 @@
-//! Sessions that somebody follows: told of as soon as their files change.
+//! Change notifications for followed sessions.
 //!
-//! A watch lives as long as somebody follows its session. It learns of changes from the system, and where that fails
-//! it looks by itself; it keeps nothing but a number that goes up. Who follows sees the number change and asks for what
-//! is new: a client that reads slowly skips what it missed, and holds up nobody.
+//! A watch exists as long as a client follows its session. It is notified of changes by the system, and also
+//! polls. It keeps only a version number, which changes with the session; clients see it change and request
+//! the new parts. A slow client skips versions and does not block others.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,31 +17,31 @@ use tokio::sync::{Notify, watch};
 use crate::shelf::Slot;
 use crate::state::State;
 
-/// How often a session is looked at, whatever the system says.
+/// Polling interval, in case the system reports no changes.
 const EVERY: Duration = Duration::from_millis(1000);
 
-/// Changes that come within this time are told at once.
+/// Changes within this time are reported together.
 const TOGETHER: Duration = Duration::from_millis(25);
 
-/// After so many changes, what was left for later is made up for.
+/// Number of changes without a pause after which deferred costs and findings are computed.
 const SETTLED: u32 = 50;
 
-/// The sessions that somebody follows.
+/// The followed sessions.
 #[derive(Default)]
 pub(crate) struct Watches(Mutex<HashMap<String, Weak<Watch>>>);
 
-/// A session that somebody follows.
+/// A followed session.
 pub(crate) struct Watch {
-    /// How often it changed.
+    /// The version of the session; `u64::MAX` if it cannot be read.
     pub(crate) version: watch::Receiver<u64>,
-    /// While it is followed, it stays on the shelf.
+    /// Keeps the session in the cache while it is followed.
     _slot: Slot,
-    /// Ends the looking.
+    /// Stops the task when dropped.
     _alive: Arc<()>,
 }
 
 impl Watches {
-    /// Follows a session, together with whoever follows it already.
+    /// Follows a session. Clients of the same session share one watch.
     pub(crate) fn follow(&self, state: &State, id: &str) -> Arc<Watch> {
         let mut watches = lock(&self.0);
         watches.retain(|_, watch| watch.strong_count() > 0);
@@ -57,7 +57,7 @@ impl Watches {
     }
 }
 
-/// Looks at a session whenever something happens to its files, until nobody follows it.
+/// Refreshes a session when its files change, until no client follows it.
 async fn look(state: State, id: String, tell: watch::Sender<u64>, alive: Weak<()>) {
     let poke = Arc::new(Notify::new());
     let mut watcher = None;
@@ -79,7 +79,7 @@ async fn look(state: State, id: String, tell: watch::Sender<u64>, alive: Weak<()
                 }
                 tell.send_if_modified(|known| std::mem::replace(known, version) != version);
             }
-            // It is gone or cannot be read: whoever follows asks, and is told.
+            // It does not exist or cannot be read. Clients request it and get the error.
             _ => {
                 tell.send_if_modified(|known| std::mem::replace(known, u64::MAX) != u64::MAX);
             }
@@ -91,12 +91,12 @@ async fn look(state: State, id: String, tell: watch::Sender<u64>, alive: Weak<()
             }
             () = tokio::time::sleep(EVERY) => busy = 0,
         }
-        // Where it is written without a pause, it is settled now and then.
+        // Costs and findings are computed during a pause, and periodically if there is none.
         quiet = busy % SETTLED == 0;
     }
 }
 
-/// Lets the system say when a log, or one of those beside it, changes.
+/// Watches a log and the logs of its sub-agents for changes.
 fn watch_files(log: &Path, poke: Arc<Notify>) -> Option<notify::RecommendedWatcher> {
     let own = log.file_stem()?.to_owned();
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
@@ -110,7 +110,7 @@ fn watch_files(log: &Path, poke: Arc<Notify>) -> Option<notify::RecommendedWatch
     })
     .ok()?;
     watcher.watch(log.parent()?, RecursiveMode::NonRecursive).ok()?;
-    // Sub-agents have a folder of their own, which may not be there yet.
+    // Sub-agents have a separate folder, which may not exist yet.
     if let Some(dir) = SessionFile::at(log).side_dir() {
         let _ = watcher.watch(&dir, RecursiveMode::Recursive);
     }

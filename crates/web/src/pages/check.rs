@@ -1,4 +1,4 @@
-//! Check: what is wrong with a session, and what would mend it.
+//! The health check of a session, and the repairs that are possible.
 
 use std::fmt::Write;
 
@@ -14,9 +14,9 @@ use crate::answer::{Answer, Problem};
 use crate::ask::{Ask, Form};
 use crate::state::State;
 
-/// Longer logs are not read into memory for a page.
+/// Larger logs, in bytes, are not checked on a page.
 const MOST: u64 = 256 << 20;
-/// A repair is planned for logs up to this long.
+/// A repair is planned for logs up to this size, in bytes.
 const PLANNED: u64 = 64 << 20;
 
 pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
@@ -61,7 +61,7 @@ pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     }
 }
 
-/// What `edit repair` would do, one sentence for each kind of change. Nothing is written.
+/// Plans `edit repair` and returns one line per kind of change. Writes nothing.
 fn mended(session: &Session, now: i64) -> Vec<String> {
     let fresh = Fresh { seed: "check".to_owned(), now };
     let repair = Repair::new(session, &fresh);
@@ -90,7 +90,7 @@ fn mended(session: &Session, now: i64) -> Vec<String> {
     steps.into_iter().map(|(what, lines, count)| step(&what, &lines, count)).collect()
 }
 
-/// So many lines of a step are named.
+/// Maximum number of line numbers listed per step.
 const NAMED: usize = 12;
 
 fn step(what: &str, lines: &[u64], count: usize) -> String {

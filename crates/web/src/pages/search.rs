@@ -1,4 +1,4 @@
-//! Search in all sessions, with the query language of `threadline search`.
+//! Search over all sessions, with the query syntax of `threadline search`.
 
 use std::ops::ControlFlow;
 
@@ -12,12 +12,12 @@ use crate::answer::{Answer, Problem};
 use crate::ask::{Ask, Form};
 use crate::state::State;
 
-/// A page shows so many sessions, and so much of each; what is beyond is counted or asked for again.
+/// Maximum number of sessions on a page, and of matches shown per session; further matches are only counted.
 const SESSIONS: usize = 50;
 const BLOCKS: usize = 5;
-/// Nobody reads on after so many finds.
+/// The search stops after this many matches.
 const FINDS: usize = 2000;
-/// A program that wants more asks `threadline search --json`.
+/// Maximum number of matches in JSON; `threadline search --json` has no limit.
 const OBJECTS: usize = 10_000;
 
 pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
@@ -60,16 +60,16 @@ pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     }
 }
 
-/// What was found so far.
+/// The matches found so far.
 #[derive(Default)]
 struct Finds {
     sessions: Vec<FoundSession>,
     found: usize,
     stopped: bool,
     troubles: Vec<String>,
-    /// The finds as JSON lines, where these are asked for.
+    /// The matches as JSON lines, if requested.
     json: Vec<u8>,
-    /// Of the session at hand.
+    /// The number of matches in the current session, and the first ones.
     count: usize,
     blocks: Vec<FoundBlock>,
 }
@@ -139,7 +139,7 @@ impl Finds {
         if self.stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// The same object that `threadline search --json` prints.
+    /// Writes the same object as `threadline search --json`.
     fn write(&mut self, session: &Searched, hit: &LogHit) -> ControlFlow<()> {
         let Some(object) = hit_object(session, hit) else { return ControlFlow::Continue(()) };
         self.found += 1;

@@ -1,4 +1,4 @@
-//! Usage: tokens and money, as charts, as tables, and down to the records.
+//! Usage: tokens and costs, as charts, tables and records.
 
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ use crate::answer::{Answer, Problem};
 use crate::ask::{Ask, Form};
 use crate::state::State;
 
-/// A reader waits so long for figures before they are shown as far as they are known.
+/// Maximum time to wait for figures before a page is shown with those that are available.
 const MOMENT: Duration = Duration::from_millis(250);
 
-/// Which calls are asked for.
+/// The requested calls.
 struct Wanted {
     range: TimeRange,
     project: Option<String>,
     model: Option<String>,
     session: Option<String>,
-    /// The parts of the link that say so.
+    /// The query parameters that select them.
     asked: Vec<(String, String)>,
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     Ok(super::list(&frame, &threadline_html::usage(&page)))
 }
 
-/// The same objects that `threadline usage --json` prints.
+/// Returns the same objects as `threadline usage --json`.
 fn objects(state: &State, ask: &Ask, calls: &Calls, wanted: &Wanted, now: Millis) -> Result<Answer, Problem> {
     let by = match ask.get("by").unwrap_or("day") {
         "day" => By::Day,
@@ -121,7 +121,7 @@ fn objects(state: &State, ask: &Ask, calls: &Calls, wanted: &Wanted, now: Millis
     Answer::json(groups.groups.iter().map(|group| GroupObject::new(group, by, &inherited)))
 }
 
-/// Notes on the figures, as sentences.
+/// Returns notes on the figures, as sentences.
 fn notes(state: &State, figures: &SessionFigures, total: &Totals) -> Vec<String> {
     let mut notes = usage_notes(&figures.calls, total);
     notes.extend(figures.unread.iter().cloned());
@@ -129,17 +129,16 @@ fn notes(state: &State, figures: &SessionFigures, total: &Totals) -> Vec<String>
     notes.iter().map(|note| sentence(note)).collect()
 }
 
-/// A note with a capital at its start and a full stop at its end.
+/// Formats a note as a sentence, with a capital and a full stop.
 fn sentence(note: &str) -> String {
     let mut rest = note.chars();
     let first = rest.next().into_iter().flat_map(char::to_uppercase);
     first.chain(rest).chain(['.']).collect()
 }
 
-/// Every record behind a figure.
+/// Shows every record of the requested calls, counted or not.
 ///
-/// Only the logs that hold such a call are read again for their lines; what is known of the others decides, as always,
-/// which record of a call was counted.
+/// Reads only the logs that contain such a call, or all logs if there is no filter.
 pub(crate) fn explain(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let wanted = Wanted::of(state, ask)?;
     let shown = state.cards(PATIENCE);
@@ -149,7 +148,7 @@ pub(crate) fn explain(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let wants = Wants { records: true, ..Wants::default() };
     for log in shown.logs.iter().flat_map(|session| session.logs()) {
         if wanted.asked.is_empty() || held.contains(&*log.path.to_string_lossy()) {
-            // A log that is gone by now has no records.
+            // A log that was deleted meanwhile has no records.
             if let Ok((scanned, _)) = scanner.scan(log, wants) {
                 ledger.absorb(scanned);
             }
