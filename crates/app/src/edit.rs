@@ -36,12 +36,12 @@ pub use repair::RepairableSession;
 use crate::config::App;
 use crate::error::AppError;
 
-/// Where the result of an edit goes.
+/// The destination of the result of an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EditTarget {
-    /// To a new session with an id of its own.
+    /// A new session with a new id.
     NewSession,
-    /// To the session itself.
+    /// The session itself.
     InPlace,
 }
 
@@ -123,7 +123,7 @@ impl EditSession {
         Draft::new(&self.session)
     }
 
-    /// Plans a draft whose result is the session's own log, or that of a new session beside it.
+    /// Plans a draft whose result is the session's own log, or that of a new session next to it.
     fn plan<'s>(&'s self, operation: Operation, draft: Draft<'s>, target: Target) -> PlannedEdit<'s> {
         let path = match &target {
             Target::New(id) => self.file.path.with_file_name(format!("{id}.jsonl")),

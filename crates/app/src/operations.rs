@@ -8,7 +8,7 @@ use crate::config::App;
 use crate::edit::EditError;
 use crate::error::AppError;
 
-/// The parts of a receipt that an edit knows. The id and the time are added when it is applied.
+/// The parts of a receipt that an edit provides. The id and the time are added when it is applied.
 pub(crate) struct NewReceipt<'a> {
     pub(crate) operation: Operation,
     /// The session that is edited.

@@ -38,10 +38,10 @@ pub struct Draft<'s> {
     pub(crate) beside: Vec<String>,
 }
 
-/// A plan names so many different reasons, and one for all others.
+/// Maximum number of distinct reasons in a plan; all others share one.
 const MOST_REASONS: usize = 1000;
 
-/// What is to become of a line.
+/// The changes to one line.
 #[derive(Debug, Default)]
 pub(crate) struct Fate {
     pub(crate) goes: bool,

@@ -74,7 +74,7 @@ fn cut_back(draft: &mut Draft<'_>, chain: &[usize]) {
 /// The reason for lines removed by `cut_back`.
 const CUT_BACK: &str = "pending reply without its thinking";
 
-/// Mends the lines between two compaction boundaries.
+/// Repairs the lines between two compaction boundaries.
 fn mend_stretch(draft: &mut Draft<'_>, lines: &[usize]) {
     drop_unasked(draft, lines);
     let mut calls: FxHashMap<String, (usize, usize, bool)> = FxHashMap::default();

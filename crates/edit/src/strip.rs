@@ -164,9 +164,9 @@ fn in_scope(session: &Session, tools: &Tools) -> FxHashSet<usize> {
     calls.filter(|(_, call)| turn(call).map_or(!limited, old_enough)).map(|(at, _)| at).collect()
 }
 
-/// The blocks of the lines that have calls, each with the call that it is, line by line.
+/// Returns the blocks of the calls, with the index of the line and of the block, line by line.
 ///
-/// A line may have very many calls, so each line is gone through once, and not once for each call.
+/// A line may have very many calls, so each line is read once instead of once per call.
 fn call_blocks<'s>(session: &'s Session, calls: &[&'s ToolCall]) -> Vec<(usize, usize, &'s ToolCall)> {
     let own: FxHashMap<(usize, usize), &ToolCall> =
         calls.iter().map(|call| ((call.entry_idx, call.block_idx), *call)).collect();

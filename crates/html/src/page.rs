@@ -294,7 +294,7 @@ pub(crate) fn strays(sheet: &mut Sheet<'_>, out: &mut Markup, transcript: &Trans
     out.lit("</section>\n");
 }
 
-/// What the conversation left behind. What is long is written at once.
+/// Renders the abandoned branches. Writes the buffer to `to` when it is large.
 fn branches(
     sheet: &mut Sheet<'_>,
     out: &mut Markup,

@@ -4,13 +4,13 @@ use pulldown_cmark::{Alignment, CodeBlockKind, Event, Options, Parser, Tag, TagE
 
 use crate::markup::Markup;
 
-/// Longer texts are added as they are: a parser needs many times their size.
+/// Longer texts are not parsed as Markdown, since the parser needs many times their size.
 const MOST_MARKDOWN: usize = 128 << 10;
 
-/// Quotes deeper than this are part of the quote around them: browsers stop at some depth, too.
+/// Quotes nested deeper than this are joined to the quote around them: browsers limit the depth, too.
 const MOST_QUOTES: usize = 40;
 
-/// Adds Markdown that somebody else wrote.
+/// Adds untrusted Markdown.
 pub(crate) fn markdown(out: &mut Markup, text: &str) {
     if text.len() > MOST_MARKDOWN {
         out.lit("<div class=\"code\"><pre tabindex=\"0\"><code>").text(text).lit("</code></pre></div>");

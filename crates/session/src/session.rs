@@ -39,9 +39,9 @@ pub struct Session {
     pub(crate) call_by_id: FxHashMap<Box<str>, u32>,
     /// Pairs of line and call, sorted by line.
     calls_by_line: Vec<(u32, u32)>,
-    /// The calls of a line by their ids, of lines that have very many.
+    /// The calls of a line by id, for lines with very many calls.
     calls_of_wide_lines: FxHashMap<usize, FxHashMap<Box<str>, u32>>,
-    /// Which call each result answers: its line, its block and the call, in order; results before their call are apart.
+    /// The call of each result, sorted by line and block. Results before their call are in `early_answers`.
     answers: Vec<(ResultAt, u32)>,
     early_answers: FxHashMap<ResultAt, u32>,
     /// Byte ranges of the message blocks, for lines with more than [`MANY_BLOCKS`] of them.
@@ -56,9 +56,9 @@ pub struct Session {
     findings: Vec<Finding>,
     /// Cache of [`Session::thread`], cleared by `push`.
     pub(crate) thread: OnceLock<Thread>,
-    /// How many prompts and replies each entry and its ancestors are, once somebody asked.
+    /// Cache of the counts of [`Session::spoken_up_to`].
     spoken: OnceLock<Vec<u32>>,
-    /// What is odd about the log, once somebody asked.
+    /// Cache of the findings about the log as a whole.
     pub(crate) odd: OnceLock<Vec<Finding>>,
 }
 
@@ -506,7 +506,8 @@ impl Session {
     /// Returns how many user and assistant lines an entry and its ancestors are.
     pub fn spoken_up_to(&self, entry_idx: usize) -> usize {
         let count = || {
-            // Parents may come after their children, so each chain is followed up to what is known, and back.
+            // Parents may follow their children, so each chain is walked up to the first known count, and
+            // back.
             let mut counts: Vec<Option<u32>> = vec![None; self.entries.len()];
             let mut chain = Vec::new();
             for idx in 0..counts.len() {

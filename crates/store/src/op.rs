@@ -1,8 +1,8 @@
 //! Operations: changes to files that leave a receipt and can be undone and redone.
 //!
-//! Each operation has its own folder with `receipt.json` and the versions of files that are not installed. The
-//! receipt is on disk before any file is changed, with the digest of every new file, and a file gets its name
-//! only when it is complete. Wherever the process stops, each file is either the old or the new one, and
+//! Each operation has its own folder with `receipt.json` and the versions of files that are not installed.
+//! The receipt is on disk before any file is changed, with the digest of every new file, and a file gets its
+//! name only when it is complete. Wherever the process stops, each file is either the old or the new one, and
 //! [`Operations::undo`] and [`Operations::redo`] change all of them to the same version.
 //!
 //! Other programs may append to logs at any time. Lines that they add are kept in every version, and a file

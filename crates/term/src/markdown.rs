@@ -12,13 +12,13 @@ use crate::styled::Styled;
 use crate::text::TermText;
 use crate::{text, visible};
 
-/// Longer texts are set as they are: a parser needs many times their size.
+/// Longer texts are not parsed as Markdown, since the parser needs many times their size.
 const MOST_MARKDOWN: usize = 128 << 10;
 
-/// Quotes and lists deeper than this have no margin of their own: there is no room for one.
+/// Quotes and lists nested deeper than this get no further margin, since there is no space for one.
 const MOST_MARGINS: usize = 40;
 
-/// Sets Markdown as lines that fit beside an indent. Raw HTML is shown, not obeyed.
+/// Renders Markdown as lines that fit the page after an indent. Raw HTML is shown as text.
 pub(crate) fn render(text: &str, page: Page, indent: usize) -> Vec<TermText> {
     let text = visible(text);
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
@@ -42,9 +42,9 @@ struct Setter {
     styles: Vec<Style>,
     /// The prefixes of the lines in the open containers: quotes and lists.
     margins: Vec<TermText>,
-    /// How many containers are open that have no margin.
+    /// Number of open containers without a margin.
     deeper: usize,
-    /// What stands before the next line instead of the innermost margin: a bullet.
+    /// The bullet that replaces the innermost margin of the next line.
     bullet: Option<TermText>,
     /// The next number of each open list. `None` for bullet lists.
     lists: Vec<Option<u64>>,

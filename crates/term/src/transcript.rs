@@ -61,11 +61,11 @@ impl<'a> Telegraph<'a> {
         self.taken()
     }
 
-    /// What stands below the conversation, piece by piece: there may be very many branches.
+    /// Renders everything after the conversation, piece by piece, since there may be very many branches.
     ///
     /// # Errors
     ///
-    /// Those of `sink`, which then gets no further piece.
+    /// The first error of `sink`, which is not called again.
     pub fn rest<E>(
         &mut self,
         transcript: &Transcript,

@@ -106,7 +106,7 @@ impl<'s> Generation<'s> {
         beyond(self.tokens(), known) != Tokens::default()
     }
 
-    /// What it says, as far as it may be sent.
+    /// Returns the content of the reply, as far as it may be sent.
     pub(crate) fn said(&self, shape: &Shape<'_>) -> Said {
         let mut said = Said::default();
         if !shape.has_content() {

@@ -21,8 +21,8 @@ pub struct Told {
 /// The tokens of a reply that were sent, and under which trace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ToldReply {
-    /// The most of each kind that any part of the reply had. It never falls: lines of one reply may disagree, and
-    /// whatever was sent once is not new again.
+    /// The maximum count of each kind over all parts of the reply. Lines of one reply may disagree; counts
+    /// never decrease, so that no token is sent twice.
     pub(crate) tokens: Tokens,
     /// The part of `tokens` that was sent under traces before the last.
     pub(crate) elsewhere: Tokens,
@@ -44,7 +44,7 @@ impl Told {
         Some((id, self.replies.get(id)?.tokens))
     }
 
-    /// Returns what was sent of a reply; `None` if nothing was.
+    /// Returns the part of a reply that was sent, or `None`.
     pub(crate) fn reply(&self, id: &str) -> Option<ToldReply> {
         self.replies.get(id).copied()
     }
@@ -84,7 +84,7 @@ pub(crate) fn most(left: Tokens, right: Tokens) -> Tokens {
     }
 }
 
-/// What is new in `now` beside what was known.
+/// Returns the tokens of `now` that exceed `known`.
 pub(crate) fn beyond(now: Tokens, known: Tokens) -> Tokens {
     Tokens {
         input: now.input.saturating_sub(known.input),

@@ -83,11 +83,11 @@ impl Hunk {
     }
 }
 
-/// Stretches of more lines than this, old times new, are not compared line by line: that takes time beyond all
-/// proportion where they have little in common.
+/// Sections with a larger product of line counts (old times new) are not compared line by line, which would
+/// be too slow if they have little in common.
 const MOST_PAIRS: usize = 2000 * 2000;
 
-/// Two texts in lines, and what happened to them.
+/// Two texts as lines, and the operations that turn one into the other.
 struct LineDiff<'t> {
     old: Vec<&'t str>,
     new: Vec<&'t str>,
@@ -95,10 +95,10 @@ struct LineDiff<'t> {
 }
 
 impl<'t> LineDiff<'t> {
-    /// Compares two texts. The time is in proportion to their length.
+    /// Compares two texts, in time proportional to their length.
     ///
-    /// Long texts are cut into stretches at lines that each of them has once. A stretch that is still too long is
-    /// replaced as a whole.
+    /// Long texts are split into sections at lines that occur exactly once in each. A section that is still
+    /// too long is replaced as a whole.
     fn new(old: &'t str, new: &'t str) -> Self {
         let (old, new) = (old.tokenize_lines(), new.tokenize_lines());
         let mut ops = Vec::new();
@@ -122,12 +122,12 @@ impl<'t> LineDiff<'t> {
         Self { old, new, ops }
     }
 
-    /// The changes in groups, with up to three lines that stayed around each.
+    /// Returns the changes in groups, with up to three unchanged lines around each.
     fn groups(&self) -> Vec<Vec<DiffOp>> {
         similar::group_diff_ops(self.ops.clone(), 3)
     }
 
-    /// The lines of an operation, with their newlines.
+    /// Returns the lines of an operation, with their newlines.
     fn lines(&self, op: &DiffOp) -> impl Iterator<Item = (Change, &'t str)> {
         let (kept, removed, added) = match op.tag() {
             DiffTag::Equal => (op.old_range(), 0..0, 0..0),
@@ -175,12 +175,12 @@ fn is_comparable(old: &[&str], new: &[&str]) -> bool {
     gone.saturating_mul(come) <= MOST_PAIRS
 }
 
-/// How many pairs are the same before the first that is not.
+/// Returns the number of equal pairs before the first difference.
 fn common<'l>(pairs: impl Iterator<Item = (&'l &'l str, &'l &'l str)>) -> usize {
     pairs.take_while(|(old, new)| old == new).count()
 }
 
-/// Adds an operation for a stretch of both texts.
+/// Adds the operations for a section of both texts.
 fn push_stretch(ops: &mut Vec<DiffOp>, old: &[&str], new: &[&str], gone: Range<usize>, come: Range<usize>) {
     if gone.len().saturating_mul(come.len()) <= MOST_PAIRS {
         for op in similar::capture_diff_slices(Algorithm::Myers, &old[gone.clone()], &new[come.clone()]) {
@@ -202,7 +202,7 @@ fn push_stretch(ops: &mut Vec<DiffOp>, old: &[&str], new: &[&str], gone: Range<u
     ops.push(DiffOp::Replace { old_index, old_len, new_index, new_len });
 }
 
-/// Adds lines that stayed, to those before them where they touch.
+/// Adds unchanged lines, and joins them to a preceding equal operation.
 fn push_equal(ops: &mut Vec<DiffOp>, old_index: usize, new_index: usize, len: usize) {
     match ops.last_mut() {
         _ if len == 0 => {}
@@ -211,7 +211,7 @@ fn push_equal(ops: &mut Vec<DiffOp>, old_index: usize, new_index: usize, len: us
     }
 }
 
-/// Pairs of lines that each text has once, in the order of both: the longest such row.
+/// Returns pairs of lines that occur exactly once in each text: the longest sequence in the order of both.
 fn anchors(old: &[&str], new: &[&str]) -> Vec<(usize, usize)> {
     #[derive(Default)]
     struct Places {
@@ -233,7 +233,8 @@ fn anchors(old: &[&str], new: &[&str]) -> Vec<(usize, usize)> {
         Some((at, place.new.1))
     });
     let pairs: Vec<(usize, usize)> = once.collect();
-    // The longest increasing row of new places: for each length the pair with which such a row ends earliest.
+    // Longest increasing subsequence of the new indexes: `ends` has, for each length, the pair with the
+    // smallest last index.
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = vec![None; pairs.len()];
     for (at, (_, new_at)) in pairs.iter().enumerate() {
@@ -250,8 +251,8 @@ fn anchors(old: &[&str], new: &[&str]) -> Vec<(usize, usize)> {
     row
 }
 
-/// Returns the changes between two texts as a unified diff, with the names of both files above it; nothing if no line
-/// changed.
+/// Returns the changes between two texts as a unified diff, with the names of both files above it; nothing if
+/// no line changed.
 pub fn unified(old: &str, new: &str, (from, to): (&str, &str)) -> String {
     let diff = LineDiff::new(old, new);
     let mut out = format!("--- {from}\n+++ {to}\n");

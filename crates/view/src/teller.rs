@@ -110,7 +110,7 @@ impl<'f> Teller<'f> {
         thread.entries.sort_unstable();
     }
 
-    /// What one line tells. What its call cost is told by the first item.
+    /// Returns the items of a line. The first one has the cost of its model call.
     pub(crate) fn items(&self, entry_idx: usize) -> Vec<Item> {
         let session = self.session();
         let entry = &session.entries()[entry_idx];
@@ -128,7 +128,7 @@ impl<'f> Teller<'f> {
         items
     }
 
-    /// What one line tells, by block.
+    /// Returns the bodies of the items of a line, with their block index.
     pub(crate) fn bodies(&self, entry_idx: usize) -> Vec<(usize, Body)> {
         let session = self.session();
         let entry = &session.entries()[entry_idx];

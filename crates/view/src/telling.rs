@@ -127,7 +127,8 @@ impl<'a> Telling<'a> {
         })
     }
 
-    /// Tells the turns that `wanted` says yes to, given a turn's number and how many there are, and nothing else.
+    /// Emits the turns that `wanted` accepts, given a turn's number and the number of turns. Builds nothing
+    /// else.
     pub fn each_turn(self, wanted: &dyn Fn(usize, usize) -> bool, sink: &mut dyn FnMut(TurnView)) {
         let met = RefCell::default();
         let teller = Teller { telling: self, agent: None, depth: 0, met: &met };

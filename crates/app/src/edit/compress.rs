@@ -5,15 +5,15 @@ use threadline_store::Operation;
 
 use super::{EditError, EditSession, EditTarget, PlannedEdit};
 
-/// Where a compressed session goes.
+/// The destination of a compressed session.
 #[derive(Clone, Debug)]
 pub enum CompressTarget {
-    /// To a new session.
+    /// A new session.
     NewSession {
         /// Its title; by default that of the session with a mark.
         title: Option<String>,
     },
-    /// To the session itself.
+    /// The session itself.
     InPlace,
 }
 

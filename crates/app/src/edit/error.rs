@@ -115,7 +115,7 @@ impl From<io::Error> for EditError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NothingToDo {
-    /// The result would be the session as it is.
+    /// The result would equal the session.
     #[error("nothing to do")]
     NoChange,
     /// The session has none of the content that is to be removed.

@@ -22,7 +22,7 @@ impl EditSession {
         }
     }
 
-    /// Returns the start of each sub-agent that has a log of its own.
+    /// Returns the start of each sub-agent that has a separate log.
     pub(super) fn agent_starts(&mut self) -> Result<Vec<AgentStart>, AppError> {
         let files = self.file.agents().found;
         let agents = read_agents(&self.file)?;
@@ -73,7 +73,7 @@ fn copy(file: &SessionFile, id: &str, draft: &mut Draft<'_>) -> Result<(), AppEr
     Ok(())
 }
 
-/// The start of a sub-agent that has a log of its own.
+/// The start of a sub-agent that has a separate log.
 pub(super) struct AgentStart {
     log: PathBuf,
     /// The tool call that started it, if that is known.

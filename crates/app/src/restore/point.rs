@@ -6,7 +6,7 @@ use threadline_session::{At, Family, Turn};
 
 use super::RestoreError;
 
-/// The moment that files are restored to, as people name it.
+/// The moment that files are restored to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestorePoint {
     /// The beginning of a turn, by its number; negative numbers count from the end.

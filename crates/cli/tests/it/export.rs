@@ -103,7 +103,7 @@ fn exports_are_private() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     for (kind, name) in [("html", "s.html"), ("markdown", "s.md"), ("json", "s.json")] {
-        // Also when the export replaces a file that everybody can read.
+        // Also if the export replaces a world-readable file.
         std::fs::write(at(name), "").unwrap();
         assert_eq!(export(&home, &[kind, "last", "-o", &at(name)]).code, 0);
     }

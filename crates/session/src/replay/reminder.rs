@@ -107,7 +107,7 @@ fn without_tags(reminder: &str) -> &str {
     inner.and_then(|inner| inner.strip_suffix("</system-reminder>")).map_or(reminder, str::trim)
 }
 
-/// A reminder behind a result becomes part of it; elsewhere it is a block by itself.
+/// Adds a reminder: to the preceding result if there is one, else as a separate block.
 fn push_reminder(drafts: &mut Drafts<'_>, text: &str, rules: Rules) {
     let last = drafts.last_user().and_then(Draft::last_mut);
     let result = last.filter(|block| block.is("tool_result"));

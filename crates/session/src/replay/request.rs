@@ -66,16 +66,16 @@ pub(super) struct Draft<'s> {
     /// The reply id of an assistant message. Empty for user messages.
     id: Cow<'s, str>,
     pub(super) content: Vec<ReplayBlock<'s>>,
-    /// Calls of a reply that go behind everything else.
+    /// Calls of a reply that follow all other blocks.
     calls: Vec<ReplayBlock<'s>>,
     /// Whether the blocks of a reply keep their order: the model thought again after a call.
     keeps_order: bool,
     /// Whether a user message has been added to, so that its results come first in the end.
     is_joined: bool,
-    /// The last block of a user message that is no result.
+    /// The index of the last block of a user message that is not a result.
     last_other: Option<usize>,
     has_result: bool,
-    /// Whether any block is no reminder.
+    /// Whether any block is not a reminder.
     says_something: bool,
 }
 
@@ -121,12 +121,12 @@ impl<'s> Draft<'s> {
         }
     }
 
-    /// Whether a reply after this message cannot continue one before it: somebody asked something.
+    /// Returns whether this message is a prompt, so that a later reply cannot continue an earlier one.
     fn is_prompt(&self) -> bool {
         self.role == Role::User && !self.has_result && self.says_something
     }
 
-    /// Adds blocks to a reply. Calls go behind all else, unless the model thought again after a call.
+    /// Adds blocks to a reply. Calls follow all other blocks, unless the model thought again after a call.
     fn add_reply(&mut self, blocks: Vec<ReplayBlock<'s>>, calls_last: bool) {
         if !calls_last || self.keeps_order {
             return self.content.extend(blocks);
@@ -181,7 +181,7 @@ impl<'s> Drafts<'s> {
         self.list.last_mut().filter(|draft| draft.role == Role::User)
     }
 
-    /// Returns the message of a reply that may go on: no prompt came after it.
+    /// Returns the message of a reply that can still be continued, because no prompt follows it.
     fn open_reply(&mut self, id: &str) -> Option<&mut Draft<'s>> {
         if self.list.last().is_some_and(Draft::is_prompt) {
             return None;

@@ -34,7 +34,7 @@ impl Executor<'_> {
     }
 
     /// Returns the byte range of the lines that the operation appended; `None` if they are not in the file.
-    /// The inner error says how the rest of the file differs from what was read.
+    /// The inner error describes how the rest of the file differs from the content that was read.
     pub(super) fn find_appended(
         &self,
         i: usize,
@@ -70,7 +70,8 @@ impl Executor<'_> {
         let found = memmem::find_iter(&tail, &lines).find(|&at| starts_line(at));
         Ok(Ok(found.map(|at| {
             let end = at + lines.len();
-            // The newline that completed a torn line belongs to the operation, too, as long as nothing follows.
+            // The newline that completed a torn line belongs to the operation, too, as long as nothing
+            // follows.
             let at = if torn && at == 1 && end == tail.len() { 0 } else { at };
             (start + at as u64, start + end as u64)
         })))

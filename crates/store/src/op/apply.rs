@@ -18,7 +18,7 @@ use crate::disk::{Visibility, write_all};
 pub struct NewOperation {
     /// The id, which becomes the name of its folder.
     pub id: String,
-    /// What it does.
+    /// The kind of operation.
     pub operation: Operation,
     /// The command that started it, as typed.
     pub command: Vec<String>,
@@ -148,8 +148,8 @@ impl Operations {
                     let mut kept = self.fs.create_new(&executor.lines_path(i), Visibility::Private)?;
                     write_all(&*self.fs, &mut kept, &lines)?;
                     self.fs.sync(&kept)?;
-                    // An undo creates a private file in the log's folder. A folder where that is impossible is
-                    // reported now, not by the undo.
+                    // An undo creates a private file in the log's folder. A folder where that is impossible
+                    // is reported now, not by the undo.
                     executor.check_can_create(i, file)?;
                     file.length_after = file.length_before.map(|length| length + lines.len() as u64);
                 }

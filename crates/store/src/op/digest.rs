@@ -83,7 +83,8 @@ impl<R: Read> Read for Hashing<R> {
 pub(super) struct Prefixes(Vec<FileDigest>);
 
 impl Prefixes {
-    /// Computes the digests of the prefixes of these lengths in one pass. Those longer than the file are left out.
+    /// Computes the digests of the prefixes of these lengths in one pass. Those longer than the file are left
+    /// out.
     pub(super) fn read(file: &mut impl Read, lengths: impl Iterator<Item = u64>) -> io::Result<Self> {
         let mut lengths: Vec<u64> = lengths.collect();
         lengths.sort_unstable();

@@ -10,7 +10,7 @@ use crate::append::AppendError;
 pub struct ChangedFile {
     /// The file.
     pub path: PathBuf,
-    /// What is different.
+    /// The difference.
     pub what: String,
 }
 

@@ -4,10 +4,11 @@
 //! after the operation. Each step is chosen from the files on disk alone, so an interrupted run is continued
 //! by running again. There are three kinds of private files, all in the folder of the file they belong to:
 //!
-//! - `.threadline-ID-N.new-after` (or `-before`): the *staged* content. One rename gives it the file's name, so
-//!   while it exists that version is not installed.
-//! - `.threadline-ID-N.old-before` (or `-after`): the *displaced* file. It keeps this name until every line that
-//!   another program wrote to it is in the new file. Then it is moved into the operation's folder as the backup.
+//! - `.threadline-ID-N.new-after` (or `-before`): the *staged* content. One rename gives it the file's name,
+//!   so while it exists that version is not installed.
+//! - `.threadline-ID-N.old-before` (or `-after`): the *displaced* file. It keeps this name until every line
+//!   that another program wrote to it is in the new file. Then it is moved into the operation's folder as the
+//!   backup.
 //! - `.threadline-ID-N.old-stray`: a log that another program created where the operation had removed one.
 //!
 //! Its methods are in the modules of their subjects: `status`, `install`, `append_step`, `foreign_lines` and

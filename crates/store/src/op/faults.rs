@@ -1,6 +1,6 @@
-//! Every call to the file system fails once: while an operation is done, undone and redone, alone and beside
-//! another program that writes to the same logs. Nothing that anybody wrote may be lost, and an undo, a redo
-//! or another run must come to the right end.
+//! Every call to the file system fails once: while an operation is applied, undone and redone, alone and
+//! while another program writes to the same logs. No bytes of any program may be lost, and an undo, a redo or
+//! another run must succeed.
 
 mod disk;
 
@@ -15,7 +15,7 @@ use super::version::Version;
 use super::*;
 use crate::disk::Visibility;
 
-/// What an operation does to one file.
+/// The change of an operation to one file.
 #[derive(Clone, Copy, Debug)]
 struct Change {
     path: &'static str,
@@ -316,8 +316,8 @@ impl World {
         assert!(expected.is_empty(), "missing: {expected:?} in {files:#?}");
         let rest = first_before + "\n" + &first_after;
         if self.is_cut {
-            // A full disk let half a line through, and the other program wrote behind it before it could be
-            // taken back: all its bytes are there, behind ours.
+            // The disk became full after half a line, and the other program appended before it could be
+            // removed: all its bytes are in the file, after ours.
             for line in &self.written {
                 let kept = files.iter().any(|(name, text)| name.starts_with("state/") && text.contains(line));
                 assert!(rest.contains(line) || (may_be_in_receipt && kept), "{line} in {files:#?}");
@@ -335,12 +335,12 @@ impl World {
         assert!(lines.is_empty(), "{lines:?} is too much in {files:#?}");
     }
 
-    /// After a run that may have failed: nothing is lost, and undo, redo and another run come to the right
-    /// end.
+    /// Checks after a run, which may have failed, that nothing is lost, and that undo, redo and another run
+    /// succeed.
     fn check_ends(&mut self, failed: bool) {
         self.check_nothing_lost();
         let has_receipt = !self.operations.list().found.is_empty();
-        // A log that another program continued or made is not the operation's alone, and is left as it is.
+        // A log that another program extended or created is not changed.
         let is_theirs = self.changes[0].before.is_none() && !self.written.is_empty();
         if is_theirs {
             if has_receipt {
@@ -352,7 +352,7 @@ impl World {
         if !has_receipt {
             assert!(failed);
             self.check(Version::Before);
-            // The log may have grown, so the same plan holds.
+            // The log may only have grown, so the same plan applies.
             self.perform(Phase::Do, NOTHING).unwrap();
             self.check(Version::After);
         }
@@ -438,8 +438,8 @@ fn nothing_is_lost_wherever_it_stops() {
                     if writing.is_some() && *name == "replace torn" {
                         continue;
                     }
-                    // A file on another file system can only be copied and removed: what a program writes to
-                    // it after it was quiet is lost.
+                    // A file on another file system can only be copied and removed: bytes that a program
+                    // writes to it after the pause are lost.
                     if writing == Some(Writing::Holding) && crosses_devices {
                         continue;
                     }

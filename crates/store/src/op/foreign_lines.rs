@@ -53,8 +53,8 @@ impl Executor<'_> {
         Ok(offset + n as u64)
     }
 
-    /// Appends the lines of `old` that are missing in `successor`; in both files only the lines after the given
-    /// offsets are compared. Returns the offset up to which `old` was copied.
+    /// Appends the lines of `old` that are missing in `successor`; in both files only the lines after the
+    /// given offsets are compared. Returns the offset up to which `old` was copied.
     pub(super) fn append_missing_lines(
         &mut self,
         old: &Path,

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Defines an enum whose variants are written by name in receipts. An unknown name is an error that says it.
+/// Defines an enum whose variants are written by name in receipts. An unknown name is an error.
 macro_rules! named_enum {
     (
         $(#[$meta:meta])*
@@ -54,7 +54,7 @@ macro_rules! named_enum {
 }
 
 named_enum! {
-    /// What an operation does.
+    /// The kind of an operation.
     pub enum Operation, "operation" {
         /// Copies a session, or its beginning, to a new one.
         Clone = "clone",
@@ -89,8 +89,8 @@ impl Operation {
 named_enum! {
     /// The progress of an operation.
     ///
-    /// `begun` → `applying` → `done` ⇄ `undone`, through `undoing` and `redoing`. An operation that is found in
-    /// any state other than `done` and `undone` was interrupted; it can be undone and redone.
+    /// `begun` → `applying` → `done` ⇄ `undone`, through `undoing` and `redoing`. An operation that is found
+    /// in any state other than `done` and `undone` was interrupted; it can be undone and redone.
     pub enum OperationState, "state" {
         /// New content is being staged. No file has been changed.
         Begun = "begun",
@@ -115,7 +115,7 @@ impl OperationState {
 }
 
 named_enum! {
-    /// What an operation did to a file.
+    /// The change of an operation to a file.
     pub enum FileAction, "action" {
         /// Created it.
         Create = "create",

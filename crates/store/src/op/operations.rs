@@ -16,7 +16,7 @@ const LOCK_ATTEMPTS: usize = 300;
 /// Time between two attempts.
 const LOCK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The id that stands for the last operation.
+/// The id that selects the last operation.
 const LAST: &str = "last";
 
 /// The operations of a user: applies, finds, undoes and redoes them.
@@ -70,13 +70,13 @@ impl Operations {
         (listing, bad)
     }
 
-    /// Finds a receipt by its id or the beginning of it; `last` is the newest operation that changed a file and
-    /// is not undone.
+    /// Finds a receipt by its id or the beginning of it; `last` is the newest operation that changed a file
+    /// and is not undone.
     ///
     /// # Errors
     ///
-    /// [`OpError::NoSuch`], [`OpError::Ambiguous`], and [`OpError::BadReceipt`] if the receipt that `id` names,
-    /// or one that is newer than the last operation, cannot be read.
+    /// [`OpError::NoSuch`], [`OpError::Ambiguous`], and [`OpError::BadReceipt`] if the receipt that `id`
+    /// names, or one that is newer than the last operation, cannot be read.
     pub fn find(&self, id: &str) -> Result<Receipt, OpError> {
         let counts =
             |receipt: &Receipt| !matches!(receipt.state, OperationState::Undone | OperationState::Begun);

@@ -26,7 +26,7 @@ pub struct Receipt {
     pub format: u32,
     /// The operation's id, which is the name of its folder.
     pub id: String,
-    /// What it does.
+    /// The kind of operation.
     pub operation: Operation,
     /// The command that started it, as typed.
     pub command: Vec<String>,

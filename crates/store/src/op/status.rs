@@ -16,12 +16,12 @@ pub(super) enum Status {
     AlreadyThere,
     /// It has the other version and can be changed.
     Ready,
-    /// It has neither version. The text says what is different.
+    /// It has neither version. The text describes the difference.
     Blocked(String),
 }
 
 impl Executor<'_> {
-    /// Returns what must be done to a file so that it has version `to`. Changes nothing.
+    /// Returns whether a file has version `to` or can be changed to it. Changes nothing.
     ///
     /// `is_first` is set while the operation is applied for the first time.
     pub(super) fn status(

@@ -49,7 +49,7 @@ pub enum StepAction<'a> {
     Create {
         /// The content.
         content: Box<dyn Read + 'a>,
-        /// Who may read it.
+        /// The permissions of the file.
         visibility: Visibility,
     },
     /// Replaces its content, if it still begins with the content that was read.

@@ -210,7 +210,7 @@ fn an_undo_does_nothing_when_one_file_has_changed() {
             "{name}: {error}"
         );
         assert_eq!(world.files(), changed);
-        // The rest can be undone all the same; what changed stays.
+        // The other files can be undone; the changed one is kept.
         let undone = world.operations.undo(&done, true).unwrap();
         assert_eq!((undone.files, undone.skipped.len()), (3, 1));
         assert_eq!(world.read(name), text);
@@ -309,7 +309,7 @@ fn a_log_that_changed_otherwise_is_left_alone() {
         change(&path);
         let replaced = world.operations.apply(operation("a"), vec![step]);
         if name == "torn" {
-            // Half a line that came meanwhile is kept, as far as it has come.
+            // An incomplete line that was appended meanwhile is kept.
             replaced.unwrap();
             assert_eq!(world.read("home/s.jsonl"), "new\nto");
             continue;

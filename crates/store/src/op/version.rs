@@ -47,7 +47,8 @@ impl VersionFile<'_> {
     }
 }
 
-/// Returns the path and digest of a version as the receipt has them; `None` if no file exists in that version.
+/// Returns the path and digest of a version as the receipt has them; `None` if no file exists in that
+/// version.
 pub(super) fn version_file(file: &ReceiptFile, version: Version) -> Option<VersionFile<'_>> {
     match (file.action, version) {
         (FileAction::Create | FileAction::Replace, Version::After) => {
@@ -71,7 +72,7 @@ pub(super) enum ContentMatch {
     Absent,
     /// This version, and the number of bytes after it.
     Version(Version, u64),
-    /// Neither version. The text says what is different.
+    /// Neither version. The text describes the difference.
     Other(String),
 }
 

@@ -66,8 +66,8 @@ fn a_sub_agent_with_the_ids_of_the_conversation_makes_no_second_span() {
     assert_eq!(ids.len(), spans.len(), "{}", tree(&spans));
 }
 
-/// Three parts of one reply disagree about its tokens, and none of them has the most of everything. The last two
-/// have one trace, so that the last span replaces the one before it.
+/// Three parts of one reply with different token counts, none of which has all maxima. The last two have the
+/// same trace, so that the last span replaces the previous one.
 const UNEVEN: &str = r#"
 u1        user   "why is it slow?"
 a1 <- u1  reply  msg_1 text "A sleep." usage={"input_tokens":1,"output_tokens":19} model=claude-opus-5

@@ -57,7 +57,7 @@ pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     Ok(super::list(&frame, &threadline_html::home(&page)))
 }
 
-/// The moment that a time as people type it begins or ends at.
+/// Parses a time; returns its start, or its end if `end` is set.
 fn moment(text: &str, end: bool, now: &jiff::Zoned) -> Option<i64> {
     if end { end_of(text, now).ok() } else { start_of(text, now).ok() }
 }

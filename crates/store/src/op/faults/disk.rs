@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::disk::{Disk, FileSystem, Visibility};
 
-/// What goes wrong.
+/// The kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// The process ends: this call and all later ones do nothing.
@@ -52,7 +52,7 @@ impl Writer {
             Some(held) => held.write_all(line.as_bytes()).unwrap(),
             None => {
                 let opened = std::fs::OpenOptions::new().append(true).create(true).open(&self.log);
-                // Where the folder is gone, it cannot write.
+                // If the folder does not exist, it cannot write.
                 let Ok(mut file) = opened else { return };
                 file.write_all(line.as_bytes()).unwrap();
             }
@@ -87,7 +87,7 @@ impl FaultyDisk {
         let mut plan = self.plan();
         plan.calls += 1;
         let call = plan.calls;
-        // Where the disk is full, nobody can write.
+        // On a full disk, the other program cannot write either.
         if !plan.is_stopped
             && !plan.is_full
             && let Some(writer) = &mut plan.writer
@@ -154,7 +154,7 @@ impl FileSystem for FaultyDisk {
         let half = self.before_writing()?;
         let mut plan = self.plan();
         if !half && plan.is_full {
-            // Until something is removed, or somebody else made room.
+            // Until a file is removed, or another program freed space.
             plan.is_full = plan.refusals == 0;
             plan.refusals += 1;
             return Err(io::Error::from_raw_os_error(ENOSPC));
@@ -233,7 +233,7 @@ impl FileSystem for FaultyDisk {
     }
 
     fn pause(&self, _: Duration) {
-        // Time passes, and the other program goes on.
+        // The other program continues during the pause.
         self.before_reading();
     }
 }

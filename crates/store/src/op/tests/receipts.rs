@@ -81,7 +81,7 @@ fn receipts_without_a_format_can_be_undone_and_redone() {
     assert!(matches!(world.operations.undo(&old, false), Err(OpError::AlreadyUndone { .. })));
 }
 
-/// Such a receipt does not say what an interrupted operation wrote.
+/// Such a receipt does not contain the digests of an interrupted operation.
 #[test]
 fn what_an_old_interrupted_operation_made_is_left_and_named() {
     let world = World::new();
@@ -179,7 +179,7 @@ fn an_unknown_operation_state_or_action_is_an_error_that_names_it() {
         hand_written(&world, "abc", operation, state, action);
         let unread = world.operations.list().unread;
         assert!(unread[0].to_string().contains(expected), "{unread:?}");
-        // Whoever asks for it by its id, or for the last operation, gets the same error.
+        // A lookup by id, by prefix and by `last` returns the same error.
         for id in ["abc", "a", "last"] {
             let error = world.operations.find(id).unwrap_err();
             assert!(matches!(error, OpError::BadReceipt { .. }), "{error:?}");
