@@ -37,7 +37,7 @@ pub enum AppError {
         source: BookError,
     },
     /// The text is not a date or a time.
-    #[error("`{text}` is not a day or a time")]
+    #[error("`{text}` is not a date or time")]
     NotATime {
         /// The text.
         text: String,
@@ -70,7 +70,7 @@ impl AppError {
             Self::Find(FindError::Ambiguous { found, .. }) => {
                 found.iter().take(MAX_CANDIDATES).map(describe).collect()
             }
-            Self::NoSession { .. } => vec!["It was deleted or moved, or its id is another.".to_owned()],
+            Self::NoSession { .. } => vec!["It was deleted or moved, or the id is wrong.".to_owned()],
             Self::NotATime { .. } => vec![TIME_HINT.to_owned()],
             Self::NoStateDir => vec!["set HOME".to_owned()],
             _ => Vec::new(),
@@ -78,7 +78,7 @@ impl AppError {
     }
 }
 
-const LIST_HINT: &str = "`threadline list` shows the sessions there are";
+const LIST_HINT: &str = "list sessions: `threadline list`";
 
 const TIME_HINT: &str = "use 2026-11-01, 2026-11, today, yesterday, 7d, 2w or 12h";
 

@@ -154,9 +154,9 @@ pub fn trouble_message(trouble: &Trouble) -> String {
             format!("{}: line {line_no} is {} long", path.display(), figure::bytes(*length as u64))
         }
         Trouble::LeftOut { path, line_no, length } => {
-            format!("{}: line {line_no} is {} long, and was left out", path.display(), figure::bytes(*length))
+            format!("{}: line {line_no} skipped: {} long", path.display(), figure::bytes(*length))
         }
-        Trouble::Gone(path) => format!("{} is gone", path.display()),
+        Trouble::Gone(path) => format!("{} no longer exists", path.display()),
         Trouble::Unread(path, error) => format!("cannot read {}: {error}", path.display()),
     }
 }

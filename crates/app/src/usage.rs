@@ -219,7 +219,7 @@ pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Option<String> {
 /// Formats the message about a skipped line.
 pub(crate) fn left_out_note(path: &Path, line: &LeftOut) -> String {
     let (at, length) = (line.at.byte_offset, figure::bytes(line.length));
-    format!("{}: the line at byte {at} is {length} long, and was left out", path.display())
+    format!("{}: line at byte {at} skipped: {length} long", path.display())
 }
 
 /// Returns the ends of five-hour windows that are in the logs.
@@ -231,32 +231,28 @@ pub fn window_resets(calls: &Calls, zone: &TimeZone) -> Vec<Millis> {
 /// Returns notes on the figures: calls without a price, under-reported calls, and lines that could not be
 /// read.
 pub fn usage_notes(calls: &Calls, total: &Totals) -> Vec<String> {
-    let plural =
-        |n: u64, one: &str, many: &str| format!("{} {}", figure::count(n), if n == 1 { one } else { many });
     let mut notes = Vec::new();
     if total.unpriced_calls > 0 {
         let names: Vec<_> = total.unpriced.iter().map(|name| visible(name)).collect();
-        let calls = plural(total.unpriced_calls, "call", "calls");
-        notes.push(format!("no price is known for {}: {calls} left out of the cost", names.join(", ")));
+        let calls = figure::plural(total.unpriced_calls, "call");
+        notes.push(format!("no price for {}: {calls} not included in the cost", names.join(", ")));
     }
     if total.under_reported > 0 {
-        let calls = plural(total.under_reported, "call was", "calls were");
-        notes.push(format!(
-            "{calls} logged by versions up to 2.1.58, which note fewer output tokens than there were"
-        ));
+        let calls = figure::plural(total.under_reported, "call");
+        notes.push(format!("{calls} logged by versions up to 2.1.58, which under-report output tokens"));
     }
     if calls.n_broken() > 0 {
-        let lines = plural(calls.n_broken(), "line is", "lines are");
-        notes.push(format!("{lines} broken, and not counted"));
+        let lines = figure::plural(calls.n_broken(), "invalid line");
+        notes.push(format!("{lines} not counted"));
     }
     if calls.n_torn() > 0 {
-        let logs = plural(calls.n_torn(), "log ends", "logs end");
-        notes.push(format!("{logs} in the middle of a line and may be growing"));
+        let logs = figure::plural(calls.n_torn(), "log");
+        notes.push(format!("{logs} with an incomplete last line (perhaps still being written)"));
     }
     notes
 }
 
 /// Returns the note about the date and version of the prices.
 pub fn prices_note(prices: &Book) -> String {
-    format!("prices as of {}, book {}", prices.updated(), prices.digest())
+    format!("price list of {} ({})", prices.updated(), prices.digest())
 }

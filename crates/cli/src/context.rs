@@ -86,8 +86,8 @@ impl Context {
 /// Returns the folders with sessions: those given with `--home`, else those that Claude Code uses.
 fn roots(asked: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
     if let Some(missing) = asked.iter().find(|home| !home.is_dir()) {
-        return Err(CommandError::new(format!("no folder `{}`", missing.display()))
-            .hint("--home names the folder that has `projects` in it"));
+        return Err(CommandError::new(format!("folder not found: `{}`", missing.display()))
+            .hint("--home takes the folder that contains `projects`"));
     }
     if !asked.is_empty() {
         return Ok(asked.to_vec());
@@ -99,8 +99,7 @@ fn roots(asked: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
         }
         return Ok(list.split(',').map(|part| part.trim().into()).collect());
     }
-    let base = etcetera::choose_base_strategy().map_err(|_| {
-        CommandError::new("cannot tell where your home folder is").hint("name it with --home")
-    })?;
+    let base = etcetera::choose_base_strategy()
+        .map_err(|_| CommandError::new("cannot find your home folder").hint("set it with --home DIR"))?;
     Ok(vec![base.home_dir().join(".claude"), base.config_dir().join("claude")])
 }

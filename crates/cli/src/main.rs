@@ -82,7 +82,7 @@ fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
     ui::say(&text!("threadline panicked{place}:\n  {message}\n"));
     match backtrace.status() {
         std::backtrace::BacktraceStatus::Captured => ui::say(&text!("{backtrace}\n")),
-        _ => ui::say(&text!("hint: RUST_BACKTRACE=1 shows where it came from\n")),
+        _ => ui::say(&text!("hint: set RUST_BACKTRACE=1 for a backtrace\n")),
     }
 }
 

@@ -151,7 +151,7 @@ impl Problem {
 impl From<AppError> for Problem {
     fn from(error: AppError) -> Self {
         let problem = match error {
-            AppError::NoSession { .. } => Self::not_found("There is no such session"),
+            AppError::NoSession { .. } => Self::not_found("Session not found"),
             AppError::NotATime { .. } => Self::bad(error.to_string()),
             AppError::Read { source, .. } | AppError::Io(source) => return source.into(),
             _ => Self::failed(error.to_string()),

@@ -58,7 +58,7 @@ fn hints_name_the_nearest_sessions() {
     let hints = |needle: &str| app.find(needle).unwrap_err().hints();
     assert_eq!(hints("slow lom"), ["did you mean 11111111-aaaa-4000-8000-000000000001 \"Slow loom\""]);
     assert_eq!(hints("1111").len(), 2);
-    assert_eq!(hints("nothing like it"), ["`threadline list` shows the sessions there are"]);
+    assert_eq!(hints("nothing like it"), ["list sessions: `threadline list`"]);
     assert!(app.session("11111111-aaaa-4000-8000-000000000001").is_ok());
     let error = app.session("1111").unwrap_err();
     assert_eq!(error.to_string(), "no session has the id `1111`");

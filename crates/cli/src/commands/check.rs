@@ -66,14 +66,14 @@ fn report(cx: &Context, found: &[Found], n_logs: usize) -> Result<(), CommandErr
         };
         let severity = page.paint(label, finding.severity.name());
         let place =
-            finding.at.map_or(String::new(), |at| format!("line {} (byte {})", at.line_no, at.byte_offset));
-        writeln!(answer, "  {place}: {severity} {}: {}", finding.code, visible(&finding.message))?;
+            finding.at.map_or(String::new(), |at| format!("line {} (byte {}): ", at.line_no, at.byte_offset));
+        writeln!(answer, "  {place}{severity} {}: {}", finding.code, visible(&finding.message))?;
         writeln!(answer, "    {}", page.paint(Label::Dim, format!("repair: {}", finding.code.repair())))?;
     }
     answer.finish()?;
     let logs = if n_logs == 1 { "1 log".to_owned() } else { format!("{n_logs} logs") };
     cx.ui.note(&match found.len() {
-        0 => format!("{logs} checked, nothing found"),
+        0 => format!("{logs} checked, no problems found"),
         1 => format!("{logs} checked, 1 finding"),
         n => format!("{logs} checked, {n} findings"),
     });

@@ -45,7 +45,7 @@ pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<Outcome, CommandError
     if sessions.is_empty() {
         let homes: Vec<_> = cx.store().homes().iter().map(|home| home.root().display().to_string()).collect();
         cx.ui.note(&format!("no sessions in {}", homes.join(", ")));
-        cx.ui.note("hint: --home names another folder; --demo shows sample sessions");
+        cx.ui.note("hint: use --home DIR for another folder, or --demo for sample sessions");
     }
     Ok(match (listing.unread.is_empty(), sessions.is_empty()) {
         (false, _) => Outcome::Partly,

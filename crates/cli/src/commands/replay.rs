@@ -53,7 +53,7 @@ pub(crate) fn run(cx: &Context, args: &ReplayArgs) -> Result<Outcome, CommandErr
     }
     if replay.is_none() {
         cx.ui.note(&format!(
-            "Claude Code {version} would refuse to resume this: there is no conversation in it"
+            "Claude Code {version} would refuse to resume this session: it contains no conversation"
         ));
         return Ok(Outcome::No);
     }

@@ -127,9 +127,9 @@ fn parse(text: &str) -> Result<Query, CommandError> {
             None => error.to_string(),
         };
         CommandError::new(told).hint(match error {
-            QueryError::Empty => "give a word to find, such as `threadline search timeout`",
-            QueryError::OnlyExcluded => "add a word that must be there",
-            _ => "`threadline search --help` tells what a query is made of",
+            QueryError::Empty => "give a word to search for, such as `threadline search timeout`",
+            QueryError::OnlyExcluded => "add a word that must match",
+            _ => "query syntax: `threadline search --help`",
         })
     })
 }

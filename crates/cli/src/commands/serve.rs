@@ -35,8 +35,9 @@ pub(crate) struct ServeArgs {
 
 pub(crate) fn run(cx: &Context, args: &ServeArgs) -> Result<Outcome, CommandError> {
     if !args.host.is_loopback() && !args.allow_remote {
-        return Err(CommandError::new(format!("{} can be reached from other machines", args.host))
-            .hint("sessions hold secrets; add --allow-remote if you mean it"));
+        return Err(CommandError::new(format!("{} is reachable from other machines", args.host)).hint(
+            "sessions may contain secrets; add --allow-remote to accept connections from other machines",
+        ));
     }
     let options = Options {
         host: args.host,
@@ -49,11 +50,9 @@ pub(crate) fn run(cx: &Context, args: &ServeArgs) -> Result<Outcome, CommandErro
     cx.app.prices()?;
     let server = Server::bind(Arc::clone(&cx.app), options).map_err(|error| {
         let place = SocketAddr::new(args.host, args.port);
-        let refused = CommandError::new(format!("cannot listen at {place}: {error}"));
+        let refused = CommandError::new(format!("cannot listen on {place}: {error}"));
         match error.kind() {
-            ErrorKind::AddrInUse => {
-                refused.hint("another program is there; without --port, a free one is found")
-            }
+            ErrorKind::AddrInUse => refused.hint("the port is in use; omit --port to use any free port"),
             _ => refused,
         }
     })?;
@@ -93,7 +92,7 @@ pub(crate) fn give_memory_back() {}
 fn random() -> Result<String, CommandError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
-        .map_err(|error| CommandError::new(format!("no random numbers here: {error}")))?;
+        .map_err(|error| CommandError::new(format!("cannot generate random numbers: {error}")))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

@@ -307,7 +307,7 @@ fn show_patch(cx: &Context, loaded: &LoadedSession) -> Result<Outcome, CommandEr
         .sum();
     if commands > 0 {
         let commands = plural(commands as u64, "shell command");
-        cx.ui.note(&format!("{commands} ran whose changes to files are not in the log"));
+        cx.ui.note(&format!("file changes made by {commands} are not in the log"));
     }
     let outcome = if changes.is_empty() { Outcome::No } else { Outcome::Done };
     Ok(cx.warn_unread(&loaded.unread, outcome))
@@ -333,8 +333,8 @@ fn keep_turn_of(transcript: &mut Transcript, anchor: &str, line: Option<u64>) ->
         }
     };
     let Some(turn) = turn else {
-        return Err(CommandError::new(format!("nothing in the session is called `{anchor}`"))
-            .hint("names stand behind the number of a turn, and in `anchor` of --json"));
+        return Err(CommandError::new(format!("no item `{anchor}` in the session"))
+            .hint("anchors are shown after the turn number, and as `anchor` in --json"));
     };
     transcript.turns = vec![turn];
     Ok(())
@@ -360,11 +360,11 @@ impl FromStr for TurnRange {
     fn from_str(text: &str) -> Result<Self, String> {
         let number = |text: &str, default: i64| match text {
             "" => Ok(default),
-            text => text.parse().map_err(|_| format!("`{text}` is no number")),
+            text => text.parse().map_err(|_| format!("`{text}` is not a number")),
         };
         match text.split_once("..") {
             Some((from, to)) => Ok(Self { from: number(from, 1)?, to: number(to, -1)? }),
-            None if text.is_empty() => Err("a range is missing".to_owned()),
+            None if text.is_empty() => Err("missing range".to_owned()),
             None => number(text, 1).map(|n| Self { from: n, to: n }),
         }
     }

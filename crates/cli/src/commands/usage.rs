@@ -97,8 +97,8 @@ impl Pricing {
             None => Ok(crate::env::zone()),
             Some(name) if name.eq_ignore_ascii_case("utc") => Ok(TimeZone::UTC),
             Some(name) => TimeZone::get(name).map_err(|_| {
-                CommandError::new(format!("no time zone `{name}`"))
-                    .hint("zones have names such as Europe/Berlin")
+                CommandError::new(format!("unknown time zone `{name}`"))
+                    .hint("use a name such as Europe/Berlin")
             }),
         }
     }
@@ -189,7 +189,7 @@ pub(crate) fn run(cx: &Context, args: &UsageArgs) -> Result<Outcome, CommandErro
         (false, _) => Outcome::Partly,
         (true, true) => Outcome::Done,
         (true, false) => {
-            cx.ui.note("no calls found");
+            cx.ui.note("no model calls found");
             Outcome::No
         }
     })

@@ -21,7 +21,7 @@ fn a_sound_session_is_clean() {
     exit: 0
     ----- stdout -----
     ----- stderr -----
-    1 log checked, nothing found
+    1 log checked, no problems found
     ");
 }
 

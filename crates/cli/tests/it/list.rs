@@ -59,7 +59,7 @@ fn an_empty_home_is_a_no_with_a_hint() {
     ----- stdout -----
     ----- stderr -----
     no sessions in [home]
-    hint: --home names another folder; --demo shows sample sessions
+    hint: use --home DIR for another folder, or --demo for sample sessions
     ");
 }
 
@@ -69,8 +69,8 @@ fn a_home_that_is_not_there_is_an_error() {
     exit: 2
     ----- stdout -----
     ----- stderr -----
-    error: no folder `/no/such/place`
-    hint: --home names the folder that has `projects` in it
+    error: folder not found: `/no/such/place`
+    hint: --home takes the folder that contains `projects`
     ");
 }
 

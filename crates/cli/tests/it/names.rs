@@ -79,7 +79,7 @@ fn a_session_id_in_a_log_is_no_path() {
         assert!(!run.out.contains("SECRET") && !run.out.contains("outside"), "{run}");
     }
     let found = at_home(&home, &["search", "loom"]);
-    assert!(found.err.starts_with("4 hits"), "{found}");
+    assert!(found.err.starts_with("4 matches"), "{found}");
 }
 
 /// Runs a command and returns its stdout. Panics if it takes longer than a minute.

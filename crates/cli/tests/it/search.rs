@@ -74,30 +74,30 @@ fn finds_are_grouped_by_session_the_newest_first() {
     exit: 0
     ----- stdout -----
     all is well
-    bbbbbbbb-0000-4000-8000-000000000002 · 2026-09-21 13:13 · /home/ada/reed · 1 hit
+    bbbbbbbb-0000-4000-8000-000000000002 · 2026-09-21 13:13 · /home/ada/reed · 1 match
       m2      reply           Not slow at all.
 
     Slow loom
-    aaaaaaaa-0000-4000-8000-000000000001 · 2026-09-21 09:13 · /home/ada/loom · 5 hits
+    aaaaaaaa-0000-4000-8000-000000000001 · 2026-09-21 09:13 · /home/ada/loom · 5 matches
       m1      prompt          why is it slow?
       m3      tool Grep       slow
       m3      result Grep     src/main.rs:9: slow();
       m5      reply           It is slow
       m6      title           Slow loom
     ----- stderr -----
-    6 hits in 2 sessions
+    6 matches in 2 sessions
     ");
     assert_snapshot!(at_home(&home(), &["search", "--sort", "rank", "-C", "1", "because", "slow"]), @r"
     exit: 0
     ----- stdout -----
     Slow loom
-    aaaaaaaa-0000-4000-8000-000000000001 · 2026-09-21 09:13 · /home/ada/loom · 1 hit
+    aaaaaaaa-0000-4000-8000-000000000001 · 2026-09-21 09:13 · /home/ada/loom · 1 match
       m5      reply           It is slow
                               because it *sleeps* slowly.
                               That is all.
 
     ----- stderr -----
-    1 hit in 1 session
+    1 match in 1 session
     ");
 }
 
@@ -110,7 +110,7 @@ fn prompts_rank_before_replies() {
     aaaaaaaa-0000-4000-8000-000000000001
     bbbbbbbb-0000-4000-8000-000000000002
     ----- stderr -----
-    6 hits in 2 sessions
+    6 matches in 2 sessions
     ");
     assert_snapshot!(at_home(&home(), &["search", "-c", "slow"]), @r"
     exit: 0
@@ -118,7 +118,7 @@ fn prompts_rank_before_replies() {
     bbbbbbbb-0000-4000-8000-000000000002	1
     aaaaaaaa-0000-4000-8000-000000000001	5
     ----- stderr -----
-    6 hits in 2 sessions
+    6 matches in 2 sessions
     ");
 }
 
@@ -179,14 +179,14 @@ fn what_a_fork_copied_is_told_once_with_the_session_it_comes_from() {
     exit: 0
     ----- stdout -----
     Slow loom
-    bbbbbbbb-0000-4000-8000-000000000002 · 2026-09-21 13:13 · /home/ada/loom · 1 hit
+    bbbbbbbb-0000-4000-8000-000000000002 · 2026-09-21 13:13 · /home/ada/loom · 1 match
       m7      prompt          slow again
 
     Slow loom
-    aaaaaaaa-0000-4000-8000-000000000001 · 2026-09-21 09:13 · /home/ada/loom · 1 hit
+    aaaaaaaa-0000-4000-8000-000000000001 · 2026-09-21 09:13 · /home/ada/loom · 1 match
       m1      prompt          why is it slow?  (+1 in forks)
     ----- stderr -----
-    2 hits in 2 sessions; 1 copy in forks left out
+    2 matches in 2 sessions; 1 copy in forks omitted
     ");
     let hits = at_home(&home, &["search", "slow", "kind:prompt", "--json", "--sort", "rank"]).json_lines();
     let told: Vec<_> = hits.iter().map(|hit| (hit["line"].as_u64(), hit["copies"].as_u64())).collect();
@@ -202,14 +202,14 @@ fn exit_codes_tell_how_it_went() {
     exit: 1
     ----- stdout -----
     ----- stderr -----
-    nothing found in 2 sessions
+    no matches in 2 sessions
     ");
     assert_snapshot!(at_home(&home, &["search", "slow brunch:main"]), @r"
     exit: 1
     ----- stdout -----
     ----- stderr -----
-    nothing found in 2 sessions
-    `brunch:` is no field, so it was looked for as it stands
+    no matches in 2 sessions
+    unknown field `brunch:`; searched for it as text
     ");
     assert_snapshot!(at_home(&home, &["search", "slow kind:promt"]), @r"
     exit: 2
@@ -218,7 +218,7 @@ fn exit_codes_tell_how_it_went() {
     error: `kind:promt`: expected `prompt`, `reply`, `thinking`, `tool`, `result`, `output`, `task`, `summary`, `title` or `notice`
       slow kind:promt
            ^^^^^^^^^^
-    hint: `threadline search --help` tells what a query is made of
+    hint: query syntax: `threadline search --help`
     ");
     assert_snapshot!(at_home(&home, &["search", "错误 /a(/"]), @r"
     exit: 2
@@ -227,14 +227,14 @@ fn exit_codes_tell_how_it_went() {
     error: `/a(/` is not a valid regular expression: unclosed group
       错误 /a(/
            ^^^^
-    hint: `threadline search --help` tells what a query is made of
+    hint: query syntax: `threadline search --help`
     ");
     assert_snapshot!(at_home(&home, &["search"]), @r"
     exit: 2
     ----- stdout -----
     ----- stderr -----
     error: the query is empty
-    hint: give a word to find, such as `threadline search timeout`
+    hint: give a word to search for, such as `threadline search timeout`
     ");
     assert_eq!(at_home(&home, &["search", "slow", "--json", "nothing-else"]).code, 1);
 }
@@ -250,7 +250,7 @@ fn what_cannot_be_read_is_reported_and_the_rest_is_answered() {
     assert_eq!(run.code, 2, "{run}");
     assert_eq!(run.out.lines().count(), 2, "{run}");
     assert!(run.err.contains("warning: cannot read [home]/projects/-home-ada-loom/loop.jsonl"), "{run}");
-    assert!(run.err.contains("warning: [home]/projects/-home-ada-loom/gone.jsonl is gone"), "{run}");
+    assert!(run.err.contains("warning: [home]/projects/-home-ada-loom/gone.jsonl no longer exists"), "{run}");
     std::fs::remove_file(folder.join("loop.jsonl")).unwrap();
     assert_eq!(at_home(&home, &["search", "-c", "slow"]).code, 0, "a file that is gone is no failure");
 }
@@ -333,9 +333,9 @@ fn a_line_beyond_all_measure_is_left_out_and_the_rest_is_answered() {
     assert_eq!(run.code, 2, "{}", run.err);
     let lines: Vec<_> = run.json_lines().iter().map(|hit| hit["line"].as_u64().unwrap()).collect();
     assert_eq!(lines, [1, 3]);
-    assert!(run.err.contains("000003.jsonl: line 2 is 1.1 GB long, and was left out"), "{}", run.err);
+    assert!(run.err.contains("000003.jsonl: line 2 skipped: 1.1 GB long"), "{}", run.err);
     let run = at_home(&home, &["usage", "--json"]);
-    assert!(run.err.contains("is 1.1 GB long, and was left out"), "{}", run.err);
+    assert!(run.err.contains("skipped: 1.1 GB long"), "{}", run.err);
     assert_eq!(run.code, 2, "{}", run.err);
 }
 

@@ -127,7 +127,7 @@ fn a_hook_never_disturbs() {
     }
     let log = std::fs::read_to_string(state.path().join("threadline/trace/hook.log")).unwrap();
     assert!(
-        log.contains("no receiver configured") && log.contains("standard input is no JSON of a hook"),
+        log.contains("no receiver configured") && log.contains("stdin is not the JSON input of a hook"),
         "{log}"
     );
 }
@@ -159,7 +159,7 @@ fn a_hook_sends_each_turn_and_status_tells() {
     }
     let shown = receiver.command(state.path(), &["trace", "status", "--all"]).output().unwrap();
     let shown = String::from_utf8(shown.stdout).unwrap();
-    assert!(shown.contains("1 sessions, 3 turns, 6 spans sent") && shown.contains("hook.log"), "{shown}");
+    assert!(shown.contains("1 session, 3 turns, 6 spans sent") && shown.contains("hook.log"), "{shown}");
 }
 
 #[test]
@@ -224,9 +224,9 @@ fn a_push_goes_on_where_it_stopped() {
     let (code, _, err) = push(&["--endpoint", "http://127.0.0.1:9"]);
     assert_eq!(code, Some(2));
     assert!(err.contains("127.0.0.1:9"), "{err}");
-    assert_eq!(push(&[]).1, "5 sessions sent: 5 turns, 10 spans in 5 requests; 0 had nothing new\n");
-    assert_eq!(push(&[]).1, "0 sessions sent: 0 turns, 0 spans in 0 requests; 5 had nothing new\n");
-    assert_eq!(push(&["--again"]).1, "5 sessions sent: 5 turns, 10 spans in 5 requests; 0 had nothing new\n");
+    assert_eq!(push(&[]).1, "5 sessions sent: 5 turns, 10 spans in 5 requests; 0 unchanged\n");
+    assert_eq!(push(&[]).1, "0 sessions sent: 0 turns, 0 spans in 0 requests; 5 unchanged\n");
+    assert_eq!(push(&["--again"]).1, "5 sessions sent: 5 turns, 10 spans in 5 requests; 0 unchanged\n");
     assert_eq!(receiver.ids.lock().unwrap().len(), 10);
     assert!(push(&["--since", "2031-01-01"]).1.starts_with("0 sessions sent"));
     let docs =
@@ -276,7 +276,7 @@ fn keys_are_read_from_a_file_that_only_its_owner_may_read() {
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
         let (code, err) = push();
         assert_eq!(code, Some(2));
-        assert!(err.contains("can be read by others") && err.contains("chmod 600"), "{err}");
+        assert!(err.contains("is readable by other users") && err.contains("chmod 600"), "{err}");
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
     }
     // Requests to Langfuse are compressed, which this receiver cannot decode. That it was reached is enough.
@@ -311,7 +311,7 @@ fn only_our_lines_come_and_go_in_the_settings() {
         settings["hooks"]["Stop"][0],
         serde_json::from_str::<Value>(SETTINGS).unwrap()["hooks"]["Stop"][0]
     );
-    assert!(run(&["trace", "install", "--apply"]).out.contains("nothing to change"));
+    assert!(run(&["trace", "install", "--apply"]).out.contains(": no changes"));
     assert_eq!(run(&["trace", "uninstall", "--apply"]).code, 0);
     assert_eq!(read(), SETTINGS);
     std::fs::remove_file(&path).unwrap();

@@ -68,8 +68,8 @@ fn a_table_for_people_has_bars_a_total_and_notes() {
     claude-nova-9         1        7       0           0            0        –
     total                 3  100,107     100           0           10    $0.50
     ----- stderr -----
-    no price is known for claude-nova-9: 1 call left out of the cost
-    prices as of 2026-11-15, book 9c2f1d72e5e4
+    no price for claude-nova-9: 1 call not included in the cost
+    price list of 2026-11-15 (8e047b61b4c7)
     ");
 }
 
@@ -109,7 +109,7 @@ fn days_are_those_of_the_zone_and_of_the_range() {
     assert_eq!(days(&["--tz", "Pacific/Kiritimati"]), ["2026-01-02", "2026-01-03"]);
     assert_eq!(days(&["--since", "2026-01", "--until", "2026-01"]), days(&[]));
     let none = at_home(&home, &["usage", "--since", "7d"]);
-    assert_eq!((none.code, &*none.out, &*none.err), (1, "", "no calls found\n"));
+    assert_eq!((none.code, &*none.out, &*none.err), (1, "", "no model calls found\n"));
     assert_eq!(at_home(&home, &["usage", "--since", "soon"]).code, 2);
     assert_eq!(at_home(&home, &["usage", "--tz", "Mars/Base"]).code, 2);
 }
@@ -158,7 +158,7 @@ fn explain_goes_down_to_the_lines() {
     );
     let people = at_home(&home(), &["usage", "--explain"]);
     assert!(people.out.contains("not counted: same reply, counted at line 3"), "{people}");
-    assert!(people.err.starts_with("3 records counted, 1 not; $0.50\n"), "{people}");
+    assert!(people.err.starts_with("3 records counted, 1 not counted; $0.50\n"), "{people}");
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn blocks_say_what_is_an_estimate() {
         "a7 reply msg_7 text \"x\" model=claude-opus-5 usage={\"input_tokens\":1} -timestamp",
     );
     let undated = at_home(&home, &["usage", "--blocks"]).err;
-    assert!(undated.starts_with("1 call has no time, and no window\n"), "{undated}");
+    assert!(undated.starts_with("1 call without a timestamp, not in any window\n"), "{undated}");
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn the_status_line_is_one_line() {
     assert_snapshot!(run, @r"
     exit: 0
     ----- stdout -----
-    Opus 5 · session $0.50 · today $0.00 · context 42% · some models have no price
+    Opus 5 · session $0.50 · today $0.00 · context 42% · some models unpriced
     ----- stderr -----
     ");
     let little = statusline(&home, "{}");
@@ -302,7 +302,7 @@ fn what_cannot_be_read_is_said_and_the_rest_answered() {
             .unwrap();
         let run = at_home(&home, &["usage", "--json"]);
         assert_eq!((run.code, run.json_lines().len()), (0, 2));
-        assert!(run.err.contains("gone.jsonl is gone"), "{}", run.err);
+        assert!(run.err.contains("gone.jsonl no longer exists"), "{}", run.err);
         // A link to itself exists and cannot be opened.
         let circle = home.root().join("projects/-home-ada-loom/circle.jsonl");
         std::os::unix::fs::symlink(&circle, &circle).unwrap();
@@ -360,7 +360,7 @@ fn a_log_that_grows_is_counted_up_to_its_last_whole_line() {
     let run = at_home(&home, &["usage", "--json", "--by", "session"]);
     let calls: u64 = run.json_lines().iter().map(|line| line["calls"].as_u64().unwrap()).sum();
     assert_eq!((run.code, calls), (0, 4), "{run}");
-    assert!(run.err.contains("1 log ends in the middle of a line and may be growing"), "{run}");
+    assert!(run.err.contains("1 log with an incomplete last line (perhaps still being written)"), "{run}");
 }
 
 #[test]

@@ -24,8 +24,8 @@ pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let file = state.app.session(id)?;
     let found = file.logs().found;
     if found.iter().any(|log| log.size > MOST) {
-        return Err(Problem::failed("This session is too long to be checked on a page")
-            .hint(format!("`threadline check {id}` checks it in a terminal.")));
+        return Err(Problem::failed("Session too large to check here")
+            .hint(format!("Run `threadline check {id}` in a terminal.")));
     }
     let mut report = CheckTargets::of_session(file.clone()).check(&|| ());
     if let Some(error) = report.unread.pop() {

@@ -148,7 +148,7 @@ fn a_line_that_is_appended_is_seen_and_marked_as_new_on_the_next_visit() {
     browser.wait("return document.getElementById('new-marker')?.nextElementSibling?.id === 'm4'");
     // The log is deleted while its page is open.
     std::fs::remove_file(&path).unwrap();
-    browser.wait("return document.getElementById('gone')?.textContent.includes('There is no such session')");
+    browser.wait("return document.getElementById('gone')?.textContent.includes('Session not found')");
     browser.wait("return document.getElementById('m3').textContent.includes('second prompt')");
 }
 

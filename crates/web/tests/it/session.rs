@@ -233,7 +233,7 @@ fn what_happens_to_a_log_is_said_and_the_others_go_on() {
     std::fs::remove_file(&path).unwrap();
     let gone = served.get(&format!("/s/{other}"));
     assert_eq!(gone.status, 404);
-    assert!(gone.body.contains("There is no such session"));
+    assert!(gone.body.contains("Session not found"));
     assert_eq!(served.get(&format!("/s/{id}")).status, 200);
 }
 

@@ -16,6 +16,7 @@ use threadline_html::Listed;
 use threadline_store::SessionFile;
 use threadline_usage::{Money, Totals};
 use threadline_view::Transcript;
+use threadline_view::figure::plural;
 
 use super::{HtmlArgs, html, put};
 use crate::context::Context;
@@ -106,8 +107,8 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<Outcome, CommandError
     put(&folder.join("index.html"), &|out| Ok(out.write_all(index.as_str().as_bytes())?))?;
     put(&folder.join(MANIFEST), &|out| Ok(serde_json::to_writer(out, &after)?))?;
     cx.ui.note(&format!(
-        "wrote {written} of {} sessions to {}",
-        listed.len(),
+        "wrote {written} of {} to {}",
+        plural(listed.len() as u64, "session"),
         folder.join("index.html").display()
     ));
     for error in &failed {

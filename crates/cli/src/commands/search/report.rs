@@ -9,7 +9,7 @@ use threadline_app::SessionSummary;
 use threadline_app::search::{hit_object, is_incomplete, summary, trouble_message};
 use threadline_search::{Event, Hit, LogHit, Searched, Trouble, unknown_field};
 use threadline_term::{Label, Page, TermText, cut, text, without_colours};
-use threadline_view::figure::count;
+use threadline_view::figure::{count, plural};
 
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
@@ -189,7 +189,7 @@ impl<'a> Report<'a> {
             let shown = std::mem::take(&mut self.n_shown);
             if found > shown {
                 let more =
-                    format!("  … {} more, {} in all\n", count((found - shown) as u64), count(found as u64));
+                    format!("  … {} more ({} total)\n", count((found - shown) as u64), count(found as u64));
                 let more = self.page.paint(Label::Dim, &more);
                 self.answer().text(&more)?;
             }
@@ -224,10 +224,7 @@ impl<'a> Report<'a> {
         }
         let project = summary.as_ref().and_then(SessionSummary::project);
         about.push(project.unwrap_or(&session.folder).to_owned());
-        about.extend(found.map(|found| match found {
-            1 => "1 hit".to_owned(),
-            found => format!("{} hits", count(found as u64)),
-        }));
+        about.extend(found.map(|found| plural(found as u64, "match")));
         out += page.paint(Label::Dim, about.join(" · ")) + "\n";
         let mut log = 0;
         for hit in hits {
@@ -280,7 +277,7 @@ impl<'a> Report<'a> {
             self.cx.ui.note(&self.summary());
             let query = self.args.query.join(" ");
             if let Some(name) = unknown_field(&query).filter(|_| self.n_hits == 0) {
-                self.cx.ui.note(&format!("`{name}:` is no field, so it was looked for as it stands"));
+                self.cx.ui.note(&format!("unknown field `{name}:`; searched for it as text"));
             }
         }
         Ok(match self.n_hits {
@@ -291,20 +288,17 @@ impl<'a> Report<'a> {
     }
 
     fn summary(&self) -> String {
-        let of = |n: usize, one: &str, many: &str| match n {
-            1 => format!("1 {one}"),
-            n => format!("{} {many}", count(n as u64)),
-        };
+        let of = |n: usize, noun: &str| plural(n as u64, noun);
         if self.n_hits == 0 {
-            return format!("nothing found in {}", of(self.sessions.len(), "session", "sessions"));
+            return format!("no matches in {}", of(self.sessions.len(), "session"));
         }
-        let mut text =
-            format!("{} in {}", of(self.n_hits, "hit", "hits"), of(self.n_sessions, "session", "sessions"));
+        let mut text = format!("{} in {}", of(self.n_hits, "match"), of(self.n_sessions, "session"));
         if self.n_copies > 0 {
-            text.push_str(&format!("; {} in forks left out", of(self.n_copies, "copy", "copies")));
+            let copies = if self.n_copies == 1 { "copy" } else { "copies" };
+            text.push_str(&format!("; {} {copies} in forks omitted", count(self.n_copies as u64)));
         }
         if self.stopped {
-            text.push_str("; stopped there");
+            text.push_str("; limit reached");
         }
         text
     }

@@ -89,7 +89,7 @@ pub(crate) fn run(cx: &Context, args: &InstallArgs) -> Result<Outcome, CommandEr
     if let Err(error) = Variables::read()?.target(&target) {
         cx.ui.warn(error.to_string().trim_start_matches("error: ").trim_end());
         if let Some(file) = key_file() {
-            cx.ui.note(&format!("keys may stand in {} (mode 0600)", file.display()));
+            cx.ui.note(&format!("put the keys into {} (mode 0600)", file.display()));
         }
     }
     Ok(outcome)
@@ -127,7 +127,7 @@ fn settle(
         let difference = TextDiff::from_lines(before.unwrap_or_default(), after.unwrap_or_default());
         answer.patch(cx.ui.page(), &difference.unified_diff().context_radius(2).to_string())?;
     } else {
-        writeln!(answer, "{}: nothing to change", path.display())?;
+        writeln!(answer, "{}: no changes", path.display())?;
     }
     answer.finish()?;
     if changed && apply {
@@ -136,7 +136,7 @@ fn settle(
             None => std::fs::remove_file(path)?,
         }
     } else if changed {
-        cx.ui.note("nothing was written; --apply writes it");
+        cx.ui.note("dry run: nothing written; add --apply to write");
     }
     Ok(Outcome::Done)
 }
@@ -144,7 +144,8 @@ fn settle(
 /// Returns the command line of the hook, without keys.
 fn command(args: &InstallArgs) -> Result<String, CommandError> {
     let program = std::env::current_exe()?;
-    let program = program.to_str().ok_or_else(|| CommandError::new("the path of this program is no text"))?;
+    let program =
+        program.to_str().ok_or_else(|| CommandError::new("the path of this program is not valid UTF-8"))?;
     let mut words = vec![shell_word(program).into_owned(), "trace".to_owned(), "hook".to_owned()];
     let name = |value: &dyn Fn() -> Option<clap::builder::PossibleValue>| {
         value().map(|value| value.get_name().to_owned())
@@ -155,8 +156,10 @@ fn command(args: &InstallArgs) -> Result<String, CommandError> {
     }
     if let Some(endpoint) = &args.endpoint {
         if endpoint.contains('@') {
-            return Err(CommandError::new("a key in an address would stand in the settings")
-                .hint("put it into OTEL_EXPORTER_OTLP_HEADERS"));
+            return Err(CommandError::new(
+                "--endpoint contains a key, which would be written to the settings",
+            )
+            .hint("put it into OTEL_EXPORTER_OTLP_HEADERS"));
         }
         words.extend(["--endpoint".to_owned(), shell_word(endpoint).into_owned()]);
     }
@@ -176,7 +179,7 @@ fn path_of(cx: &Context, scope: Scope) -> Result<PathBuf, CommandError> {
                 .store()
                 .homes()
                 .first()
-                .ok_or_else(|| CommandError::new("there is no folder of Claude Code"))?;
+                .ok_or_else(|| CommandError::new("no Claude Code home found").hint("use --home DIR"))?;
             home.root().join("settings.json")
         }
         Scope::Project => std::env::current_dir()?.join(".claude/settings.json"),
@@ -193,7 +196,7 @@ fn read(path: &Path) -> Result<Option<String>, CommandError> {
 }
 
 fn odd(path: &Path, error: &threadline_trace::InstallError) -> CommandError {
-    CommandError::new(format!("{}: {error}", path.display())).hint("it was left as it is")
+    CommandError::new(format!("{}: {error}", path.display())).hint("the file was not changed")
 }
 
 /// Replaces a file atomically, following links and keeping its permissions.

@@ -10,6 +10,7 @@ use serde::Serialize;
 use threadline_app::time::start_of;
 use threadline_store::{FolderAgents, SessionFile};
 use threadline_trace::{Collector, Dialect, ExportError, Exported, Exporter, Received, Sender, States};
+use threadline_view::figure::plural;
 
 use super::setup::{PresetName, ShapeArgs, TargetArgs, Variables, Wardrobe, state_root};
 use super::tree;
@@ -265,22 +266,27 @@ fn report(
     }
     let Received { requests, refused, complaint, .. } = &total.received;
     if !cx.json {
-        let nothing = files.len() - sent - failed - untried;
+        let unchanged = files.len() - sent - failed - untried;
         writeln!(
             answer,
-            "{sent} sessions sent: {} turns, {} spans in {requests} requests; {nothing} had nothing new",
-            total.turns, total.spans
+            "{} sent: {}, {} in {}; {unchanged} unchanged",
+            plural(sent as u64, "session"),
+            plural(total.turns as u64, "turn"),
+            plural(total.spans, "span"),
+            plural(*requests, "request")
         )?;
     }
     answer.finish()?;
     if *refused > 0 {
         cx.ui.warn(&format!(
-            "the receiver refused {refused} spans: {}",
-            complaint.as_deref().unwrap_or("it did not say why")
+            "the receiver rejected {}: {}",
+            plural(*refused, "span"),
+            complaint.as_deref().unwrap_or("no reason given")
         ));
     }
     if untried > 0 {
-        cx.ui.warn(&format!("{untried} sessions were not tried; the same command goes on from here"));
+        let untried = plural(untried as u64, "session");
+        cx.ui.warn(&format!("{untried} not attempted; run the same command to continue"));
     }
     Ok(if failed + untried > 0 || *refused > 0 { Outcome::Partly } else { Outcome::Done })
 }

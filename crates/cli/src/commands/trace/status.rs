@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use threadline_term::{Align, Column, TermText, table};
 use threadline_trace::{Diary, State, States};
-use threadline_view::figure::bytes;
+use threadline_view::figure::{bytes, plural};
 
 use super::setup::state_root;
 use crate::context::Context;
@@ -85,7 +85,9 @@ pub(crate) fn run(cx: &Context, args: &StatusArgs) -> Result<Outcome, CommandErr
             continue;
         }
         let (turns, spans) = lines.iter().fold((0, 0), |sum, line| (sum.0 + line.turns, sum.1 + line.spans));
-        writeln!(answer, "{receiver}: {} sessions, {turns} turns, {spans} spans sent", lines.len())?;
+        let sessions = plural(lines.len() as u64, "session");
+        let (turns, spans) = (plural(turns as u64, "turn"), plural(spans, "span"));
+        writeln!(answer, "{receiver}: {sessions}, {turns}, {spans} sent")?;
         answer.text(&render(cx, &lines, args.all))?;
     }
     if !cx.json {
@@ -100,8 +102,9 @@ pub(crate) fn run(cx: &Context, args: &StatusArgs) -> Result<Outcome, CommandErr
     }
     answer.finish()?;
     if States::all(&root).is_empty() {
-        cx.ui.note("nothing was sent yet");
-        cx.ui.note("hint: `threadline trace push last` sends a session, `threadline trace install` every turn from now on");
+        cx.ui.note("nothing sent yet");
+        cx.ui.note("hint: send a session: `threadline trace push last`");
+        cx.ui.note("hint: send every new turn: `threadline trace install`");
     }
     Ok(if has_errors { Outcome::No } else { Outcome::Done })
 }
@@ -115,16 +118,16 @@ fn render(cx: &Context, lines: &[Line], all: bool) -> TermText {
         Column { name: "session", align: Align::Left, gives_way: false },
         Column { name: "turns", align: Align::Right, gives_way: false },
         Column { name: "spans", align: Align::Right, gives_way: false },
-        Column { name: "waiting", align: Align::Left, gives_way: false },
-        Column { name: "what went wrong", align: Align::Left, gives_way: true },
+        Column { name: "pending", align: Align::Left, gives_way: false },
+        Column { name: "error", align: Align::Left, gives_way: true },
     ];
     let row = |line: &&Line| {
         let mut waiting = Vec::new();
         if line.pending_spans > 0 {
-            waiting.push(format!("{} spans", line.pending_spans));
+            waiting.push(plural(line.pending_spans, "span"));
         }
         if line.pending_agents > 0 {
-            waiting.push(format!("{} sub-agents", line.pending_agents));
+            waiting.push(plural(line.pending_agents as u64, "sub-agent"));
         }
         if line.pending_bytes > 0 {
             waiting.push(bytes(line.pending_bytes));

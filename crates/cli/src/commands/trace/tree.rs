@@ -8,6 +8,7 @@ use serde::Serialize;
 use threadline_term::{TermText, text};
 use threadline_trace::{Span, SpanId, SpanKind};
 use threadline_usage::Money;
+use threadline_view::figure::plural;
 
 /// A span, as JSON.
 #[derive(Serialize)]
@@ -75,7 +76,8 @@ pub(super) fn render(session: &str, spans: &[Span]) -> TermText {
     }
     let cost: Money = spans.iter().filter_map(|span| span.used?.1).sum();
     let turns = spans.iter().filter(|span| span.kind == SpanKind::Turn).count();
-    let _ = writeln!(out, "  {turns} turns, {} spans, {}", spans.len(), cost.short());
+    let (turns, spans) = (plural(turns as u64, "turn"), plural(spans.len() as u64, "span"));
+    let _ = writeln!(out, "  {turns}, {spans}, {}", cost.short());
     out
 }
 

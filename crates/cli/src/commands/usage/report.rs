@@ -9,7 +9,7 @@ use threadline_term::{Align, Column, Label, TermText, table, text, visible};
 use threadline_usage::{
     Book, By, Calls, Explained, Group, GroupKey, Groups, Money, Totals, Verdict, Window, reconcile, windows,
 };
-use threadline_view::figure::count;
+use threadline_view::figure::{count, plural};
 use threadline_view::wire::{GroupObject, RecordObject, WindowObject, exact};
 
 use crate::context::Context;
@@ -106,8 +106,8 @@ impl Report<'_> {
         let windows = windows(calls, self.book, &resets, |call| keep(call.at, call.session));
         let n_undated = calls.iter().filter(|call| call.at.is_none() && keep(None, call.session)).count();
         if n_undated > 0 {
-            let calls = if n_undated == 1 { "call has" } else { "calls have" };
-            self.cx.ui.note(&format!("{} {calls} no time, and no window", count(n_undated as u64)));
+            let calls = plural(n_undated as u64, "call");
+            self.cx.ui.note(&format!("{calls} without a timestamp, not in any window"));
         }
         if self.cx.json {
             let mut answer = self.cx.ui.answer();
@@ -144,8 +144,8 @@ impl Report<'_> {
                 row.push(window.cost_per_hour().map(Money::short).unwrap_or_default());
                 let projected = window.projected(self.now).filter(|_| window.is_active(self.now));
                 row.push(match (window.is_active(self.now), projected) {
-                    (true, Some(cost)) => format!("open; {} at this rate", cost.short()),
-                    (true, None) => "open".to_owned(),
+                    (true, Some(cost)) => format!("active; projected {}", cost.short()),
+                    (true, None) => "active".to_owned(),
                     (false, _) => String::new(),
                 });
                 row
@@ -180,8 +180,8 @@ impl Report<'_> {
         let n_counted = records.iter().filter(|record| record.verdict == Verdict::Counted).count();
         let cost: Money = records.iter().filter_map(|record| record.cost).sum();
         self.cx.ui.note(&format!(
-            "{} records counted, {} not; {}",
-            count(n_counted as u64),
+            "{} counted, {} not counted; {}",
+            plural(n_counted as u64, "record"),
             count((records.len() - n_counted) as u64),
             cost.short()
         ));
@@ -218,14 +218,14 @@ impl Report<'_> {
             let page = self.cx.ui.page();
             writeln!(answer, "{}", page.paint(Label::Title, visible(&session.session)))?;
             let (ours, theirs) = (session.ours.cost.short(), session.theirs.cost.short());
-            writeln!(answer, "  ours {ours}, Claude Code's {theirs}, difference {}", difference.short())?;
+            writeln!(answer, "  threadline {ours}, Claude Code {theirs}, difference {}", difference.short())?;
             for reason in &session.reasons {
                 writeln!(answer, "  {}", visible(reason))?;
             }
         }
         answer.finish()?;
         if sessions.is_empty() {
-            self.cx.ui.note("no session has an account of Claude Code's own (`cost-state`, from 2.1.26x on)");
+            self.cx.ui.note("no session contains Claude Code's own cost (`cost-state`, since 2.1.26x)");
         }
         Ok(!sessions.is_empty())
     }
@@ -237,7 +237,7 @@ impl Report<'_> {
             ui.note(&note);
         }
         for path in &read.gone {
-            ui.note(&format!("{} is gone", path.display()));
+            ui.note(&format!("{} no longer exists", path.display()));
         }
         for error in &read.unread {
             ui.warn(error);

@@ -28,8 +28,8 @@ pub(super) fn run(cx: &Context, args: &StatuslineArgs) -> Result<Outcome, Comman
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text)?;
     let status: Value = serde_json::from_str(&text).map_err(|error| {
-        CommandError::new(format!("stdin holds no JSON: {error}"))
-            .hint("Claude Code runs this command itself; see `threadline usage statusline --help`")
+        CommandError::new(format!("stdin is not JSON: {error}"))
+            .hint("this command is run by Claude Code; see `threadline usage statusline --help`")
     })?;
     let zone = args.pricing.zone()?;
     let book = args.pricing.book(cx)?;
@@ -61,7 +61,7 @@ pub(super) fn run(cx: &Context, args: &StatuslineArgs) -> Result<Outcome, Comman
         let _ = write!(line, " · context {context}");
     }
     if of_session.unpriced_calls + of_today.unpriced_calls > 0 {
-        line.push_str(" · some models have no price");
+        line.push_str(" · some models unpriced");
     }
     let mut answer = cx.ui.answer();
     writeln!(answer, "{line}")?;

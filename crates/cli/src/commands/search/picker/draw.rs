@@ -6,7 +6,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use threadline_term::{visible, without_colours};
-use threadline_view::figure::count;
+use threadline_view::figure::{count, plural};
 
 use super::{Look, Picker, Row, Status};
 
@@ -33,7 +33,7 @@ impl Picker {
         };
         self.draw_list(frame, list);
         self.draw_preview(frame, preview);
-        let help_text = "↑↓ session  Tab find  PgUp/PgDn preview  Enter open  ^Y copy resume  Esc quit";
+        let help_text = "↑↓ session  Tab match  PgUp/PgDn preview  Enter open  ^Y copy resume  Esc quit";
         let text = self.message.as_deref().unwrap_or(help_text);
         frame.render_widget(Paragraph::new(shown(text)).style(dim()), help);
     }
@@ -58,12 +58,14 @@ impl Picker {
         let sessions = count(self.rows.len() as u64);
         match &self.status {
             Status::Bad(problem) => shown(problem).chars().take(60).collect(),
-            Status::Searching => format!("{sessions} sessions …"),
+            Status::Searching => format!("{} …", plural(self.rows.len() as u64, "session")),
             Status::Done(searched) if found == 0 => {
-                format!("{sessions} of {} sessions", count(*searched as u64))
+                format!("{sessions} of {}", plural(*searched as u64, "session"))
             }
             Status::Done(searched) => {
-                format!("{} hits in {sessions} of {} sessions", count(found as u64), count(*searched as u64))
+                let (matches, searched) =
+                    (plural(found as u64, "match"), plural(*searched as u64, "session"));
+                format!("{matches} in {sessions} of {searched}")
             }
         }
     }

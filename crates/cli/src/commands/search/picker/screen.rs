@@ -31,7 +31,7 @@ const TICK: Duration = Duration::from_millis(30);
 pub(crate) fn run(cx: &Context, query: &str, project: Option<&str>) -> Result<Outcome, CommandError> {
     if !io::stderr().is_terminal() || !io::stdin().is_terminal() {
         return Err(CommandError::new("--interactive needs a terminal")
-            .hint("without it, `threadline search QUERY` answers in a pipe too"));
+            .hint("without a terminal, use `threadline search QUERY`"));
     }
     let (hunt, news) = Hunt::start(Arc::clone(&cx.app), project.map(str::to_owned));
     let picked = {

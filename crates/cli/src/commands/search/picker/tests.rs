@@ -59,7 +59,7 @@ fn talk() -> Picker {
 #[test]
 fn the_find_is_in_sight_and_nothing_commands_the_terminal() {
     assert_snapshot!(screen(&talk(), 90, 12), @r#"
-    "search slow                                                     4 hits in 2 of 12 sessions"
+    "search slow                                                  4 matches in 2 of 12 sessions"
     "▌ Slow loom                          line 28                                              "
     "▌ 1/3  2026-01-01 10:00  /home/ada/l line 29                                              "
     "  Not ^[[31mslow                     prompt                                               "
@@ -70,14 +70,14 @@ fn the_find_is_in_sight_and_nothing_commands_the_terminal() {
     "                                                                                          "
     "                                                                                          "
     "                                                                                          "
-    "↑↓ session  Tab find  PgUp/PgDn preview  Enter open  ^Y copy resume  Esc quit             "
+    "↑↓ session  Tab match  PgUp/PgDn preview  Enter open  ^Y copy resume  Esc quit            "
     "#);
 }
 
 #[test]
 fn a_narrow_screen_has_the_preview_below() {
     assert_snapshot!(screen(&talk(), 50, 14), @r#"
-    "search slow             4 hits in 2 of 12 sessions"
+    "search slow          4 matches in 2 of 12 sessions"
     "▌ Slow loom                                       "
     "▌ 1/3  2026-01-01 10:00  /home/ada/loom           "
     "  Not ^[[31mslow                                  "
@@ -90,7 +90,7 @@ fn a_narrow_screen_has_the_preview_below() {
     "                                                  "
     "and more                                          "
     "                                                  "
-    "↑↓ session  Tab find  PgUp/PgDn preview  Enter ope"
+    "↑↓ session  Tab match  PgUp/PgDn preview  Enter op"
     "#);
 }
 
