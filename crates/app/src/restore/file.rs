@@ -2,11 +2,12 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use similar::{ChangeTag, TextDiff};
 use threadline_session::{At, Basis, FileContent, FileHistory, FileText};
 use threadline_store::{
     FileDigest, FileKind, SessionFile, Step, StepAction, Visibility, WriteRoot, read_regular,
 };
+
+use threadline_view::{line_counts, unified};
 
 use super::RestoreError;
 use crate::error::AppError;
@@ -202,9 +203,7 @@ impl FileRestore {
             return None;
         }
         let (now, then) = self.texts()?;
-        let diff = TextDiff::from_lines(now, then);
-        let count = |tag: ChangeTag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
-        Some((count(ChangeTag::Insert), count(ChangeTag::Delete)))
+        Some(line_counts(now, then))
     }
 
     /// The texts now and then, if both are text.
@@ -227,7 +226,7 @@ impl FileRestore {
         };
         let (from, to) = (header("a", self.now.is_some()), header("b", self.content.is_some()));
         let Some((now, then)) = self.texts() else { return format!("Binary files {from} and {to} differ\n") };
-        TextDiff::from_lines(now, then).unified_diff().header(&from, &to).to_string()
+        unified(now, then, (&from, &to))
     }
 }
 

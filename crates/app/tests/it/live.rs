@@ -74,7 +74,7 @@ fn lines_that_were_read_are_not_read_again() {
     // Only the spans that are asked for are read.
     let selector = SessionSelector::default();
     let layout = live.layout(&selector).unwrap();
-    let mut text = |turn: usize| {
+    let text = |turn: usize| {
         let entries = 0..layout.turns[turn].entries.len();
         let read = live.read(&selector, &layout, &[TurnSpan { turn, entries }]).unwrap();
         let [item] = &read.items(&layout, 0)[..] else { panic!("one item") };

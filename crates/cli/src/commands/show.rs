@@ -105,15 +105,20 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<Outcome, CommandError
     let kept = |path: &str| threadline_app::kept_output(&file, path);
     let telling = Telling { family: &loaded.family, kept: &kept, spending: loaded.spending.as_ref() };
     let whole = cx.json || args.outline || anchor.is_some() || matches!(args.level, LevelChoice::Raw);
-    let shown =
-        if whole { show_whole(cx, args, telling, anchor.as_deref()) } else { show_told(cx, args, telling) };
+    let shown = if args.outline && !cx.json && anchor.is_none() {
+        show_outline(cx, args, telling)
+    } else if whole {
+        show_whole(cx, args, telling, anchor.as_deref())
+    } else {
+        show_told(cx, args, telling)
+    };
     let shown = shown.map(|outcome| cx.warn_unread(&loaded.unread, outcome));
     // Freeing a large session takes longer than the rest of the program.
     std::mem::forget(loaded);
     shown
 }
 
-/// Writes the conversation turn by turn, as it is told: the first screen of a large one is there at once.
+/// Writes the conversation turn by turn while it is built, so that the first screen appears at once.
 fn show_told(cx: &Context, args: &ShowArgs, telling: Telling<'_>) -> Result<Outcome, CommandError> {
     let (filter, style) = (filter(args), style(args));
     let mut telegraph = Telegraph::new(cx.ui.page(), &style);
