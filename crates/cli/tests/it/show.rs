@@ -203,6 +203,35 @@ fn following_shows_what_is_written_and_nothing_twice() {
 }
 
 #[test]
+fn following_reads_a_replaced_log_and_a_new_sub_agent() {
+    use std::io::{BufRead, BufReader, Write};
+
+    let home = TestHome::new();
+    let path = home.session("live", "u1 user \"first question\"");
+    let root = home.root().to_str().unwrap();
+    let args = ["--home", root, "show", "last", "--follow", "--level", "full"];
+    let mut child = command(args).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line == "> first question"));
+    // Beside the log and not in the home, so that it is no session.
+    let other = threadline_testkit::log_of("live", "n1 user \"another question\"");
+    let beside = home.file("beside.jsonl", other);
+    std::fs::rename(beside, &path).unwrap();
+    assert!(lines.any(|line| line == "> another question"));
+    home.agent("live", "one", "u1 user \"look closely\"", Some(r#"{"toolUseId":"t1"}"#));
+    let more = threadline_testkit::log_of(
+        "live",
+        "a1 <- ?n1 reply m1 tool t1 Task {\"description\":\"look\",\"prompt\":\"look closely\"}\nr1 <- a1 result t1 \"seen\"",
+    );
+    std::fs::File::options().append(true).open(&path).unwrap().write_all(&more).unwrap();
+    let call = lines.find(|line| line.contains("Task")).unwrap();
+    let work = lines.find(|line| line.contains("look closely")).unwrap();
+    assert!(call.starts_with('▸') && !work.is_empty(), "{call} {work}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
 fn following_shows_a_call_with_what_came_of_it_from_the_turn_that_was_asked_for() {
     use std::io::{BufRead, BufReader, Write};
 
