@@ -34,7 +34,7 @@ pub use compress::{BANDS, Band, Compress, CompressError, Compression, Level};
 pub use draft::{Draft, SideFile};
 pub use fresh::{Fresh, moment};
 pub use label::{tag, tag_line, title, title_line};
-pub use plan::{ChangeKind, Digest, LineChange, Plan, Shape, Target};
+pub use plan::{ChangeGroup, ChangeKind, Digest, LineChange, Plan, Shape, Target};
 pub use redact::{Hit, Redactor};
 pub use relocate::relocate;
 pub use repair::{MENDED, Repair};

@@ -1,6 +1,7 @@
 //! Plans: the changes of an edit, line by line, and the bytes of the result.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 
 use rustc_hash::FxHashMap;
@@ -52,7 +53,20 @@ pub struct Plan<'s> {
     tally: Tally,
 }
 
-/// The change of one line.
+/// Changes of the same kind for the same reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeGroup {
+    /// Whether the lines go, change or come.
+    pub kind: ChangeKind,
+    /// The reason.
+    pub why: String,
+    /// Number of lines.
+    pub count: usize,
+    /// Line numbers in the log, in order. Lines that come have none.
+    pub line_nos: Vec<u64>,
+}
+
+/// How a line differs between the log and the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineChange<'p> {
     /// The line number in the log; `None` for an added line.
@@ -250,6 +264,27 @@ impl<'s> Plan<'s> {
             why: self.why(&[why]),
         });
         before.chain(gone).chain((0..self.lines.len()).filter_map(|at| self.change(at)))
+    }
+
+    /// Returns the changes in groups of the same kind and reason, ordered by these. A line with several reasons is in
+    /// several groups.
+    pub fn changes_by_reason(&self) -> Vec<ChangeGroup> {
+        let mut groups: BTreeMap<(ChangeKind, String), ChangeGroup> = BTreeMap::new();
+        for change in self.changes() {
+            for why in &change.why {
+                let group = groups.entry((change.kind, why.to_string())).or_insert_with(|| ChangeGroup {
+                    kind: change.kind,
+                    why: why.to_string(),
+                    count: 0,
+                    line_nos: Vec::new(),
+                });
+                group.count += 1;
+                group.line_nos.extend(change.line_no);
+            }
+        }
+        let mut groups: Vec<ChangeGroup> = groups.into_values().collect();
+        groups.iter_mut().for_each(|group| group.line_nos.sort_unstable());
+        groups
     }
 
     fn change(&self, at: usize) -> Option<LineChange<'_>> {

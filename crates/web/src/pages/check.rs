@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use threadline_app::time::millis;
 use threadline_app::{CheckTargets, SessionSummary, read_session};
-use threadline_edit::{ChangeKind, Fresh, Repair, Shape, Target};
+use threadline_edit::{ChangeGroup, ChangeKind, Fresh, Repair, Shape, Target};
 use threadline_entry::{Finding, Severity};
 use threadline_html::{CheckPage, Frame, Tab};
 use threadline_session::Session;
@@ -70,24 +70,15 @@ fn mended(session: &Session, now: i64) -> Vec<String> {
         return Vec::new();
     }
     let plan = draft.plan(Shape { operation: "repair", target: Target::InPlace, fresh });
-    let mut steps: Vec<(String, Vec<u64>, usize)> = Vec::new();
-    for change in plan.changes() {
-        let verb = match change.kind {
-            ChangeKind::Removed => "remove",
+    let step = |group: &ChangeGroup| {
+        let verb = match group.kind {
+            ChangeKind::Removed => "leave out",
             ChangeKind::Changed => "change",
             ChangeKind::Added => "add",
         };
-        for why in &change.why {
-            let what = format!("{verb}: {why}");
-            let at = steps.iter().position(|(known, ..)| *known == what).unwrap_or_else(|| {
-                steps.push((what, Vec::new(), 0));
-                steps.len() - 1
-            });
-            steps[at].1.extend(change.line_no);
-            steps[at].2 += 1;
-        }
-    }
-    steps.into_iter().map(|(what, lines, count)| step(&what, &lines, count)).collect()
+        step(&format!("{verb}: {}", group.why), &group.line_nos, group.count)
+    };
+    plan.changes_by_reason().iter().map(step).collect()
 }
 
 /// Maximum number of line numbers listed per step.

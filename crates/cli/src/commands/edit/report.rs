@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use threadline_app::edit::PlannedEdit;
-use threadline_edit::{ChangeKind, Plan, SideFile};
+use threadline_edit::{ChangeGroup, ChangeKind, Plan, SideFile, Target};
 use threadline_entry::{Entry, Kind};
 use threadline_term::{Align, Column, Label, Page, TermText, cut, table, text, visible};
 use threadline_view::figure::{bytes, count, short_count};
@@ -170,20 +169,12 @@ fn more(out: &mut Answer, page: Page, all: usize, shown: usize, what: &str) -> s
 
 /// What happens, by reason: how many lines, and which.
 fn write_reasons(out: &mut Answer, page: Page, plan: &Plan<'_>) -> std::io::Result<()> {
-    let mut reasons: BTreeMap<(ChangeKind, String), (usize, Vec<u64>)> = BTreeMap::new();
-    for change in plan.changes() {
-        for why in &change.why {
-            let (n, lines) = reasons.entry((change.kind, why.to_string())).or_default();
-            *n += 1;
-            lines.extend(change.line_no);
-        }
-    }
-    if reasons.is_empty() {
+    let groups = plan.changes_by_reason();
+    if groups.is_empty() {
         return Ok(());
     }
     writeln!(out)?;
-    for ((kind, why), (n, mut lines)) in reasons {
-        lines.sort_unstable();
+    for ChangeGroup { kind, why, count: n, line_nos: mut lines } in groups {
         lines.truncate(4);
         let (sign, label) = match kind {
             ChangeKind::Removed => ("-", Label::Removed),
