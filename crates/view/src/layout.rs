@@ -85,12 +85,7 @@ pub fn layout(telling: Telling<'_>, notes: &Notes, agent: Option<usize>, leaf: O
     let mut layout = Layout { told: facts(session), ..Layout::default() };
     let mut thread = leaf.map_or_else(|| session.thread(), |leaf| session.thread_to(leaf));
     teller.add_beside(&mut thread);
-    let mut before = None;
-    for turn in session.turns_of(&thread) {
-        let told = surveyor.turn(turn, before, &mut layout);
-        before = told.turn.span.map(|(_, end)| end);
-        layout.turns.push(told);
-    }
+    surveyor.turns(&thread, &mut |_| true, &mut layout);
     layout.told.spent = match (agent, telling.spending) {
         (None, Some(spending)) => spending.total().clone(),
         _ => layout.turns.iter().fold(Totals::default(), |mut sum, turn| {
@@ -107,7 +102,20 @@ pub fn layout(telling: Telling<'_>, notes: &Notes, agent: Option<usize>, leaf: O
     layout
 }
 
-/// The sub-agents that each call started, by the calling agent and the id of the call.
+/// Lays out the turns of a session's active conversation that `wanted` accepts, and nothing else of it. It is called for
+/// every turn, in order. The notes are those of the family as it is now.
+pub fn layout_turns(telling: Telling<'_>, notes: &Notes, wanted: &mut dyn FnMut(&Turn) -> bool) -> Layout {
+    let met = RefCell::default();
+    let teller = Teller { telling, agent: None, depth: 0, met: &met };
+    let surveyor = Surveyor { teller, notes, spawned: &spawned(telling.family) };
+    let mut layout = Layout::default();
+    let mut thread = telling.family.main.thread();
+    teller.add_beside(&mut thread);
+    surveyor.turns(&thread, wanted, &mut layout);
+    layout
+}
+
+/// The sub-agents that each call started, by who made the call and its id.
 type Spawned<'a> = FxHashMap<(Option<usize>, &'a str), Vec<usize>>;
 
 fn spawned(family: &Family) -> Spawned<'_> {
@@ -159,8 +167,25 @@ impl<'a> Surveyor<'a> {
         self.notes.on(self.teller.agent)
     }
 
-    /// Returns the layout of a turn, and adds to `layout` the data of its items that depends on the whole
-    /// session.
+    /// Adds the turns of a conversation that `wanted` accepts to `layout`.
+    fn turns(&self, thread: &Thread, wanted: &mut dyn FnMut(&Turn) -> bool, layout: &mut Layout) {
+        let session = self.teller.session();
+        let (mut before, mut skipped) = (None, None);
+        for turn in session.turns_of(thread) {
+            if !wanted(&turn) {
+                skipped = Some(turn);
+                continue;
+            }
+            if let Some(skipped) = skipped.take() {
+                before = Turn::span(&skipped, session).map(|(_, end)| end);
+            }
+            let laid_out = self.turn(turn, before, layout);
+            before = laid_out.turn.span.map(|(_, end)| end);
+            layout.turns.push(laid_out);
+        }
+    }
+
+    /// A turn, and in `layout` what only the whole session knows of what happened in it.
     fn turn(&self, turn: Turn, before: Option<Millis>, layout: &mut Layout) -> TurnLayout {
         let session = self.teller.session();
         let mut sum = Sum::default();

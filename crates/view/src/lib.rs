@@ -37,7 +37,7 @@ pub use changes::{FileChange, changes, patch};
 pub use diff::{Change, DiffLine, Hunk, hunks, line_counts, unified};
 pub use filter::{Filter, Level};
 pub use inventory::{Counts, Drift, Inventory};
-pub use layout::{BranchLayout, Layout, TurnLayout, items, layout};
+pub use layout::{BranchLayout, Layout, TurnLayout, items, layout, layout_turns};
 pub use markdown::{markdown, markdown_turns};
 pub use name::{input_name, outcome_name, short_model, short_tool};
 pub use note::Notes;

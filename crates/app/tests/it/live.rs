@@ -49,6 +49,12 @@ fn a_session_that_grows_is_the_session_that_is_loaded() {
         let turns: Vec<_> =
             (0..layout.turns.len()).map(|turn| live.turn(&selector, &layout, turn).unwrap()).collect();
         assert_eq!(turns, loaded.transcript().turns);
+        for turn in &layout.turns {
+            let [alone] = &live.layout_turns(&mut |one| one.number == turn.turn.number).turns[..] else {
+                panic!()
+            };
+            assert_eq!((&alone.turn, &alone.entries), (&turn.turn, &turn.entries));
+        }
         assert_eq!(layout.told.spent, *loaded.spending.as_ref().map(Spending::total).unwrap());
     }
 }

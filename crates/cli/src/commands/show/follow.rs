@@ -109,32 +109,39 @@ impl Shown {
         answer: &mut Answer,
     ) -> Result<(), LiveError> {
         let (selector, filter) = (SessionSelector::default(), filter(args));
-        let mut layout = session.layout(&selector)?;
-        let n_turns = layout.turns.len();
+        let (mut layout, mut turns) = self.changed_turns(session);
         // Costs are shown at the end of a turn, so they are added up no sooner.
-        if n_turns > self.turns.len() {
+        if turns.len() > self.turns.len() {
             session.count();
-            layout = session.layout(&selector)?;
+            (layout, turns) = self.changed_turns(session);
         }
-        let before_last = self.turns.len().saturating_sub(1);
         for (i, turn) in layout.turns.iter().enumerate() {
-            let extent = (turn.entries.first().copied().unwrap_or(0), turn.entries.len());
-            // The turn that was the last one has its end to be shown.
-            if i != before_last && self.turns.get(i) == Some(&extent) {
-                continue;
-            }
-            if !self.has_begun && args.turns.is_some_and(|range| !range.contains(i + 1, n_turns)) {
+            let number = turn.turn.number;
+            if !self.has_begun && args.turns.is_some_and(|range| !range.contains(number, turns.len())) {
                 self.entries.extend(&turn.entries);
-                self.ended = (turn.turn.number, turn.turn.spent.calls);
+                self.ended = (number, turn.turn.spent.calls);
                 continue;
             }
             let items = self.read(session, &selector, &layout, i)?;
-            self.show(TurnView { items, ..turn.turn.clone() }, i + 1 == n_turns, &filter, cx, args, answer)?;
+            let is_last = number == turns.len();
+            self.show(TurnView { items, ..turn.turn.clone() }, is_last, &filter, cx, args, answer)?;
         }
-        let extent = |entries: &[usize]| (entries.first().copied().unwrap_or(0), entries.len());
-        self.turns = layout.turns.iter().map(|turn| extent(&turn.entries)).collect();
+        self.turns = turns;
         self.has_begun = true;
         Ok(())
+    }
+
+    /// The turns that changed, and the one that was the last, whose end may be shown; and the extents of all turns.
+    fn changed_turns(&self, session: &mut LiveSession) -> (Layout, Vec<(usize, usize)>) {
+        let was_last = self.turns.len().saturating_sub(1);
+        let mut turns = Vec::new();
+        let layout = session.layout_turns(&mut |turn| {
+            let (at, extent) =
+                (turns.len(), (turn.entries.first().copied().unwrap_or(0), turn.entries.len()));
+            turns.push(extent);
+            at == was_last || self.turns.get(at) != Some(&extent)
+        });
+        (layout, turns)
     }
 
     /// Reads the new entries of a turn, and those of pending calls.
@@ -227,8 +234,8 @@ impl Shown {
         }
         if !turn.open && turn.number <= self.headed {
             session.count();
-            let layout = session.layout(&SessionSelector::default())?;
-            let counted = layout.turns.get(turn.number - 1).map(|found| &found.turn);
+            let layout = session.layout_turns(&mut |found| found.number == turn.number);
+            let counted = layout.turns.first().map(|found| &found.turn);
             self.end(counted.filter(|found| found.anchor == turn.anchor).unwrap_or(&turn), cx, answer)?;
         }
         Ok(())
