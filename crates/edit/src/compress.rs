@@ -12,6 +12,7 @@ use std::fmt::Write;
 
 use rustc_hash::FxHashSet;
 use threadline_entry::lens::Lens;
+use threadline_entry::write::{CompactBoundaryLine, LineContext, LineHeader, UserContent, UserLine};
 use threadline_entry::{Entry, Kind};
 use threadline_session::{Session, Thread};
 
@@ -20,8 +21,8 @@ pub use self::telling::Level;
 use self::extract::Rarity;
 use self::telling::Telling;
 use crate::draft::Draft;
-use crate::fresh::{Fresh, moment};
-use crate::splice::{Splice, quote};
+use crate::fresh::Fresh;
+use crate::splice::Splice;
 use crate::tokens::tokens;
 use crate::usage::WHY;
 
@@ -315,15 +316,28 @@ impl<'s> Compression<'s> {
             return;
         };
         let after = self.told().last().and_then(|stretch| stretch.lines.last().copied());
-        let envelope = Envelope::of(session, first);
+        let context = context_before(session, first);
+        let time = session.timestamp(first).unwrap_or_default() - 2;
         let seed = format!("{} {}", session.id().unwrap_or_default(), entries.len());
         let fresh = Fresh { seed, now: 0 };
-        let (boundary, summary_id) = (fresh.uuid("boundary"), fresh.uuid("summary"));
+        let (boundary_id, summary_id) = (fresh.uuid("boundary"), fresh.uuid("summary"));
         let before: u64 = self.stretches.iter().map(|stretch| stretch.whole).sum();
-        let why = "summarised";
-        let metadata = format!("{{\"trigger\":\"manual\",\"preTokens\":{before}}}");
-        draft.insert(after, &envelope.boundary(&boundary, &metadata), "compact boundary");
-        draft.insert(after, &envelope.summary(&summary_id, &boundary, summary), "compaction summary");
+        let why = "told in short";
+        let boundary = CompactBoundaryLine {
+            uuid: &boundary_id,
+            logical_parent_uuid: None,
+            timestamp: time,
+            context: &context,
+            trigger: "manual",
+            pre_tokens: before,
+        };
+        draft.insert(after, &boundary.to_line(), "the boundary");
+        let header = LineHeader { uuid: &summary_id, parent_uuid: Some(&boundary_id), timestamp: time + 1 };
+        let summary = UserLine {
+            is_compact_summary: true,
+            ..UserLine::new(header, &context, UserContent::Text(summary))
+        };
+        draft.insert(after, &summary.to_line(), "the summary");
         if !leave {
             let mut kept = vec![false; entries.len()];
             self.kept().flat_map(|stretch| &stretch.lines).for_each(|&idx| kept[idx] = true);
@@ -399,48 +413,11 @@ fn split(session: &Session, lines: Vec<usize>) -> Vec<Vec<usize>> {
     out
 }
 
-/// The fields that added lines copy from the lines around them.
-struct Envelope {
-    members: String,
-    time: i64,
-}
-
-impl Envelope {
-    fn of(session: &Session, before: usize) -> Self {
-        let entries = session.entries();
-        let mut members = String::new();
-        let model = entries[..=before].iter().rev().find(|entry: &&Entry| {
-            matches!(entry.kind(), Kind::User | Kind::Assistant) && entry.get("sessionId").is_some()
-        });
-        for key in ["userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch"] {
-            if let Some(value) = model.and_then(|entry| entry.get(key)) {
-                let _ = write!(members, ",\"{key}\":{}", value.raw());
-            }
-        }
-        let time = session.timestamp(before).unwrap_or_default() - 2;
-        Self { members, time }
-    }
-
-    fn boundary(&self, uuid: &str, metadata: &str) -> String {
-        format!(
-            "{{\"parentUuid\":null,\"isSidechain\":false,\"type\":\"system\",\"subtype\":\"compact_boundary\",\
-             \"content\":\"Conversation compacted\",\"isMeta\":false,\"timestamp\":{},\"uuid\":{},\"level\":\"info\",\
-             \"compactMetadata\":{metadata}{}}}",
-            quote(&moment(self.time)),
-            quote(uuid),
-            self.members
-        )
-    }
-
-    fn summary(&self, uuid: &str, parent: &str, text: &str) -> String {
-        format!(
-            "{{\"parentUuid\":{},\"isSidechain\":false,\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":{}}},\
-             \"isVisibleInTranscriptOnly\":true,\"isCompactSummary\":true,\"uuid\":{},\"timestamp\":{}{}}}",
-            quote(parent),
-            quote(text),
-            quote(uuid),
-            quote(&moment(self.time + 1)),
-            self.members
-        )
-    }
+/// The context of the lines that a compaction adds before a line: that of the nearest line above it.
+fn context_before(session: &Session, before: usize) -> LineContext<'_> {
+    let model = session.entries()[..=before].iter().rev().find(|entry: &&Entry| {
+        matches!(entry.kind(), Kind::User | Kind::Assistant) && entry.session_id().is_some()
+    });
+    let context = model.map(LineContext::of).unwrap_or_default();
+    LineContext { is_sidechain: false, agent_id: None, slug: None, ..context }
 }

@@ -2,6 +2,7 @@
 
 use sha2::{Digest, Sha256};
 use threadline_entry::Millis;
+pub use threadline_entry::write::timestamp as moment;
 
 /// The inputs of a plan that vary: a unique seed and the current time.
 ///
@@ -33,11 +34,6 @@ impl Fresh {
         }
         uuid
     }
-}
-
-/// Formats a timestamp in the format of Claude Code.
-pub fn moment(millis: Millis) -> String {
-    jiff::Timestamp::from_millisecond(millis).map(|moment| format!("{moment:.3}")).unwrap_or_default()
 }
 
 #[cfg(test)]

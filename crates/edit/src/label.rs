@@ -1,20 +1,17 @@
 //! Labels of a session: its title and its tag.
 
+use threadline_entry::write::{CustomTitleLine, TagLine};
+
 use crate::draft::Draft;
-use crate::splice::quote;
 
 /// Returns the line that sets the title of a session.
 pub fn title_line(session_id: &str, title: &str) -> String {
-    format!(
-        "{{\"type\":\"custom-title\",\"customTitle\":{},\"sessionId\":{}}}",
-        quote(title),
-        quote(session_id)
-    )
+    CustomTitleLine { title, session_id }.to_line()
 }
 
 /// Returns the line that sets the tag of a session.
 pub fn tag_line(session_id: &str, tag: &str) -> String {
-    format!("{{\"type\":\"tag\",\"tag\":{},\"sessionId\":{}}}", quote(tag), quote(session_id))
+    TagLine { tag, session_id }.to_line()
 }
 
 /// Sets the title of the session. The last title in the log is used.

@@ -3,6 +3,7 @@
 use memchr::memmem;
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::REFERENCES;
+use threadline_entry::write::ForkOrigin;
 use threadline_entry::{Entry, Json, JsonKind, mend_surrogates};
 
 use crate::draft::Draft;
@@ -79,11 +80,8 @@ impl Rename {
         }
         if let Some(uuid) = entry.uuid() {
             let end = span(text, object.json().raw()).end - 1;
-            let (session, line) = (quote(&new.old_id), quote(&uuid));
-            out.push(Splice::new(
-                end..end,
-                format!(",\"forkedFrom\":{{\"sessionId\":{session},\"messageUuid\":{line}}}"),
-            ));
+            let origin = ForkOrigin { session_id: &new.old_id, message_uuid: &uuid };
+            out.push(Splice::new(end..end, format!(",\"{}\":{}", ForkOrigin::KEY, origin.to_json())));
         }
     }
 

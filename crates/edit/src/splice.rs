@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+pub use threadline_entry::write::quote;
 use threadline_entry::{Entry, Json, JsonKind};
 
 /// A byte range of a line, and its replacement.
@@ -77,14 +78,8 @@ pub fn set(entry: &Entry, key: &str, value: &str) -> Option<Splice> {
     Some(Splice::new(end..end, format!("{comma}\"{key}\":{value}")))
 }
 
-/// Returns the text as a JSON string.
-pub fn quote(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
-}
-
-/// Returns the splices that delete members of an object, or items of an array, together with their commas.
-///
-/// The predicate selects the parts to delete. It is called with the index, the key if any, and the value.
+/// The stretches of `line` to take out so that the members of an object, or the items of an array, for
+/// which `goes` says so are gone, with the commas that set them apart.
 pub fn without<'a>(
     line: &str,
     json: Json<'a>,

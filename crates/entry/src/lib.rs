@@ -29,6 +29,7 @@ mod text;
 mod timestamp;
 mod trail;
 pub mod walk;
+pub mod write;
 
 pub use abridge::abridge;
 pub use agent_kind::AgentKind;

@@ -1,0 +1,250 @@
+//! Lines of the conversation: prompts, tool results, replies, compact boundaries.
+
+use std::borrow::Cow;
+
+use super::object::ObjectWriter;
+use super::timestamp;
+use crate::Entry;
+use crate::json::Json;
+use crate::timestamp::Millis;
+
+/// The values that all lines of one process have in common.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LineContext<'a> {
+    /// Whether the lines belong to a sub-agent.
+    pub is_sidechain: bool,
+    /// The sub-agent.
+    pub agent_id: Option<Cow<'a, str>>,
+    /// `external` for people.
+    pub user_type: Option<Cow<'a, str>>,
+    /// The program that the session was started with, such as `cli`.
+    pub entrypoint: Option<Cow<'a, str>>,
+    /// The working directory.
+    pub cwd: Option<Cow<'a, str>>,
+    /// The session.
+    pub session_id: Option<Cow<'a, str>>,
+    /// The version of Claude Code.
+    pub version: Option<Cow<'a, str>>,
+    /// The branch of the repository.
+    pub git_branch: Option<Cow<'a, str>>,
+    /// The name of the session's plan.
+    pub slug: Option<Cow<'a, str>>,
+}
+
+impl<'a> LineContext<'a> {
+    /// Returns the context of a line.
+    pub fn of(entry: &'a Entry) -> Self {
+        let Some(envelope) = entry.envelope() else { return Self::default() };
+        Self {
+            is_sidechain: envelope.is_sidechain().unwrap_or(false),
+            agent_id: envelope.agent_id(),
+            user_type: envelope.user_type(),
+            entrypoint: envelope.entrypoint(),
+            cwd: envelope.cwd(),
+            session_id: envelope.session_id(),
+            version: envelope.version(),
+            git_branch: envelope.git_branch(),
+            slug: envelope.slug(),
+        }
+    }
+
+    fn write(&self, object: ObjectWriter) -> ObjectWriter {
+        object
+            .optional_string("userType", self.user_type.as_deref())
+            .optional_string("entrypoint", self.entrypoint.as_deref())
+            .optional_string("cwd", self.cwd.as_deref())
+            .optional_string("sessionId", self.session_id.as_deref())
+            .optional_string("version", self.version.as_deref())
+            .optional_string("gitBranch", self.git_branch.as_deref())
+            .optional_string("slug", self.slug.as_deref())
+    }
+}
+
+/// The id of a line, its parent and its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineHeader<'a> {
+    /// The id of the line.
+    pub uuid: &'a str,
+    /// The id of the line that it continues; `None` for a root.
+    pub parent_uuid: Option<&'a str>,
+    /// The time of the line.
+    pub timestamp: Millis,
+}
+
+impl LineHeader<'_> {
+    /// Starts a line with its parent.
+    fn start(&self, logical_parent: Option<&str>, context: &LineContext<'_>) -> ObjectWriter {
+        ObjectWriter::new()
+            .nullable_string("parentUuid", self.parent_uuid)
+            .optional_string("logicalParentUuid", logical_parent)
+            .bool("isSidechain", context.is_sidechain)
+            .optional_string("agentId", context.agent_id.as_deref())
+    }
+
+    fn write_id_and_time(&self, object: ObjectWriter) -> ObjectWriter {
+        object.string("uuid", self.uuid).string("timestamp", &timestamp(self.timestamp))
+    }
+}
+
+/// The content of a user line.
+#[derive(Clone, Copy, Debug)]
+pub enum UserContent<'a> {
+    /// A text.
+    Text(&'a str),
+    /// An array of content blocks.
+    Blocks(Json<'a>),
+}
+
+/// A `user` line: a prompt, a tool result, or a summary.
+#[derive(Clone, Debug)]
+pub struct UserLine<'a> {
+    /// Id, parent and time.
+    pub header: LineHeader<'a>,
+    /// The values that all lines have.
+    pub context: &'a LineContext<'a>,
+    /// The prompt that the line belongs to.
+    pub prompt_id: Option<&'a str>,
+    /// The content of the message.
+    pub content: UserContent<'a>,
+    /// Whether the text was written by Claude Code, and not by a person.
+    pub is_meta: bool,
+    /// Whether it is the summary after a compact boundary.
+    pub is_compact_summary: bool,
+    /// The result of a tool as data for display.
+    pub tool_use_result: Option<Json<'a>>,
+    /// The line with the call that this result answers.
+    pub source_tool_assistant_uuid: Option<&'a str>,
+    /// The permission mode of a prompt.
+    pub permission_mode: Option<&'a str>,
+}
+
+impl<'a> UserLine<'a> {
+    /// A line with this content and no optional values.
+    pub fn new(header: LineHeader<'a>, context: &'a LineContext<'a>, content: UserContent<'a>) -> Self {
+        Self {
+            header,
+            context,
+            prompt_id: None,
+            content,
+            is_meta: false,
+            is_compact_summary: false,
+            tool_use_result: None,
+            source_tool_assistant_uuid: None,
+            permission_mode: None,
+        }
+    }
+
+    /// Returns the line, without a newline.
+    pub fn to_line(&self) -> String {
+        let message = ObjectWriter::new().string("role", "user");
+        let message = match self.content {
+            UserContent::Text(text) => message.string("content", text),
+            UserContent::Blocks(blocks) => message.json("content", blocks),
+        };
+        let object = self
+            .header
+            .start(None, self.context)
+            .optional_string("promptId", self.prompt_id)
+            .string("type", "user")
+            .object("message", message)
+            .flag("isVisibleInTranscriptOnly", self.is_compact_summary)
+            .flag("isCompactSummary", self.is_compact_summary)
+            .flag("isMeta", self.is_meta);
+        let object = self
+            .header
+            .write_id_and_time(object)
+            .optional_json("toolUseResult", self.tool_use_result)
+            .optional_string("sourceToolAssistantUUID", self.source_tool_assistant_uuid)
+            .optional_string("permissionMode", self.permission_mode);
+        self.context.write(object).finish()
+    }
+}
+
+/// An `assistant` line: blocks of a reply.
+#[derive(Clone, Debug)]
+pub struct AssistantLine<'a> {
+    /// Id, parent and time.
+    pub header: LineHeader<'a>,
+    /// The values that all lines have.
+    pub context: &'a LineContext<'a>,
+    /// The message as the API returned it, with the blocks of this line.
+    pub message: Json<'a>,
+    /// The request that the API answered.
+    pub request_id: Option<&'a str>,
+    /// Whether the message is an error of the API that Claude Code shows as a reply.
+    pub is_api_error: bool,
+}
+
+impl AssistantLine<'_> {
+    /// Returns the line, without a newline.
+    pub fn to_line(&self) -> String {
+        let object = self
+            .header
+            .start(None, self.context)
+            .json("message", self.message)
+            .optional_string("requestId", self.request_id)
+            .string("type", "assistant");
+        let object = self.header.write_id_and_time(object).flag("isApiErrorMessage", self.is_api_error);
+        self.context.write(object).finish()
+    }
+}
+
+/// A `system` line that marks a compaction. It has no parent.
+#[derive(Clone, Debug)]
+pub struct CompactBoundaryLine<'a> {
+    /// The id of the line.
+    pub uuid: &'a str,
+    /// The last line before the compaction.
+    pub logical_parent_uuid: Option<&'a str>,
+    /// The time of the line.
+    pub timestamp: Millis,
+    /// The values that all lines have.
+    pub context: &'a LineContext<'a>,
+    /// `manual` or `auto`.
+    pub trigger: &'a str,
+    /// The number of tokens before the compaction.
+    pub pre_tokens: u64,
+}
+
+impl CompactBoundaryLine<'_> {
+    /// Returns the line, without a newline.
+    pub fn to_line(&self) -> String {
+        let header = LineHeader { uuid: self.uuid, parent_uuid: None, timestamp: self.timestamp };
+        let metadata =
+            ObjectWriter::new().string("trigger", self.trigger).number("preTokens", self.pre_tokens);
+        // In lines of type `system` the time is before the id.
+        let object = header
+            .start(self.logical_parent_uuid, self.context)
+            .string("type", "system")
+            .string("subtype", "compact_boundary")
+            .string("content", "Conversation compacted")
+            .bool("isMeta", false)
+            .string("timestamp", &timestamp(self.timestamp))
+            .string("uuid", self.uuid)
+            .string("level", "info")
+            .object("compactMetadata", metadata);
+        self.context.write(object).finish()
+    }
+}
+
+/// The value of `forkedFrom`: the line that a copied line came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForkOrigin<'a> {
+    /// The session.
+    pub session_id: &'a str,
+    /// The line.
+    pub message_uuid: &'a str,
+}
+
+impl ForkOrigin<'_> {
+    /// The key of the value in a line.
+    pub const KEY: &'static str = "forkedFrom";
+
+    /// Returns the value as JSON.
+    pub fn to_json(self) -> String {
+        ObjectWriter::new()
+            .string("sessionId", self.session_id)
+            .string("messageUuid", self.message_uuid)
+            .finish()
+    }
+}

@@ -1,0 +1,152 @@
+//! Lines that are not part of the conversation: titles, tags, prompts in the queue, file history.
+
+use super::object::ObjectWriter;
+use super::timestamp;
+use crate::json::Json;
+use crate::timestamp::Millis;
+
+/// Starts a record of a type.
+fn record(kind: &str) -> ObjectWriter {
+    ObjectWriter::new().string("type", kind)
+}
+
+/// A `custom-title` line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CustomTitleLine<'a> {
+    /// The title.
+    pub title: &'a str,
+    /// The session.
+    pub session_id: &'a str,
+}
+
+impl CustomTitleLine<'_> {
+    /// Returns the line, without a newline.
+    pub fn to_line(self) -> String {
+        record("custom-title").string("customTitle", self.title).string("sessionId", self.session_id).finish()
+    }
+}
+
+/// A `tag` line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TagLine<'a> {
+    /// The tag.
+    pub tag: &'a str,
+    /// The session.
+    pub session_id: &'a str,
+}
+
+impl TagLine<'_> {
+    /// Returns the line, without a newline.
+    pub fn to_line(self) -> String {
+        record("tag").string("tag", self.tag).string("sessionId", self.session_id).finish()
+    }
+}
+
+/// A `summary` line: a title for the conversation that ends at a leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SummaryLine<'a> {
+    /// The title.
+    pub summary: &'a str,
+    /// The last line of the conversation.
+    pub leaf_uuid: &'a str,
+}
+
+impl SummaryLine<'_> {
+    /// Returns the line, without a newline.
+    pub fn to_line(self) -> String {
+        record("summary").string("summary", self.summary).string("leafUuid", self.leaf_uuid).finish()
+    }
+}
+
+/// A `last-prompt` line: the prompt that a resumed session continues after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastPromptLine<'a> {
+    /// The text of the prompt.
+    pub last_prompt: &'a str,
+    /// The last line of the conversation.
+    pub leaf_uuid: &'a str,
+    /// The session.
+    pub session_id: &'a str,
+}
+
+impl LastPromptLine<'_> {
+    /// Returns the line, without a newline.
+    pub fn to_line(self) -> String {
+        record("last-prompt")
+            .string("lastPrompt", self.last_prompt)
+            .string("leafUuid", self.leaf_uuid)
+            .string("sessionId", self.session_id)
+            .finish()
+    }
+}
+
+/// A `mode` line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModeLine<'a> {
+    /// The mode, such as `normal`.
+    pub mode: &'a str,
+    /// The session.
+    pub session_id: &'a str,
+}
+
+impl ModeLine<'_> {
+    /// Returns the line, without a newline.
+    pub fn to_line(self) -> String {
+        record("mode").string("mode", self.mode).string("sessionId", self.session_id).finish()
+    }
+}
+
+/// A `queue-operation` line: a prompt that was typed while the model worked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueOperationLine<'a> {
+    /// `enqueue`, `dequeue`, `remove` or `popAll`.
+    pub operation: &'a str,
+    /// The time.
+    pub timestamp: Millis,
+    /// The session.
+    pub session_id: &'a str,
+    /// The prompt.
+    pub content: Option<&'a str>,
+}
+
+impl QueueOperationLine<'_> {
+    /// Returns the line, without a newline.
+    pub fn to_line(self) -> String {
+        record("queue-operation")
+            .string("operation", self.operation)
+            .string("timestamp", &timestamp(self.timestamp))
+            .string("sessionId", self.session_id)
+            .optional_string("content", self.content)
+            .finish()
+    }
+}
+
+/// A `file-history-snapshot` line: the backups of the files at a prompt.
+#[derive(Clone, Copy, Debug)]
+pub struct FileHistorySnapshotLine<'a> {
+    /// The prompt, or the line that updates its snapshot.
+    pub message_id: &'a str,
+    /// The prompt.
+    pub snapshot_message_id: &'a str,
+    /// The backups by path: an object.
+    pub tracked_file_backups: Json<'a>,
+    /// The time of the snapshot.
+    pub timestamp: Millis,
+    /// Whether it replaces an earlier snapshot of the prompt.
+    pub is_snapshot_update: bool,
+}
+
+impl FileHistorySnapshotLine<'_> {
+    /// Returns the line, without a newline.
+    pub fn to_line(self) -> String {
+        let snapshot = ObjectWriter::new()
+            .string("messageId", self.snapshot_message_id)
+            .json("trackedFileBackups", self.tracked_file_backups)
+            .string("timestamp", &timestamp(self.timestamp));
+        record("file-history-snapshot")
+            .string("messageId", self.message_id)
+            .object("snapshot", snapshot)
+            .bool("isSnapshotUpdate", self.is_snapshot_update)
+            .finish()
+    }
+}
