@@ -18,7 +18,7 @@ fn fresh() -> Fresh {
 }
 
 fn shape(target: Target) -> Shape {
-    Shape { operation: "fuzz", target, fresh: fresh() }
+    Shape { target, fresh: fresh() }
 }
 
 /// Returns the bytes of a plan without refusals.

@@ -148,7 +148,7 @@ impl EditSession {
             }
         }
         let fresh = fresh(&target);
-        let plan = draft.plan(Shape { operation: operation.name(), target, fresh });
+        let plan = draft.plan(Shape { target, fresh });
         PlannedEdit { source: self, operation, plan, path }
     }
 }

@@ -21,9 +21,7 @@ use crate::usage;
 /// The kind of result that an edit should produce.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// The name of the operation, such as `strip`.
-    pub operation: &'static str,
-    /// The destination of the result.
+    /// Where the result goes.
     pub target: Target,
     /// The source of new ids, and the current time.
     pub fresh: Fresh,

@@ -167,7 +167,7 @@ impl<'r> Redactor<'r> {
         self.redact(&mut draft);
         // No lines are added, so no ids are needed.
         let fresh = Fresh { seed: String::new(), now: 0 };
-        let plan = draft.plan(Shape { operation: "redact", target: Target::AsItStands, fresh });
+        let plan = draft.plan(Shape { target: Target::AsItStands, fresh });
         (!plan.is_empty()).then(|| plan.to_bytes())
     }
 

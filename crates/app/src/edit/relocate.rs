@@ -84,7 +84,7 @@ fn relocated_log(log: &[u8], from: &str, to: &str) -> (Digest, Vec<u8>) {
     let mut moved = Draft::new(&session);
     relocate(&mut moved, from, to);
     let fresh = Fresh { seed: String::new(), now: 0 };
-    let shape = Shape { operation: Operation::Move.name(), target: Target::AsItStands, fresh };
+    let shape = Shape { target: Target::AsItStands, fresh };
     (Digest::of(log), moved.plan(shape).to_bytes())
 }
 

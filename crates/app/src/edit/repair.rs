@@ -112,7 +112,7 @@ fn repaired_agents(agents: &[AgentLog], fresh: &Fresh) -> Vec<RepairedAgent> {
         if draft.is_untouched() {
             continue;
         }
-        let shape = Shape { operation: Operation::Repair.name(), target: Target::InPlace, fresh };
+        let shape = Shape { target: Target::InPlace, fresh };
         let plan = draft.plan(shape);
         if plan.is_empty() || !plan.refusals().is_empty() {
             continue;

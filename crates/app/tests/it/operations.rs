@@ -14,10 +14,10 @@ fn operations_are_listed_found_and_forgotten() {
     assert!(matches!(missing, OperationError::NotFound(OpError::NoSuch { .. })), "{missing}");
     let receipt = world.open("loom").set_tag("wip").apply(&world.app, &options()).unwrap();
     assert_eq!(world.app.find_operation("last").unwrap(), receipt);
-    assert_eq!(world.app.list_operations().unwrap().found, [receipt.clone()]);
+    assert_eq!(world.app.list_operations().unwrap().found, std::slice::from_ref(&receipt));
     assert!(world.app.forget_operations(&[receipt.id.clone(), "none".to_owned()]).is_err());
     assert_eq!(world.receipts(), 1, "nothing is forgotten if one of the ids is unknown");
-    assert_eq!(world.app.forget_operations(&[receipt.id]).unwrap(), 1);
+    assert_eq!(world.app.forget_operations(std::slice::from_ref(&receipt.id)).unwrap(), 1);
     assert_eq!(world.receipts(), 0);
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn session(bytes: &[u8]) -> Session {
 
 pub(crate) fn shape(target: Target) -> Shape {
     let fresh = Fresh { seed: NEW.to_owned(), now: 1_767_261_600_000 };
-    Shape { operation: "test", target, fresh }
+    Shape { target, fresh }
 }
 
 /// Returns the plan of an operation on a session.

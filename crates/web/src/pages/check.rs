@@ -69,9 +69,10 @@ fn mended(session: &Session, now: i64) -> Vec<String> {
     if draft.is_untouched() {
         return Vec::new();
     }
-    let plan = draft.plan(Shape { operation: "repair", target: Target::InPlace, fresh });
-    let step = |group: &ChangeGroup| {
-        let verb = match group.kind {
+    let plan = draft.plan(Shape { target: Target::InPlace, fresh });
+    let mut steps: Vec<(String, Vec<u64>, usize)> = Vec::new();
+    for change in plan.changes() {
+        let verb = match change.kind {
             ChangeKind::Removed => "leave out",
             ChangeKind::Changed => "change",
             ChangeKind::Added => "add",
