@@ -1,7 +1,8 @@
 //! Writes new lines, with the keys of the format in the order of Claude Code 2.1.
 //!
-//! There is a type per kind of line. Its `to_line` returns the line without a newline; the lenses read back the
-//! values that were written. Optional values that are absent are left out, except `parentUuid`, which is null.
+//! There is a type per kind of line. Its `to_line` returns the line without a newline; the lenses read back
+//! the values that were written. Optional values that are absent are left out, except `parentUuid`, which is
+//! null.
 //!
 //! ```
 //! use threadline_entry::write::{CustomTitleLine, LineContext, LineHeader, UserContent, UserLine};
@@ -38,7 +39,8 @@ pub fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Returns a time as Claude Code writes it: `2026-02-18T02:00:41.425Z`. Empty for a time that has no such form.
+/// Returns a time as Claude Code writes it: `2026-02-18T02:00:41.425Z`. Empty for a time that has no such
+/// form.
 pub fn timestamp(time: Millis) -> String {
     jiff::Timestamp::from_millisecond(time).map(|time| format!("{time:.3}")).unwrap_or_default()
 }

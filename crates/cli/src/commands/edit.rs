@@ -1,5 +1,5 @@
-//! `edit`: changes to sessions. Each operation has a file with its arguments; `finish` and `report` show and
-//! apply all of them. The operations themselves are in `threadline_app::edit`.
+//! `edit`: changes to sessions. Each operation has a file with its arguments; all of them are shown and
+//! applied by `finish` and `report`. The operations themselves are in `threadline_app::edit`.
 
 mod args;
 mod clone;
@@ -20,11 +20,12 @@ pub(crate) use args::command_line;
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
-/// Edit sessions: show the plan, or write it with --apply
+/// Change sessions: plan an edit, and write it with --apply
 ///
-/// Without --apply, an edit only shows its plan: the removed, changed and added lines, and the tokens saved.
-/// Most edits create a new session; --in-place changes the session itself. `threadline op log` lists applied
-/// edits, and `threadline op undo` undoes them.
+/// Every edit is a plan first: removed, changed and added lines, and how much smaller the result is. Nothing
+/// is written without --apply. Most edits create a new session and do not change the old one; --in-place
+/// changes the session itself. `threadline op log` lists applied edits, and `threadline op undo` reverts
+/// them.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum EditCommand {
     Clone(clone::CloneArgs),

@@ -9,24 +9,25 @@ use crate::error::{CommandError, Outcome};
 
 /// List, undo and redo applied edits
 ///
-/// Every applied edit leaves a receipt with the previous files in $XDG_STATE_HOME/threadline.
+/// Every edit that is applied leaves a receipt in $XDG_STATE_HOME/threadline, with the files as they were
+/// before.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum OpCommand {
     /// List operations, newest first
     Log,
-    /// Show the files that an operation changed
+    /// Show an operation and its files
     Show(OneArgs),
-    /// Undo an operation: restore the previous files, byte for byte
+    /// Undo an operation: restore its files byte for byte
     ///
-    /// Lines that were appended to a log since are kept. If a file was modified in another way, nothing is
-    /// undone; --partial undoes the other files. When a restore is undone, modified files are always
-    /// skipped and listed.
+    /// Lines that Claude Code has appended to a log since are kept. If a file has changed otherwise, nothing
+    /// is done; --partial undoes the other files. Restored files that have changed are always skipped and
+    /// listed.
     Undo(ReverseArgs),
     /// Redo the last undone operation, or finish an interrupted one
     ///
-    /// The rules of `undo` apply.
+    /// The rules are those of `undo`.
     Redo(RedoArgs),
-    /// Delete receipts and their backups; the operations can no longer be undone
+    /// Delete receipts and the files they keep; these operations cannot be undone any more
     Forget(ForgetArgs),
 }
 
@@ -43,7 +44,7 @@ pub(crate) struct ReverseArgs {
     #[arg(value_name = "ID", default_value = "last")]
     id: String,
 
-    /// Skip files that were modified since
+    /// Skip files that have changed since
     #[arg(long)]
     partial: bool,
 }
@@ -54,7 +55,7 @@ pub(crate) struct RedoArgs {
     #[arg(value_name = "ID", default_value = "last")]
     id: String,
 
-    /// Skip files that were modified since
+    /// Skip files that have changed since
     #[arg(long)]
     partial: bool,
 }
@@ -69,7 +70,7 @@ pub(crate) struct ForgetArgs {
     all: bool,
 }
 
-/// A receipt as our JSON has it.
+/// A receipt in JSON.
 #[derive(Serialize)]
 struct ReceiptObject<'a> {
     id: &'a str,
@@ -81,8 +82,8 @@ struct ReceiptObject<'a> {
     summary: &'a str,
     command: &'a [String],
     files: Vec<FileObject<'a>>,
-    /// The files that an undo or a redo left as they are.
-    skipped: Vec<LeftObject>,
+    /// The files that an undo or a redo skipped.
+    left: Vec<LeftObject>,
 }
 
 #[derive(Serialize)]

@@ -16,12 +16,13 @@ use crate::error::{CommandError, Outcome};
 
 /// Restore files as they were at a prompt
 ///
-/// Uses the backups that Claude Code makes before a tool changes a file, or, if a backup is missing, the
-/// edits in the log. Without --at, lists the turns and the files that each changed. With --at, lists the
-/// files at the start of that turn and the changes needed to restore them; --diff shows these line by line.
-/// Nothing is written without --apply.
+/// Claude Code keeps a backup of each file before a tool changes it, and records at every prompt which backup
+/// is current. If a backup is gone, the text is taken from the edits in the log. Without --at, lists the
+/// turns and the files that each changed. With --at, lists the files as they were when that turn began, and
+/// the changes that restoring them would make; --diff shows these line by line. Nothing is written without
+/// --apply.
 ///
-/// Only files that tools edited can be restored; most changes made by shell commands are not logged.
+/// Only files that a tool edited can be restored: changes by shell commands are in no log.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RestoreArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
@@ -31,8 +32,8 @@ pub(crate) struct RestoreArgs {
     #[arg(value_name = "FILE")]
     files: Vec<String>,
 
-    /// Restore to the start of this turn, such as `3`, or `-1` for the last; `m42` is the turn of line 42,
-    /// `end` is the end of the session
+    /// The turn at whose beginning the files are wanted, such as `3`, or `-1` for the last; `m42` is the turn
+    /// of line 42, `end` is after everything
     #[arg(long, value_name = "TURN", allow_hyphen_values = true)]
     at: Option<RestorePoint>,
 
@@ -44,14 +45,14 @@ pub(crate) struct RestoreArgs {
     #[arg(long, value_name = "DIR", requires = "at")]
     to: Option<PathBuf>,
 
-    /// Write the files, below --to or to their original paths; `threadline op undo` reverts it
+    /// Write the files: below --to, or to their own paths; `threadline op undo` reverts this
     #[arg(long, requires = "at")]
     apply: bool,
 
     /// Also write files outside of the session's project
     ///
-    /// The project is the working directory of the session, provided that you are in it or the log is in
-    /// Claude Code's folder for it; with --to, that folder. The plan lists files outside of it separately.
+    /// The project is the directory that the session worked in, if you are in it or the log is in Claude
+    /// Code's folder for it; with --to, that folder. The plan lists files outside of it separately.
     #[arg(long, requires = "at")]
     outside: bool,
 
@@ -65,7 +66,7 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<Outcome, CommandEr
     let family = threadline_app::load_unpriced(&file)?.complete()?.family;
     let history = FileHistory::of(&family);
     if history.is_empty() {
-        cx.ui.note("no tool changed a file in this session, so there is nothing to bring back");
+        cx.ui.note("no tool changed a file in this session: nothing to restore");
         note_commands(cx, &family);
         return Ok(Outcome::No);
     }

@@ -45,7 +45,7 @@ fn the_summary_is_printed_and_nothing_is_written() {
     "#);
     assert_eq!(at_home(&home, &["list", "--json"]).json_lines().len(), 1);
     let wrong = at_home(&home, &["edit", "compress", "last", "--bands", "tiny:10"]);
-    assert!(wrong.code == 2 && wrong.err.contains("bare, short and long"), "{wrong}");
+    assert!(wrong.code == 2 && wrong.err.contains("bare, short or long"), "{wrong}");
 }
 
 #[test]

@@ -15,8 +15,9 @@ impl Operations {
         self.discard(&receipt.id)
     }
 
-    /// Cleans up after interrupted operations: copies lines of other programs, and removes the private files
-    /// of operations that changed nothing. Errors are ignored here; the undo of that operation reports them.
+    /// Finishes what interrupted operations left: lines of other programs are copied, and the private files
+    /// of operations that changed nothing are removed. Errors are left for the undo of that operation to
+    /// report.
     pub(super) fn clean_up(&self) {
         for entry in fs_err::read_dir(&self.dir).into_iter().flatten().flatten() {
             // A folder without a receipt: the process ended before it was written, or after it was removed.

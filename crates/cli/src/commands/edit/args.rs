@@ -5,7 +5,7 @@ use threadline_app::edit::{ApplyOptions, EditTarget};
 /// Whether to write, and what to show.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct WriteArgs {
-    /// Write the result; without this, only the plan is shown
+    /// Write the result; without this only the plan is shown
     #[arg(long)]
     pub(crate) apply: bool,
 
@@ -13,7 +13,7 @@ pub(crate) struct WriteArgs {
     #[arg(long = "dry-run", conflicts_with = "apply")]
     _dry_run: bool,
 
-    /// Change the session even if it is in use
+    /// Also change a session that is open
     #[arg(long)]
     pub(crate) force: bool,
 

@@ -8,19 +8,19 @@ use crate::error::{CommandError, Outcome};
 
 /// Copy a session, or its first turns, to a new session
 ///
-/// The new session and all its lines get new ids. Sub-agents, stored tool output and file history are
-/// copied too; with --to, only those of the copied turns. Abandoned branches are not copied. Sub-agents
-/// inside the log (1.0.x) are moved to their own logs.
+/// The copy has new ids, the active conversation without abandoned branches, and copies of sub-agents, stored
+/// tool output and file history. With --to, it has only those that the remaining turns use. Sub-agents inside
+/// the log (1.0.x) get logs of their own.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CloneArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
     session: String,
 
-    /// Last turn to copy: its number, or the uuid of a line
+    /// Last turn of the copy, by its number, or last line, by its uuid
     #[arg(long, value_name = "TURN|UUID")]
     to: Option<String>,
 
-    /// Title of the new session [default: the old title with “(fork)” appended]
+    /// Title of the new session; by default that of the old one followed by “(fork)”
     #[arg(long)]
     title: Option<String>,
 

@@ -11,30 +11,29 @@ use crate::error::{CommandError, Outcome};
 
 /// Summarise older turns behind a native compact boundary
 ///
-/// The summary keeps prompts word for word, the main sentences of replies, and one line per tool call. It
-/// follows a compact boundary as Claude Code writes it, and recent turns stay unchanged. The new session
-/// contains the summary and the recent turns. With --in-place, the summarised lines stay in the log before
-/// the boundary and are no longer sent.
+/// The summary has prompts word for word, the main sentences of replies, and one line per tool call with its
+/// target and result. It follows a compact boundary like those of Claude Code; the end of the conversation is
+/// kept. A new session has the summary and the end; with --in-place the summarised lines stay in the log
+/// before the boundary and are no longer sent.
 ///
-/// The summary is made without a model: the same session always gives the same summary. --print prints it,
-/// --summary uses another one.
+/// No model is used: the same session always gives the same summary. --print shows it, and --summary replaces
+/// it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompressArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
     session: String,
 
-    /// Detail of the summary by age, oldest first, as LEVEL:PERCENT [default: short:50,long:80]
-    ///
-    /// `bare:30,short:60,long:90` summarises the first 30 % of the conversation in one or two sentences per
-    /// turn, the part up to 60 % briefly, the part up to 90 % in detail, and keeps the rest.
+    /// Level of detail by part, oldest first, as LEVEL:PERCENT: `bare:30,short:60,long:90` summarises the
+    /// first 30 % with a sentence or two per turn, up to 60 % briefly, up to 90 % in detail, and keeps the
+    /// rest. By default `short:50,long:80`
     #[arg(long, value_name = "BANDS", conflicts_with = "budget")]
     bands: Option<Bands>,
 
-    /// Choose the detail so that the result has at most this many tokens
+    /// Summarise and keep as much as fits into this number of tokens
     #[arg(long, value_name = "TOKENS")]
     budget: Option<u64>,
 
-    /// Use the summary in this file, for example one written by a model; `-` is standard input
+    /// Read the summary from this file, such as one that a model wrote; `-` is standard input
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
 
@@ -42,7 +41,7 @@ pub(crate) struct CompressArgs {
     #[arg(long, conflicts_with_all = ["apply", "summary", "diff"])]
     print: bool,
 
-    /// Title of the new session [default: the old title with “(fork)” appended]
+    /// Title of the new session; by default that of the old one followed by “(fork)”
     #[arg(long, conflicts_with = "in_place")]
     title: Option<String>,
 
@@ -69,13 +68,13 @@ impl FromStr for Bands {
                 "bare" => Level::Bare,
                 "short" => Level::Short,
                 "long" => Level::Long,
-                other => return Err(format!("`{other}` is no level; there are bare, short and long")),
+                other => return Err(format!("`{other}` is not a level; use bare, short or long")),
             };
             let until =
                 until.trim().trim_end_matches('%').parse().ok().filter(|until| (1..=100).contains(until));
             let until = until.ok_or_else(|| format!("`{part}` must end in a percentage from 1 to 100"))?;
             if bands.last().is_some_and(|last| last.until >= until) {
-                return Err("each band must end behind the one before".to_owned());
+                return Err("each band must end after the previous one".to_owned());
             }
             bands.push(Band { level, until });
         }
@@ -121,7 +120,7 @@ fn read(path: &std::path::Path) -> Result<String, CommandError> {
     };
     let text = read.map_err(|error| CommandError::new(format!("cannot read {}: {error}", path.display())))?;
     if text.trim().is_empty() {
-        return Err(CommandError::new(format!("{} is empty: a summary must say something", path.display())));
+        return Err(CommandError::new(format!("{} is empty: a summary needs text", path.display())));
     }
     Ok(text)
 }

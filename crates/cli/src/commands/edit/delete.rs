@@ -11,24 +11,24 @@ use super::finish::{open, warn_if_recreated};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
-/// Delete a session and its side files
+/// Delete a session with its side files
 ///
-/// The log, sub-agents, stored tool output and file backups are moved to the receipt of the operation.
-/// `threadline op undo` restores them; `threadline op forget` deletes them permanently.
+/// The log, its sub-agents, stored tool output and backups of files are moved to a trash. `threadline op
+/// undo` restores them; `threadline op forget` empties the trash.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DeleteArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
     session: String,
 
-    /// Delete the session; without this, only the plan is shown
+    /// Delete it; without this only the files are listed
     #[arg(long)]
     apply: bool,
 
-    /// Show the plan and write nothing (the default)
+    /// List the files and delete nothing (the default)
     #[arg(long = "dry-run", conflicts_with = "apply")]
     _dry_run: bool,
 
-    /// Delete the session even if it is in use
+    /// Also delete a session that is open
     #[arg(long)]
     force: bool,
 }

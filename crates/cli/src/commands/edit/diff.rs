@@ -1,4 +1,4 @@
-//! The plan line by line: what each line was, and what it will be.
+//! Renders a plan line by line: each line before and after.
 
 use std::collections::HashMap;
 
@@ -10,9 +10,9 @@ use threadline_term::{Label, Page, TermText};
 use super::report::describe;
 use crate::ui::Answer;
 
-/// So many characters are shown around what differs.
+/// Number of characters shown around a difference.
 const AROUND: usize = 24;
-/// So many characters of a difference are shown.
+/// Maximum number of characters of a difference.
 const LONGEST: usize = 160;
 
 pub(super) fn write(out: &mut Answer, page: Page, edit: &PlannedEdit<'_>) -> std::io::Result<()> {
@@ -21,7 +21,7 @@ pub(super) fn write(out: &mut Answer, page: Page, edit: &PlannedEdit<'_>) -> std
     let entries = plan.session().entries();
     let secret = edit.hides_content();
     // What goes may be what nobody should see; what comes is clean.
-    let told = |entry: &Entry| {
+    let summary = |entry: &Entry| {
         if secret { entry.type_name().unwrap_or_default().into_owned() } else { describe(entry) }
     };
     let mut by_line: HashMap<u64, usize> = HashMap::new();
@@ -30,7 +30,7 @@ pub(super) fn write(out: &mut Answer, page: Page, edit: &PlannedEdit<'_>) -> std
     }
     for change in plan.changes().filter(|change| change.kind == ChangeKind::Removed) {
         let entry = change.line_no.and_then(|line| by_line.get(&line)).map(|&idx| &entries[idx]);
-        let what = entry.map(told).unwrap_or_default();
+        let what = entry.map(summary).unwrap_or_default();
         let line = format!("- {:>6}  {what}", change.line_no.unwrap_or_default());
         writeln!(out, "{}  {}", page.paint(Label::Removed, &line), why(page, &change.why))?;
     }
@@ -52,7 +52,7 @@ pub(super) fn write(out: &mut Answer, page: Page, edit: &PlannedEdit<'_>) -> std
                 writeln!(out, "{}  {}", page.paint(Label::Added, &line), why(page, &change.why))?;
             }
             Some(source) => {
-                let line = format!("~ {:>6}  {}", source.at().line_no, told(source));
+                let line = format!("~ {:>6}  {}", source.at().line_no, summary(source));
                 writeln!(out, "{}  {}", page.paint(Label::Warning, &line), why(page, &change.why))?;
                 // What a line says counts for more than its ids and links, which its reasons name.
                 let said = plan.said(at);
@@ -72,7 +72,7 @@ fn why(page: Page, why: &[std::borrow::Cow<'_, str>]) -> TermText {
     page.paint(Label::Dim, format!("({})", why.join("; ")))
 }
 
-/// The part in which two texts differ, with a little around it.
+/// The part in which two texts differ, with some characters around it.
 fn difference(before: &str, after: &str) -> (String, String) {
     let same_start = before.bytes().zip(after.bytes()).take_while(|(a, b)| a == b).count();
     let rest = before.len().min(after.len()) - same_start;
@@ -90,7 +90,7 @@ fn difference(before: &str, after: &str) -> (String, String) {
     (piece(before), piece(after))
 }
 
-/// The nearest boundary of a character at or before `at`.
+/// The nearest character boundary at or before `at`.
 fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }

@@ -5,8 +5,8 @@ use crate::error::{CommandError, Outcome};
 
 /// Set the title of a session
 ///
-/// Appends a line to the log; the last title counts. To copy a session under a new title, see `edit clone
-/// --title`.
+/// Adds a line to the session itself; of several titles the last one counts. For a new session with a title,
+/// see `edit clone --title`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TitleArgs {
     /// Session id, unique prefix, title, `last`, or path to a log

@@ -13,18 +13,18 @@ use crate::error::{CommandError, Outcome};
 
 /// Replace secrets with placeholders
 ///
-/// Searches the whole session: messages, tool calls and results, sub-agents, stored output and file
-/// history. The same secret gets the same placeholder everywhere. Thinking that contains a secret is
-/// removed, because signed blocks cannot be changed. With --in-place, the prompt history of the home is
-/// redacted too. The receipt keeps the original files until `threadline op forget`.
+/// Searches messages, tool calls and results, sub-agents, stored tool output and file history. The same
+/// secret gets the same placeholder everywhere. Thinking with a secret is removed, because it cannot be
+/// changed. With --in-place the prompts that the home keeps of all sessions are cleaned, too. The receipt
+/// contains the secrets until `threadline op forget`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RedactArgs {
-    /// Session id, unique prefix, title, `last`, or path to a log (with --check: repeatable, default all
-    /// sessions)
+    /// Session id, unique prefix, title, `last`, or path to a log (with --check it can be repeated; without
+    /// one, all sessions)
     #[arg(value_name = "SESSION", required_unless_present = "check")]
     sessions: Vec<String>,
 
-    /// Only list secrets, with exit code 1 if there are any
+    /// Only list secrets, and exit with 1 if there are any
     #[arg(long, conflicts_with_all = ["apply", "in_place", "diff", "force"])]
     check: bool,
 
@@ -32,15 +32,15 @@ pub(crate) struct RedactArgs {
     #[arg(long)]
     emails: bool,
 
-    /// Also redact user names in home directories
+    /// Also redact user names in paths of home folders
     #[arg(long)]
     paths: bool,
 
-    /// File with additional rules, one per line: a name and a pattern; the secret is the first group, if any
+    /// File with additional rules: one per line, a name and a pattern; its first group, if any, is the secret
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
 
-    /// Allow-list file, one entry per line: literal text or /pattern/
+    /// Allow-list file: one entry per line, a text or /a pattern/
     #[arg(long, value_name = "FILE")]
     allow: Option<PathBuf>,
 
@@ -158,7 +158,7 @@ fn check(cx: &Context, args: &RedactArgs, rules: &Rules) -> Result<Outcome, Comm
         cx.ui.warn(error.trim());
     }
     let sessions = if n_sessions == 1 { "1 session".to_owned() } else { format!("{n_sessions} sessions") };
-    cx.ui.note(&format!("{sessions} looked at, {} found", report.hits.len()));
+    cx.ui.note(&format!("{sessions} checked, {} found", report.hits.len()));
     Ok(match report.hits.is_empty() {
         _ if !unread.is_empty() => Outcome::Partly,
         true => Outcome::Done,

@@ -9,19 +9,19 @@ use crate::error::{CommandError, Outcome};
 
 /// Move a session to another working directory
 ///
-/// For a project that was moved: Claude Code finds a session only in the directory in which it was created.
-/// The log and its side files are moved to the folder of the new project, and the paths in the lines are
-/// updated.
+/// For a project that has moved: Claude Code finds a session only from the directory that it was created in.
+/// The log and its side files are moved to the folder of the new project, and the lines name the new
+/// directory.
 #[derive(Debug, clap::Args)]
 pub(crate) struct MoveArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
     session: String,
 
-    /// New directory of the project
+    /// Directory of the project now
     #[arg(long, value_name = "DIR")]
     cwd: PathBuf,
 
-    /// Old directory of the project [default: the first working directory of the session]
+    /// Previous directory; by default the one that the session started in
     #[arg(long, value_name = "DIR")]
     from: Option<String>,
 

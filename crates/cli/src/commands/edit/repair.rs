@@ -3,13 +3,15 @@ use super::finish::{finish, open};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
-/// Repair problems found by `check`
+/// Repair the faults that `check` finds
 ///
-/// Removes torn lines, splits lines with several objects, adds missing ids, timestamps and parents, removes
-/// calls without results, results without calls, empty messages, broken thinking and trailing errors, and
-/// links the conversation and the logs of sub-agents into one chain. Each repair is listed with its lines.
-/// Problems that need a decision are listed but not repaired: secrets (see `edit redact`), and
-/// conversations written by two processes at once (a repaired copy contains the active one).
+/// Removes torn lines, and splits lines that run together. Lines without an id, a time or a parent get one.
+/// Calls without results, results without calls, empty messages, broken thinking and errors at the end are
+/// removed. The conversation, and that of every sub-agent, becomes one straight chain. Each repair is listed
+/// with its lines.
+///
+/// Faults that need a decision are listed and not repaired: secrets (see `edit redact`), and conversations
+/// that two processes wrote at the same time (a repaired copy has the active one).
 #[derive(Debug, clap::Args)]
 pub(crate) struct RepairArgs {
     /// Session id, unique prefix, title, `last`, or path to a log

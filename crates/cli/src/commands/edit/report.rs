@@ -1,4 +1,4 @@
-//! How a plan is shown: what goes, changes and comes, and what that saves.
+//! Renders a plan: removed, changed and added lines, and how much smaller the result is.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::ui::Answer;
 
-/// So many turns and findings are shown unless all are asked for.
+/// Maximum number of turns and findings without --diff.
 const SHOWN: usize = 12;
 
 /// Shows a plan, or, with a receipt, what it did.
@@ -85,7 +85,7 @@ fn write_head(out: &mut Answer, page: Page, edit: &PlannedEdit<'_>) -> std::io::
     let [removed, changed, added] = plan.counts();
     let lines =
         |n: u64, word: &str, label| (n > 0).then(|| page.paint(label, format!("{} {word}", count(n))));
-    let told: Vec<TermText> = [
+    let changes: Vec<TermText> = [
         lines(removed, "removed", Label::Removed),
         lines(changed, "changed", Label::Warning),
         lines(added, "added", Label::Added),
@@ -93,10 +93,12 @@ fn write_head(out: &mut Answer, page: Page, edit: &PlannedEdit<'_>) -> std::io::
     .into_iter()
     .flatten()
     .collect();
-    let told =
-        if told.is_empty() { TermText::new() } else { text!("  ({})", TermText::join(told, &", ".into())) };
+    let changes = match changes.is_empty() {
+        true => TermText::new(),
+        false => text!("  ({})", TermText::join(changes, &", ".into())),
+    };
     let entries = session.entries().len() as u64;
-    writeln!(out, "  lines   {} → {}{told}", count(entries), count(plan.len() as u64))?;
+    writeln!(out, "  lines   {} → {}{changes}", count(entries), count(plan.len() as u64))?;
     let (before, after) = (plan.tokens_before(), plan.tokens_after());
     writeln!(out, "  tokens  ≈{} → ≈{}{}", count(before), count(after), share(page, before, after))?;
     let (before, after) = (plan.bytes_before(), plan.digest().length);
@@ -108,7 +110,7 @@ fn write_head(out: &mut Answer, page: Page, edit: &PlannedEdit<'_>) -> std::io::
     Ok(())
 }
 
-/// How much less it is.
+/// The change in percent; nothing if it is small.
 fn share(page: Page, before: u64, after: u64) -> TermText {
     if before == 0 || before == after {
         return TermText::new();
@@ -134,8 +136,8 @@ fn write_turns(out: &mut Answer, page: Page, plan: &Plan<'_>, all: bool) -> std:
         Column { name: "prompt", align: Align::Left, gives_way: true },
     ];
     let shown = if all { turns.len() } else { SHOWN };
-    let pair = |(before, after): (u64, u64), told: fn(u64) -> String| {
-        if before == after { told(before) } else { format!("{} → {}", told(before), told(after)) }
+    let pair = |(before, after): (u64, u64), format: fn(u64) -> String| {
+        if before == after { format(before) } else { format!("{} → {}", format(before), format(after)) }
     };
     let rows: Vec<Vec<String>> = turns
         .iter()
@@ -155,7 +157,7 @@ fn write_turns(out: &mut Answer, page: Page, plan: &Plan<'_>, all: bool) -> std:
     more(out, page, turns.len(), shown, "turns")
 }
 
-/// Says how many are not shown.
+/// Writes how many are not shown.
 fn more(out: &mut Answer, page: Page, all: usize, shown: usize, what: &str) -> std::io::Result<()> {
     if all <= shown {
         return Ok(());
@@ -167,7 +169,7 @@ fn more(out: &mut Answer, page: Page, all: usize, shown: usize, what: &str) -> s
     )
 }
 
-/// What happens, by reason: how many lines, and which.
+/// Writes the changes by reason: the number of lines, and the first line numbers.
 fn write_reasons(out: &mut Answer, page: Page, plan: &Plan<'_>) -> std::io::Result<()> {
     let groups = plan.changes_by_reason();
     if groups.is_empty() {
@@ -193,7 +195,7 @@ fn write_reasons(out: &mut Answer, page: Page, plan: &Plan<'_>) -> std::io::Resu
 }
 
 fn write_side_files(out: &mut Answer, page: Page, plan: &Plan<'_>) -> std::io::Result<()> {
-    let mut told: BTreeMap<(&str, String), u64> = BTreeMap::new();
+    let mut files_by_folder: BTreeMap<(&str, String), u64> = BTreeMap::new();
     for side in plan.side_files() {
         let (what, path) = match side {
             SideFile::Copy { to, .. } | SideFile::CopyLog { to, .. } => ("copied", to),
@@ -203,9 +205,9 @@ fn write_side_files(out: &mut Answer, page: Page, plan: &Plan<'_>) -> std::io::R
             SideFile::Remove { path } => ("removed", path),
         };
         let folder = path.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
-        *told.entry((what, folder)).or_default() += 1;
+        *files_by_folder.entry((what, folder)).or_default() += 1;
     }
-    for ((what, folder), n) in told {
+    for ((what, folder), n) in files_by_folder {
         let files = if n == 1 { "1 file".to_owned() } else { format!("{} files", count(n)) };
         writeln!(out, "  {files} {what} in {}", page.paint(Label::Dim, visible(&folder)))?;
     }
@@ -229,7 +231,7 @@ fn write_findings(out: &mut Answer, page: Page, plan: &Plan<'_>, all: bool) -> s
     more(out, page, findings.len(), shown, "findings")
 }
 
-/// What a line is, in a few words.
+/// A short description of a line.
 pub(super) fn describe(entry: &Entry) -> String {
     let kind = entry.type_name().unwrap_or_else(|| "?".into()).into_owned();
     let message = entry.message();
@@ -251,15 +253,15 @@ pub(super) fn describe(entry: &Entry) -> String {
         None => {
             let text =
                 message.and_then(|message| message.content()).map(|content| content.text().into_owned());
-            let told = ["customTitle", "aiTitle", "tag", "summary", "subtype", "operation", "lastPrompt"];
-            let told = || told.iter().find_map(|key| entry.get(key)?.as_str()).map(Into::into);
-            (String::new(), text.or_else(told).unwrap_or_default())
+            let keys = ["customTitle", "aiTitle", "tag", "summary", "subtype", "operation", "lastPrompt"];
+            let label = || keys.iter().find_map(|key| entry.get(key)?.as_str()).map(Into::into);
+            (String::new(), text.or_else(label).unwrap_or_default())
         }
     };
     format!("{kind} {what} {}", one_line(&text, 72)).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Text as a line of at most `width` columns.
+/// A text on one line of at most `width` columns.
 pub(super) fn one_line(text: &str, width: usize) -> String {
     cut(&text.split_whitespace().take(width).collect::<Vec<_>>().join(" "), width)
 }

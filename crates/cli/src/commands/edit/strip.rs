@@ -6,16 +6,16 @@ use super::finish::{finish, open};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 
-/// Remove large content from a session
+/// Remove tool calls, thinking, images and other content
 ///
-/// Calls are removed together with their results, and thinking in whole blocks, so that Claude Code can
-/// resume the result. Without options: `--preset standard`.
+/// Calls are removed with their results, and thinking as a whole, so that Claude Code can resume the result.
+/// The default is `--preset standard`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct StripArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
     session: String,
 
-    /// Remove tool calls and their results: all, or only those of some tools (`--tools=Bash,Read`)
+    /// Tool calls and their results: all, or those of some tools (`--tools=Bash,Read`)
     #[arg(long, value_name = "NAMES", num_args = 0..=1, require_equals = true, value_delimiter = ',', action = ArgAction::Append)]
     tools: Option<Vec<String>>,
 
@@ -27,19 +27,19 @@ pub(crate) struct StripArgs {
     #[arg(long, value_name = "N")]
     keep_last: Option<usize>,
 
-    /// Truncate long tool input and output instead of removing calls
+    /// Shorten long tool input and output instead of removing calls; a note says where the whole text is
     #[arg(long)]
     truncate: bool,
 
-    /// Remove thinking
+    /// All thinking
     #[arg(long)]
     thinking: bool,
 
-    /// Remove images and documents, leaving placeholders
+    /// Images and documents; leaves a placeholder for each
     #[arg(long)]
     images: bool,
 
-    /// Remove progress of tools, hooks and agents
+    /// Progress of tools, hooks and agents
     #[arg(long)]
     progress: bool,
 
@@ -47,15 +47,15 @@ pub(crate) struct StripArgs {
     #[arg(long)]
     attachments: bool,
 
-    /// Remove file history; files cannot be rewound afterwards
+    /// File history; files cannot be rewound or restored afterwards
     #[arg(long)]
     snapshots: bool,
 
-    /// Set of content to remove; other options add to it
+    /// How much to remove; further options add to it
     ///
-    /// light: progress; truncates long tool output except in the last 20 turns with tools. standard: also
-    /// thinking and images; truncates except in the last 10. heavy: also attachments; removes calls except
-    /// in the last 5. extreme: everything except prompts and text replies.
+    /// light: removes progress and shortens long tool output, except in the last 20 turns with tools.
+    /// standard: also removes thinking and images; shortens output except in the last 10. heavy: also removes
+    /// attachments, and calls except in the last 5. extreme: leaves only prompts and replies.
     #[arg(long, value_name = "PRESET")]
     preset: Option<PresetArg>,
 
