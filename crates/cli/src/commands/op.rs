@@ -83,7 +83,7 @@ struct ReceiptObject<'a> {
     command: &'a [String],
     files: Vec<FileObject<'a>>,
     /// The files that an undo or a redo skipped.
-    left: Vec<LeftObject>,
+    skipped: Vec<LeftObject>,
 }
 
 #[derive(Serialize)]

@@ -70,9 +70,8 @@ fn mended(session: &Session, now: i64) -> Vec<String> {
         return Vec::new();
     }
     let plan = draft.plan(Shape { target: Target::InPlace, fresh });
-    let mut steps: Vec<(String, Vec<u64>, usize)> = Vec::new();
-    for change in plan.changes() {
-        let verb = match change.kind {
+    let step = |group: &ChangeGroup| {
+        let verb = match group.kind {
             ChangeKind::Removed => "leave out",
             ChangeKind::Changed => "change",
             ChangeKind::Added => "add",

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use threadline_edit::{ChangeGroup, ChangeKind, Plan, SideFile, Target};
+use threadline_app::edit::PlannedEdit;
+use threadline_edit::{ChangeGroup, ChangeKind, Plan, SideFile};
 use threadline_entry::{Entry, Kind};
 use threadline_term::{Align, Column, Label, Page, TermText, cut, table, text, visible};
 use threadline_view::figure::{bytes, count, short_count};
