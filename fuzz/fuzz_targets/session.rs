@@ -2,16 +2,16 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadline_session::{Family, Session};
+use threadline_session::{ClientVersion, Family, Session};
 
 fuzz_target!(|bytes: &[u8]| {
     let session = Session::from_bytes(bytes);
     let _ = session.turns();
     let _ = session.branches();
     let _ = session.findings();
-    if let Some(messages) = session.replay() {
+    for version in ClientVersion::KNOWN {
         let mut out = String::new();
-        for message in &messages {
+        for message in session.replay(version).iter().flatten() {
             message.write_json(&mut out);
         }
     }

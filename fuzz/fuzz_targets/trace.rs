@@ -57,8 +57,9 @@ fuzz_target!(|data: &[u8]| {
     };
     let mut told = Told::default();
     let spans = all_spans(&bytes, &shape, &mut told);
-    // A reply that continues is sent again with the same id and replaces the earlier span; a call is sent
-    // once.
+    // A reply that goes on is sent again under its id, in place of what was known of it; a call is told once.
+    // Two prompts with one uuid share a trace: a trace is named after a reply or a prompt, so that a log that was
+    // written again sends the same ids, and a log that uses a uuid twice says that both are one prompt.
     let mut calls = HashSet::new();
     for span in &spans {
         let is_new = span.kind != SpanKind::Tool || calls.insert((span.trace, span.id));

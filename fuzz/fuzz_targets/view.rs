@@ -26,6 +26,7 @@ fuzz_target!(|data: &[u8]| {
     for (width, color) in [(None, false), (Some(80), false), (Some(20 + usize::from(how)), true)] {
         let page = Page { width, color, links: false };
         let text = render_transcript(&told, page, &style) + &render_outline(&outline(&told.turns), page);
+        let text = text.as_str();
         for (at, ch) in text.char_indices().filter(|(_, ch)| ch.is_control() && *ch != '\n') {
             // Our colours: `ESC [`, digits and semicolons, `m`.
             let rest = &text[at..];
