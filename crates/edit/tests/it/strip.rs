@@ -1,7 +1,7 @@
 //! Stripping: it is idempotent, and lines that were written more than once have one position.
 
 use insta::assert_snapshot;
-use threadline_edit::{Strip, Target, strip};
+use threadline_edit::{Preset, Strip, Target, strip};
 use threadline_session::Session;
 use threadline_testkit::log;
 
@@ -307,4 +307,32 @@ s1 <- u1  reply  m1 text "Because."
     - @00:01 pr-link
     s1' <- u1' @00:03 assistant text
     ");
+}
+
+#[test]
+fn calls_of_a_wide_line_go_with_the_line_that_repeats_them() {
+    let call = |n: usize| format!(r#"{{"type":"tool_use","id":"t{n}","name":"Bash","input":{{}}}}"#);
+    let result = |n: usize| format!(r#"{{"type":"tool_result","tool_use_id":"t{n}","content":"ok"}}"#);
+    let line = |kind: &str, uuid: &str, parent: &str, content: &str| {
+        let role = format!(
+            r#""type":"{kind}","uuid":"{uuid}","parentUuid":{parent},"timestamp":"2026-01-01T10:00:00.000Z""#
+        );
+        let details = if kind == "user" { r#","toolUseResult":{"stdout":"secret"}"# } else { "" };
+        format!(r#"{{{role},"message":{{"role":"{kind}","id":"m1","content":[{content}]}}{details}}}"#)
+    };
+    let calls: Vec<String> = (0..100).map(call).collect();
+    let results: Vec<String> = (0..100).map(result).collect();
+    let text = r#"{"type":"text","text":"hm"}"#;
+    let bytes = [
+        r#"{"type":"user","uuid":"u1","parentUuid":null,"timestamp":"2026-01-01T10:00:00.000Z","message":{"role":"user","content":"go"}}"#.to_owned(),
+        line("assistant", "a1", "\"u1\"", &format!("{text},{}", calls.join(","))),
+        line("assistant", "a2", "\"a1\"", &calls.join(",")),
+        line("user", "r1", "\"a2\"", &format!("{},{text}", results.join(","))),
+    ]
+    .join("\n");
+    let source = session(bytes.as_bytes());
+    let plan = plan(&source, Target::InPlace, |draft| strip(draft, &Preset::Extreme.strip(), "x"));
+    let text = String::from_utf8(plan.to_bytes()).unwrap();
+    assert!(!text.contains("tool_use") && !text.contains("toolUseResult"), "{text}");
+    assert_eq!(text.matches(r#""text":"hm""#).count(), 2, "{text}");
 }

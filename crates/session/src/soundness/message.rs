@@ -34,7 +34,7 @@ impl Soundness {
                         }
                         stretch.open.clear();
                     }
-                    stretch.open.extend(&fact.calls);
+                    fact.calls.iter().for_each(|call| *stretch.open.entry(*call).or_default() += 1);
                     stretch.reply = fact.reply;
                     stretch.text = false;
                     if fact.calls.iter().any(|call| !stretch.calls.insert(*call)) {
@@ -46,11 +46,10 @@ impl Soundness {
                         breach(Rule::Pairs, "the result follows text in its message");
                     }
                     for result in &fact.results {
-                        match stretch.open.iter().position(|call| call == result) {
-                            Some(at) => {
-                                stretch.open.remove(at);
-                            }
-                            None => breach(Rule::Pairs, "the result answers no call of the previous message"),
+                        match stretch.open.get_mut(result) {
+                            Some(count) if *count > 1 => *count -= 1,
+                            Some(_) => drop(stretch.open.remove(result)),
+                            None => breach(Rule::Pairs, "the result answers no call of the message before"),
                         }
                     }
                     stretch.text |= fact.text;
@@ -94,8 +93,8 @@ impl Soundness {
 struct Stretch {
     last: Option<Role>,
     reply: Option<u64>,
-    /// Calls of the last reply that have no result yet.
-    open: Vec<u64>,
+    /// Calls of the last reply that wait for their results, and how often each was made.
+    open: rustc_hash::FxHashMap<u64, usize>,
     calls: rustc_hash::FxHashSet<u64>,
     /// Whether the current user message contains text.
     text: bool,

@@ -533,3 +533,17 @@ a3 <- c2  reply  m3 text "Left."
     branch from a1: u2 a2
     ");
 }
+
+#[test]
+fn spoken_lines_are_counted_up_to_the_root_in_any_order_of_lines() {
+    let session = session(
+        r#"
+a2 <- s1  reply m2 text "c"
+s1 <- a1  system informational "x"
+a1 <- u1  reply m1 text "b"
+u1        user "a"
+"#,
+    );
+    let counts: Vec<usize> = (0..4).map(|idx| session.spoken_up_to(idx)).collect();
+    assert_eq!(counts, [3, 2, 2, 1]);
+}

@@ -1,6 +1,8 @@
 //! Tests of tool calls and their outcomes.
 
 use insta::assert_snapshot;
+use serde_json::json;
+use threadline_session::Session;
 
 use crate::render::{name, names, paths, session, turns};
 
@@ -284,4 +286,30 @@ i1 <- r2  user   [text "[Request interrupted by user for tool use]"] {interrupte
     Bash(t1) on a1 -> [r1] error in 2000 ms
     Bash(t2) on a2 -> [r2] denied in 2000 ms
     ");
+}
+
+/// A reply of many calls on one line, each with its result on the next.
+fn wide(reply: &str, uuids: (&str, &str), parent: Option<&str>) -> String {
+    let id = |n: usize| format!("t{n}");
+    let calls: Vec<_> =
+        (0..100).map(|n| json!({"type": "tool_use", "id": id(n), "name": reply, "input": {}})).collect();
+    let results: Vec<_> =
+        (0..100).map(|n| json!({"type": "tool_result", "tool_use_id": id(n), "content": reply})).collect();
+    let line = json!({"type": "assistant", "uuid": uuids.0, "parentUuid": parent,
+        "message": {"id": reply, "role": "assistant", "content": calls}});
+    let answer = json!({"type": "user", "uuid": uuids.1, "parentUuid": uuids.0,
+        "message": {"role": "user", "content": results}});
+    format!("{line}\n{answer}\n")
+}
+
+#[test]
+fn a_call_of_a_wide_line_is_that_of_its_own_reply() {
+    let log = wide("m1", ("a1", "r1"), None) + &wide("m2", ("a2", "r2"), Some("r1"));
+    let session = Session::from_bytes(log.as_bytes());
+    for (line, name) in [(0, "m1"), (2, "m2")] {
+        let call = session.tool_call_on(line, "t70").unwrap();
+        assert_eq!((&*call.name, call.entry_idx, call.block_idx), (name, line, 70));
+        assert_eq!(call.result(&session).unwrap().content().unwrap().text(), name);
+    }
+    assert!(session.tool_call_on(0, "t100").is_none() && session.tool_call_on(1, "t1").is_none());
 }
