@@ -12,8 +12,8 @@ use crate::styled::Styled;
 use crate::text::TermText;
 use crate::{text, visible};
 
-/// Longer texts are not parsed as Markdown, since the parser needs many times their size.
-const MOST_MARKDOWN: usize = 128 << 10;
+/// Longer texts are set as they are: a parser needs many times their size.
+pub(crate) const MOST_MARKDOWN: usize = 128 << 10;
 
 /// Quotes and lists nested deeper than this get no further margin, since there is no space for one.
 const MOST_MARGINS: usize = 40;

@@ -223,14 +223,13 @@ impl<'a> Writer<'a> {
     }
 
     fn paragraph(&mut self, indent: usize, label: Option<Label>, text: &str) {
-        for line in self.page.wrap(visible(text).trim_end(), indent) {
-            self.line(indent, label, &line);
-        }
+        let page = self.page;
+        page.wrap_each(visible(text).trim_end(), indent, |line| self.line(indent, label, &line));
     }
 
     /// Renders Markdown on a terminal, and prints its source elsewhere.
     fn prose(&mut self, indent: usize, text: &str) {
-        if !self.page.color {
+        if !self.page.color || text.len() > markdown::MOST_MARKDOWN {
             return self.paragraph(indent, None, text);
         }
         for line in markdown::render(text, self.page, indent) {

@@ -133,12 +133,9 @@ impl<'t> LineDiff<'t> {
             DiffTag::Equal => (op.old_range(), 0..0, 0..0),
             _ => (0..0, op.old_range(), op.new_range()),
         };
-        let lines = |lines: &[&'t str], change: Change| {
-            lines.iter().map(|line| (change, *line)).collect::<Vec<_>>().into_iter()
-        };
-        lines(&self.old[kept], Change::Kept)
-            .chain(lines(&self.old[removed], Change::Removed))
-            .chain(lines(&self.new[added], Change::Added))
+        let kept = self.old[kept].iter().map(|line| (Change::Kept, *line));
+        let removed = self.old[removed].iter().map(|line| (Change::Removed, *line));
+        kept.chain(removed).chain(self.new[added].iter().map(|line| (Change::Added, *line)))
     }
 
     /// Writes the changes as a unified diff, without a header.
