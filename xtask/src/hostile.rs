@@ -64,13 +64,13 @@ static SHAPES: &[Shape] = &[
     shape("short lines", 150_000, |n| vec![json!({"type": "x"}); n]),
     shape("emphasis", 500_000, |n| said(&"*a ".repeat(n))),
     shape("backticks", 800_000, |n| said(&"`a".repeat(n))),
-    shape("backticks of growing length", 2_000, |n| {
-        said(&(1..n).map(|idx| format!("{}a", "`".repeat(idx))).collect::<String>())
+    shape("backticks of growing length", 4_000_000, |n| {
+        said(&(1..n.isqrt()).map(|idx| format!("{}a", "`".repeat(idx))).collect::<String>())
     }),
     shape("brackets", 400_000, |n| said(&"[a](".repeat(n))),
     shape("quotes in quotes", 1_500_000, |n| said(&format!("{}x", ">".repeat(n)))),
-    shape("lists in lists", 1_500, |n| {
-        said(&(0..n).map(|idx| format!("{}- x\n", "  ".repeat(idx))).collect::<String>())
+    shape("lists in lists", 2_000_000, |n| {
+        said(&(0..n.isqrt()).map(|idx| format!("{}- x\n", "  ".repeat(idx))).collect::<String>())
     }),
     shape("a wide table", 300_000, |n| said(&format!("{0}\n{1}\n{0}", "|a".repeat(n), "|-".repeat(n)))),
     shape("code", 300_000, |n| said(&format!("```rust\n{}```", "let a = 1;\n".repeat(n)))),
