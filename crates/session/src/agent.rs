@@ -1,6 +1,8 @@
 //! Sub-agents: their logs, and the calls that started them, at any depth.
 
-use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{AgentResult, Progress, WorkflowResult};
 use threadline_entry::{AgentKind, Kind};
 
@@ -20,6 +22,8 @@ pub struct Family {
     /// The state of the search for agents in the session's own log. The agents found there are moved to
     /// `agents`.
     inside: Inside,
+    /// The agents that each call started, in order.
+    spawned: FxHashMap<Spawn, Vec<usize>>,
 }
 
 /// A sub-agent and its log.
@@ -42,7 +46,7 @@ pub struct Agent {
 }
 
 /// The call that started a sub-agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Spawn {
     /// The agent that made the call, as an index into [`Family::agents`]. `None` for the main session.
     pub agent: Option<usize>,
@@ -76,7 +80,7 @@ impl Family {
         let n_logged = agents.len();
         let named = agents.iter().map(|agent| Some(agent.spawn.as_ref()?.tool_use_id.clone())).collect();
         agents.append(&mut inside.agents);
-        let mut family = Self { main, agents, n_logged, named, inside };
+        let mut family = Self { main, agents, n_logged, named, inside, spawned: FxHashMap::default() };
         family.find_spawns();
         family
     }
@@ -114,15 +118,8 @@ impl Family {
 
     /// Returns the agents that a call started, as indexes into [`Family::agents`].
     pub fn spawned_by(&self, agent: Option<usize>, tool_use_id: &str) -> impl Iterator<Item = usize> {
-        let spawned = self.agents.iter().enumerate();
-        spawned
-            .filter(move |(_, found)| {
-                found
-                    .spawn
-                    .as_ref()
-                    .is_some_and(|spawn| spawn.agent == agent && spawn.tool_use_id == tool_use_id)
-            })
-            .map(|(i, _)| i)
+        let spawn = Spawn { agent, tool_use_id: tool_use_id.to_owned() };
+        self.spawned.get(&spawn).into_iter().flatten().copied()
     }
 
     /// Finds the call that started each agent.
@@ -138,7 +135,9 @@ impl Family {
             |(agent, spawn): (&Agent, &Option<Spawn>)| spawn.is_some() || links.contains_key(&agent.id);
         let all_told = self.agents.iter().zip(&named).all(told);
         let calls = if all_told { StartingCalls::default() } else { self.starting_calls() };
-        let mut taken: Vec<Spawn> = Vec::new();
+        let StartingCalls { by_agent_id, by_workflow_run, mut by_prompt } = calls;
+        let mut taken: FxHashSet<Spawn> = FxHashSet::default();
+        let mut spawned: FxHashMap<Spawn, Vec<usize>> = FxHashMap::default();
         for (i, named) in named.into_iter().enumerate() {
             let agent = &self.agents[i];
             let by_progress = || {
@@ -146,21 +145,27 @@ impl Family {
                 Some(Spawn { agent: None, tool_use_id })
             };
             let by_prompt = || {
-                let prompt = first_prompt(&agent.session);
-                let mut same = calls.by_prompt.iter().filter(|(text, _)| Some(text) == prompt.as_ref());
-                let free = same.find(|(_, spawn)| spawn.agent != Some(i) && !taken.contains(spawn));
-                free.map(|(_, spawn)| spawn.clone())
+                let same = by_prompt.get_mut(&first_prompt(&agent.session)?)?;
+                // Very many agents may have one prompt: calls that are taken are not looked at again.
+                while same.front().is_some_and(|spawn| taken.contains(spawn)) {
+                    same.pop_front();
+                }
+                same.iter().find(|spawn| spawn.agent != Some(i) && !taken.contains(spawn)).cloned()
             };
-            let by_run = || calls.by_workflow_run.get(agent.workflow_run.as_ref()?).cloned();
+            let by_run = || by_workflow_run.get(agent.workflow_run.as_ref()?).cloned();
             let spawn = named
-                .or_else(|| calls.by_agent_id.get(&agent.id).cloned())
+                .or_else(|| by_agent_id.get(&agent.id).cloned())
                 .or_else(by_run)
                 .or_else(by_progress)
                 .or_else(by_prompt)
                 .filter(|spawn| spawn.agent != Some(i));
-            taken.extend(spawn.clone());
+            if let Some(spawn) = &spawn {
+                taken.insert(spawn.clone());
+                spawned.entry(spawn.clone()).or_default().push(i);
+            }
             self.agents[i].spawn = spawn;
         }
+        self.spawned = spawned;
     }
 
     /// Indexes the calls of all sessions that may have started an agent.
@@ -178,7 +183,7 @@ impl Family {
                 }
                 let input = call.block(session).and_then(|block| block.input());
                 if let Some(prompt) = input.and_then(|input| input.get("prompt")?.as_str()) {
-                    calls.by_prompt.push((prompt.into_owned(), spawn));
+                    calls.by_prompt.entry(prompt.into_owned()).or_default().push_back(spawn);
                 }
             }
             for (agent_id, tool_use_id) in progress_links(session) {
@@ -205,8 +210,8 @@ struct StartingCalls {
     by_agent_id: FxHashMap<String, Spawn>,
     /// By the workflow run id in the result.
     by_workflow_run: FxHashMap<String, Spawn>,
-    /// By prompt. Several calls may have the same one.
-    by_prompt: Vec<(String, Spawn)>,
+    /// By the prompt; several calls may have the same one.
+    by_prompt: FxHashMap<String, VecDeque<Spawn>>,
 }
 
 /// Returns the workflow run named in the result of a call, by its id or by its transcript folder.
