@@ -196,11 +196,15 @@ fn result_lines<'s>(calls: &[&'s ToolCall]) -> BTreeMap<usize, &'s ToolCall> {
 fn remove_calls(draft: &mut Draft<'_>, calls: &[&ToolCall]) {
     let session = draft.session;
     for (idx, block_idx, call) in call_blocks(session, calls) {
-        draft.remove_block(idx, block_idx, format!("a call of {}", call.name));
+        draft.remove_block(idx, block_idx, format!("call of {} removed", call.name));
     }
     for call in calls {
         for result in &call.results {
-            draft.remove_block(result.entry_idx, result.block_idx, format!("a result of {}", call.name));
+            draft.remove_block(
+                result.entry_idx,
+                result.block_idx,
+                format!("result of {} removed", call.name),
+            );
         }
     }
     for (idx, call) in result_lines(calls) {
@@ -209,7 +213,7 @@ fn remove_calls(draft: &mut Draft<'_>, calls: &[&ToolCall]) {
             continue;
         };
         for splice in without(entry.text(), members, |_, key, _| key == Some("toolUseResult")) {
-            draft.splice(idx, splice, format!("a result of {}", call.name));
+            draft.splice(idx, splice, format!("result of {} removed", call.name));
         }
     }
 }

@@ -241,7 +241,7 @@ fn faults_of_a_session_and_its_sub_agents_are_repaired() {
         let edit = repairs.plan().unwrap();
         let notes: Vec<_> = edit.plan().notes_beside().iter().map(ToString::to_string).collect();
         assert!(
-            notes.contains(&"agent-a1b2c3.jsonl: a call without a result (line 2)".to_owned()),
+            notes.contains(&"agent-a1b2c3.jsonl: tool call without a result (line 2)".to_owned()),
             "{notes:?}"
         );
         edit.apply(&world.app, &options()).unwrap();

@@ -64,7 +64,7 @@ fn a_plan_writes_nothing_and_says_what_it_would_do() {
       tokens  ≈11 → ≈11
       size    1.8 kB → 1.9 kB  (+5 %)
 
-      +      1  the title
+      +      1  title
     ----- stderr -----
     planned; nothing was written. Add --apply to write it
     ");

@@ -69,7 +69,7 @@ fn a_port_that_is_taken_is_named_with_a_way_out() {
     let run = threadline(["--demo", "serve", "--no-open", "--port", &*port]);
     assert_eq!(run.code, 2);
     assert!(run.err.contains(&format!("cannot listen on 127.0.0.1:{port}")), "{}", run.err);
-    assert!(run.err.contains("without --port"), "{}", run.err);
+    assert!(run.err.contains("omit --port"), "{}", run.err);
 }
 
 #[test]

@@ -234,7 +234,7 @@ const INSIDE: u64 = 1 << 20;
 /// Renders the conversation of a sub-agent, to be shown inline in the call that started it.
 pub(crate) fn inside(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let (id, look) = (ask.part(0), look(ask)?);
-    let agent = look.agent.clone().ok_or_else(|| Problem::bad("No sub-agent is named"))?;
+    let agent = look.agent.clone().ok_or_else(|| Problem::bad("Missing parameter: agent"))?;
     let read = state.shelf.with(&state.app, id, |held| {
         let plan = held.plan(&look)?;
         let spans: Vec<TurnSpan> = plan.parts.iter().flat_map(|(_, spans)| spans.clone()).collect();
@@ -279,7 +279,7 @@ pub(crate) fn raw(state: &State, ask: &Ask) -> Result<Answer, Problem> {
         .ok_or_else(|| Problem::bad("Missing or invalid parameter: line"))?;
     let most = if ask.get("whole").is_some() { u64::MAX / 2 } else { RAW };
     let found = state.shelf.with(&state.app, id, |held| Ok(held.live.log(&look)?.0.raw(line, most)?))?;
-    let (bytes, length) = found.ok_or_else(|| Problem::not_found("There is no such line"))?;
+    let (bytes, length) = found.ok_or_else(|| Problem::not_found("Line not found"))?;
     let mut text = String::from_utf8_lossy(&bytes).into_owned();
     if length > most {
         text.push_str(&format!("\n\n… truncated; {length} bytes in total"));

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use threadline_trace::{Diary, Exporter, HookInput, HookRun, Sender, States, run_hook};
 use threadline_usage::Book;
+use threadline_view::figure::plural;
 
 use super::setup::{ShapeArgs, TargetArgs, Variables, Wardrobe, state_root};
 use crate::context::Context;
@@ -35,9 +36,9 @@ const MOST_INPUT: u64 = 16 << 20;
 
 pub(crate) fn run(cx: &Context, args: &HookArgs) -> Result<Outcome, CommandError> {
     if io::stdin().is_terminal() {
-        return Err(CommandError::new("this is a hook: Claude Code runs it, with JSON on standard input")
-            .hint("`threadline trace install` puts it into Claude Code's settings")
-            .hint("`threadline trace push last` sends a session by hand"));
+        return Err(CommandError::new("`trace hook` is run by Claude Code, with JSON on stdin")
+            .hint("install the hook: `threadline trace install`")
+            .hint("send a session now: `threadline trace push last`"));
     }
     let root = state_root(cx)?;
     let diary = Diary::open(&root);
@@ -50,7 +51,7 @@ pub(crate) fn run(cx: &Context, args: &HookArgs) -> Result<Outcome, CommandError
         note(&diary, "ERROR", error);
     }
     if took > timeout {
-        note(&diary, "WARN", &format!("took {:.1} s", took.as_secs_f64()));
+        note(&diary, "WARN", &format!("slow run: {:.1} s", took.as_secs_f64()));
     }
     Ok(Outcome::Done)
 }
@@ -60,7 +61,7 @@ pub(crate) fn run(cx: &Context, args: &HookArgs) -> Result<Outcome, CommandError
 fn watch(timeout: Duration, diary: Diary) {
     std::thread::spawn(move || {
         std::thread::sleep(timeout);
-        note(&diary, "WARN", "no time left");
+        note(&diary, "WARN", "deadline exceeded");
         #[expect(clippy::exit, reason = "Claude Code waits for the hook")]
         std::process::exit(0);
     });
@@ -74,7 +75,7 @@ fn note(diary: &Diary, level: &str, text: &str) {
 fn work(cx: &Context, args: &HookArgs, diary: &Diary, until: Instant) -> Result<(), String> {
     let mut bytes = Vec::new();
     io::stdin().lock().take(MOST_INPUT).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    let input = HookInput::parse(&bytes).ok_or("standard input is no JSON of a hook")?;
+    let input = HookInput::parse(&bytes).ok_or("stdin is not the JSON input of a hook")?;
     let variables = Variables::read().map_err(|error| error.to_string())?;
     let target = variables.target(&args.target).map_err(|error| error.to_string())?;
     // A mistake in the person's price list is no reason to send nothing.
@@ -98,20 +99,21 @@ fn work(cx: &Context, args: &HookArgs, diary: &Diary, until: Instant) -> Result<
     match run_hook(&input, &exporter, &states).map_err(|error| error.to_string())? {
         HookRun::Backoff(at) => {
             let at = Timestamp::from_millisecond(at).unwrap_or_default();
-            note(diary, "INFO", &format!("{}: the receiver is left alone until {at:.0}", input.session_id));
+            note(diary, "INFO", &format!("{}: backing off until {at:.0}", input.session_id));
         }
         HookRun::Done(told) => {
             for told in told {
                 match told.result {
                     Ok(exported) if exported.spans > 0 => {
-                        let (turns, spans) = (exported.turns, exported.spans);
-                        note(diary, "INFO", &format!("{}: {turns} turns, {spans} spans", told.session));
+                        let turns = plural(exported.turns as u64, "turn");
+                        let spans = plural(exported.spans, "span");
+                        note(diary, "INFO", &format!("{}: {turns}, {spans}", told.session));
                         if let Some(complaint) = &exported.received.complaint {
-                            let refused = exported.received.refused;
+                            let refused = plural(exported.received.refused, "span");
                             note(
                                 diary,
                                 "WARN",
-                                &format!("{}: {refused} spans refused: {complaint}", told.session),
+                                &format!("{}: {refused} rejected: {complaint}", told.session),
                             );
                         }
                     }

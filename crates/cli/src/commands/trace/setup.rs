@@ -158,8 +158,8 @@ impl Variables {
                 told.hint(format!("set it in the environment, or write it to {file} (mode 0600)"))
             }
             TargetError::NoEndpoint => told
-                .hint("--endpoint URL, or OTEL_EXPORTER_OTLP_ENDPOINT, names an OpenTelemetry receiver")
-                .hint(format!("LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY, in the environment or in {file}, are for Langfuse")),
+                .hint("for an OpenTelemetry receiver, use --endpoint URL or set OTEL_EXPORTER_OTLP_ENDPOINT")
+                .hint(format!("for Langfuse, set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY in the environment or in {file}")),
             _ => told,
         }
     }
@@ -184,7 +184,7 @@ fn check_private(path: &Path) -> Result<(), CommandError> {
     if mode & 0o077 == 0 {
         return Ok(());
     }
-    Err(CommandError::new(format!("{} can be read by others", path.display()))
+    Err(CommandError::new(format!("{} is readable by other users", path.display()))
         .hint(format!("chmod 600 {}", path.display())))
 }
 
